@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
+const PURE = "^packages/(api|core|domain)/";
+const ADAPTERS = "(apiserver|cni|kube|libvirt|os|pki|podnet|telemetry)";
+const APPS =
+  "(net-agent|node-runtime|patchbay|standalone|virt-api|virt-controller|virt-handler|virt-launcher)";
+const NOT_TEST = "\\.test\\.ts$";
+
+module.exports = {
+  forbidden: [
+    {
+      name: "no-cycles",
+      severity: "error",
+      comment: "Cut the circle: move what both need into a file below both.",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "pure-needs-nothing",
+      severity: "error",
+      comment: "Pure packages import each other only; take a fact or a function as a parameter.",
+      from: { path: PURE, pathNot: NOT_TEST },
+      to: { pathNot: ["^packages/(api|core|domain)/", "node_modules/(typebox|fast-xml-parser)/"] },
+    },
+    {
+      name: "api-below-domain-below-core",
+      severity: "error",
+      comment: "api <- domain <- core; move the code down or take a parameter.",
+      from: { path: "^packages/api/" },
+      to: { path: "^packages/(domain|core)/" },
+    },
+    {
+      name: "domain-below-core",
+      severity: "error",
+      comment: "domain knows nothing of decisions.",
+      from: { path: "^packages/domain/" },
+      to: { path: "^packages/core/" },
+    },
+    {
+      name: "ports-know-no-adapter",
+      severity: "error",
+      comment: "A port says what is needed; the code that does it lives in an adapter.",
+      from: { path: "^packages/ports/" },
+      to: { path: `^packages/(${ADAPTERS}|${APPS})/` },
+    },
+    {
+      name: "adapters-know-no-adapter",
+      severity: "error",
+      comment: "Take the other thing through its port; the app's wiring.ts brings them together.",
+      from: { path: `^packages/${ADAPTERS}/`, pathNot: NOT_TEST },
+      to: { path: `^packages/${ADAPTERS}/`, pathNot: "^packages/$1/" },
+    },
+    {
+      name: "adapters-know-no-app",
+      severity: "error",
+      comment: "Arrows point down only.",
+      from: { path: `^packages/${ADAPTERS}/` },
+      to: { path: `^packages/${APPS}/` },
+    },
+    {
+      name: "apps-know-no-app",
+      severity: "error",
+      comment:
+        "Apps meet through the API server. standalone starts the others; the command line opens standalone.",
+      from: {
+        path: `^packages/${APPS}/`,
+        pathNot: ["^packages/standalone/", "^packages/patchbay/", NOT_TEST],
+      },
+      to: { path: `^packages/${APPS}/`, pathNot: "^packages/$1/" },
+    },
+    {
+      name: "command-line-opens-standalone-only",
+      severity: "error",
+      comment:
+        "The command line talks to the API server; only up, down and apiserver start standalone.",
+      from: { path: "^packages/patchbay/" },
+      to: {
+        path: "^packages/(net-agent|node-runtime|virt-api|virt-controller|virt-handler|virt-launcher)/",
+      },
+    },
+    {
+      name: "packages-never-import-tests",
+      severity: "error",
+      comment: "tests/ and hack/ stand above packages.",
+      from: { path: "^packages/" },
+      to: { path: "^(tests|hack)/" },
+    },
+    {
+      name: "one-door-kubernetes-client",
+      severity: "error",
+      comment: "Only kube talks to the Kubernetes client library.",
+      from: { pathNot: ["^packages/kube/", "^(tests|hack)/"] },
+      to: { path: "node_modules/@kubernetes/" },
+    },
+    {
+      name: "one-door-sqlite",
+      severity: "error",
+      comment: "Only apiserver/src/storage knows SQLite.",
+      from: { pathNot: ["^packages/apiserver/src/storage/", NOT_TEST] },
+      to: { path: "^node:sqlite$" },
+    },
+    {
+      name: "one-door-winston",
+      severity: "error",
+      comment: "Take a Logger (ports).",
+      from: { pathNot: "^packages/telemetry/" },
+      to: { path: "node_modules/winston/" },
+    },
+    {
+      name: "one-door-express",
+      severity: "error",
+      comment: "HTTP servers live in virt-api and apiserver.",
+      from: { pathNot: "^packages/(virt-api|apiserver)/" },
+      to: { path: "node_modules/express/" },
+    },
+    {
+      name: "one-door-spawn",
+      severity: "error",
+      comment: "Take a ProcessRunner (ports); long-lived children are started by os too.",
+      from: { path: "^packages/", pathNot: ["^packages/(os|testing)/", NOT_TEST] },
+      to: { path: "^(node:)?child_process$" },
+    },
+    {
+      name: "one-door-files",
+      severity: "error",
+      comment: "Take Files (ports).",
+      from: {
+        path: "^packages/",
+        pathNot: [
+          "^packages/(os|testing)/",
+          "/(main|config)\\.ts$",
+          "^packages/kube/src/kubeconfig",
+          NOT_TEST,
+        ],
+      },
+      to: { path: "^(node:)?fs(/promises)?$" },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "(/dist/|/build/|\\.gen\\.)" },
+    tsConfig: { fileName: "tsconfig.base.json" },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["@patchbay/source", "import", "default"],
+      extensions: [".ts", ".js", ".mjs", ".cjs"],
+    },
+  },
+};

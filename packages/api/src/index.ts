@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of api.
+export {
+  LINK_NAME_MAX,
+  parseNetworks,
+  printNetworks,
+  type NetworksAnnotation,
+  type NetworkSelection,
+} from "./annotations/networks.ts";
+export {
+  parseNetworkStatus,
+  printNetworkStatus,
+  type NetworkStatus,
+} from "./annotations/network-status.ts";
+export type { KubeEvent, KubeNode, Lease, Namespace } from "./core-kinds.ts";
+export type { KubeVirt } from "./kubevirt-config.ts";
+export type {
+  Cause,
+  Condition,
+  KubeList,
+  KubeObject,
+  ObjectMeta,
+  OwnerReference,
+  StatusBody,
+} from "./meta.ts";
+export type { NetworkAttachmentDefinition } from "./nad.ts";
+export * as names from "./names.ts";
+export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./network.ts";
+export {
+  isPodFinished,
+  type Container,
+  type ContainerStatus,
+  type Pod,
+  type PodVolume,
+} from "./pod.ts";
+export {
+  apiVersionOf,
+  EVENTS,
+  KUBEVIRTS,
+  LEASES,
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type ResourceType,
+} from "./resource.ts";
+export {
+  runStrategyOf,
+  type RunStrategy,
+  type VirtualMachine,
+  type VmSpec,
+  type VmStatus,
+} from "./vm.ts";
+export {
+  type Attachment,
+  type IfacePhase,
+  type IfaceStatus,
+  type VirtualMachineInstance,
+  type VmiPhase,
+  type VmiSpec,
+  type VmiStatus,
+} from "./vmi.ts";

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Kubernetes object has. Source: Kubernetes API conventions, "Metadata".
+
+/** Reference to the object that owns this one. */
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+/** Standard metadata; times are RFC 3339 text. */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly deletionGracePeriodSeconds?: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+/** Any Kubernetes object. */
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+}
+
+/** A list as the server answers it. */
+export interface KubeList<T extends KubeObject> {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items: readonly T[];
+}
+
+/** A condition. Source: Kubernetes API conventions, "Typical status properties". */
+export interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTransitionTime?: string;
+}
+
+/** The error body. Source: Kubernetes `metav1.Status`. */
+export interface StatusBody {
+  readonly kind: "Status";
+  readonly apiVersion: "v1";
+  readonly metadata: Readonly<Record<string, never>>;
+  readonly status: "Success" | "Failure";
+  readonly message?: string;
+  readonly reason?: string;
+  readonly code?: number;
+  readonly details?: {
+    readonly name?: string;
+    readonly group?: string;
+    readonly kind?: string;
+    readonly uid?: string;
+    readonly causes?: readonly Cause[];
+    readonly retryAfterSeconds?: number;
+  };
+}
+
+/** One cause of a refusal, with the path of its field. Source: Kubernetes `metav1.StatusCause`. */
+export interface Cause {
+  readonly reason:
+    | "FieldValueRequired"
+    | "FieldValueInvalid"
+    | "FieldValueDuplicate"
+    | "FieldValueNotFound"
+    | "FieldValueNotSupported"
+    | "FieldValueForbidden";
+  readonly field: string;
+  readonly message: string;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of groups, labels, annotations and finalizers. Constants only.
+
+/** API group of VirtualMachine and its kin. Source: KubeVirt `kubevirt.io/v1`. */
+export const KUBEVIRT_GROUP = "kubevirt.io";
+/** Aggregated API group of the subresources. Source: KubeVirt `subresources.kubevirt.io/v1`. */
+export const SUBRESOURCES_GROUP = "subresources.kubevirt.io";
+/** API group of NetworkAttachmentDefinition. Source: NPWG de-facto standard 1.3 section 3. */
+export const NAD_GROUP = "k8s.cni.cncf.io";
+
+/** What a pod asks for beside its default network; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
+export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
+/** What the pod has; writers: the runtime at creation, then net-agent. Source: NPWG 1.3 section 5. */
+export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
+/** Why attachments fail; writer: net-agent. */
+export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
+/** PCI addresses of the devices, handed from VM to VMI; writer: virt-controller. */
+export const PCI_TOPOLOGY_ANNOTATION = "patchbay.io/pci-topology";
+
+/** Marks pods and objects that belong to a VM. Source: KubeVirt. */
+export const KUBEVIRT_LABEL = "kubevirt.io";
+/** Value of {@link KUBEVIRT_LABEL} on launcher pods. Source: KubeVirt. */
+export const LAUNCHER_LABEL_VALUE = "virt-launcher";
+/** uid of the VMI that a launcher pod was made for. Source: KubeVirt. */
+export const CREATED_BY_LABEL = "kubevirt.io/created-by";
+/** Name of the VM or VMI. Source: KubeVirt. */
+export const VM_NAME_LABEL = "vm.kubevirt.io/name";
+/** Name of the VMI as an annotation of its launcher pod. Source: KubeVirt. */
+export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
+/** Node of a VMI. Source: KubeVirt. */
+export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
+
+/** Keeps a VMI until its launcher pod is gone; owner: virt-controller. Source: KubeVirt. */
+export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
+/** Keeps a VM until its VMI is gone; owner: virt-controller. Source: KubeVirt. */
+export const VM_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize";
+
+/** Extended resource for `/dev/kvm`. Source: KubeVirt device plugin. */
+export const KVM_RESOURCE = "devices.kubevirt.io/kvm";
+/** Extended resource for `/dev/net/tun`. Source: KubeVirt device plugin. */
+export const TUN_RESOURCE = "devices.kubevirt.io/tun";
+
+/** The emptyDir volume of a launcher pod that holds the sockets of libvirt and of the console. */
+export const LAUNCHER_VOLUME = "launcher";
+/** Container of a launcher pod that runs libvirt and the guest. Source: KubeVirt. */
+export const LAUNCHER_CONTAINER = "compute";
+/** User and group of every launcher. Source: KubeVirt `util.NonRootUID`. */
+export const LAUNCHER_UID = 107;
+/** Where the launcher volume is mounted in the launcher; also its XDG_RUNTIME_DIR. */
+export const LAUNCHER_DIR = "/run/launcher";
+/** The libvirt socket below the launcher volume. Source: libvirt `qemu:///session`. */
+export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
+/** The serial console's unix socket below the launcher volume. */
+export const CONSOLE_SOCKET = "serial0.sock";
+/** What the guest printed on its serial console, below the launcher volume. */
+export const CONSOLE_LOG = "serial0.log";
+/** Where the image of `firmware.kernelBoot.container` is mounted in the launcher. */
+export const KERNEL_BOOT_DIR = "/run/kernel-boot";

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kinds exist and how they are addressed.
+import type { Lease, KubeEvent, KubeNode, Namespace } from "./core-kinds.ts";
+import type { KubeVirt } from "./kubevirt-config.ts";
+import type { KubeObject } from "./meta.ts";
+import type { NetworkAttachmentDefinition } from "./nad.ts";
+import { KUBEVIRT_GROUP, NAD_GROUP } from "./names.ts";
+import type { Pod } from "./pod.ts";
+import type { VirtualMachine } from "./vm.ts";
+import type { VirtualMachineInstance } from "./vmi.ts";
+
+/** How a kind is addressed over HTTP; `T` is the type of its objects. */
+export interface ResourceType<T extends KubeObject> {
+  /** API group; empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  /** Plural name in paths. */
+  readonly resource: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  /** Carries `T`; never set. */
+  readonly objectType?: T;
+}
+
+export const PODS: ResourceType<Pod> = {
+  group: "",
+  version: "v1",
+  resource: "pods",
+  kind: "Pod",
+  namespaced: true,
+};
+export const NODES: ResourceType<KubeNode> = {
+  group: "",
+  version: "v1",
+  resource: "nodes",
+  kind: "Node",
+  namespaced: false,
+};
+export const NAMESPACES: ResourceType<Namespace> = {
+  group: "",
+  version: "v1",
+  resource: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+export const EVENTS: ResourceType<KubeEvent> = {
+  group: "",
+  version: "v1",
+  resource: "events",
+  kind: "Event",
+  namespaced: true,
+};
+export const LEASES: ResourceType<Lease> = {
+  group: "coordination.k8s.io",
+  version: "v1",
+  resource: "leases",
+  kind: "Lease",
+  namespaced: true,
+};
+export const VIRTUAL_MACHINES: ResourceType<VirtualMachine> = {
+  group: KUBEVIRT_GROUP,
+  version: "v1",
+  resource: "virtualmachines",
+  kind: "VirtualMachine",
+  namespaced: true,
+};
+export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {
+  group: KUBEVIRT_GROUP,
+  version: "v1",
+  resource: "virtualmachineinstances",
+  kind: "VirtualMachineInstance",
+  namespaced: true,
+};
+export const KUBEVIRTS: ResourceType<KubeVirt> = {
+  group: KUBEVIRT_GROUP,
+  version: "v1",
+  resource: "kubevirts",
+  kind: "KubeVirt",
+  namespaced: true,
+};
+export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefinition> = {
+  group: NAD_GROUP,
+  version: "v1",
+  resource: "network-attachment-definitions",
+  kind: "NetworkAttachmentDefinition",
+  namespaced: true,
+};
+
+/** `apiVersion` of a kind, for example `kubevirt.io/v1`. */
+export function apiVersionOf(type: ResourceType<KubeObject>): string {
+  return type.group === "" ? type.version : `${type.group}/${type.version}`;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// VirtualMachine. Source: KubeVirt api/core/v1 types.go.
+import { Type, type Static } from "typebox";
+import type { KubeObject } from "./meta.ts";
+import { OPEN } from "./network.ts";
+import { CONDITIONS_SCHEMA, VmiSpecSchema } from "./vmi.ts";
+
+export const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
+
+/** When a VM runs. Source: KubeVirt VirtualMachineRunStrategy. */
+export type RunStrategy = (typeof RUN_STRATEGIES)[number];
+
+export const VmSpecSchema = Type.Object(
+  {
+    running: Type.Optional(Type.Boolean()),
+    runStrategy: Type.Optional(
+      Type.Unsafe<RunStrategy>({ type: "string", enum: [...RUN_STRATEGIES] }),
+    ),
+    template: Type.Object(
+      {
+        metadata: Type.Optional(
+          Type.Object(
+            {
+              labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+              annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+            },
+            OPEN,
+          ),
+        ),
+        spec: VmiSpecSchema,
+      },
+      OPEN,
+    ),
+  },
+  OPEN,
+);
+
+/** What a VM is to be. */
+export type VmSpec = Static<typeof VmSpecSchema>;
+
+export const VmStatusSchema = Type.Object(
+  {
+    created: Type.Optional(Type.Boolean()),
+    ready: Type.Optional(Type.Boolean()),
+    printableStatus: Type.Optional(Type.String()),
+    conditions: Type.Optional(CONDITIONS_SCHEMA),
+    observedGeneration: Type.Optional(Type.Integer()),
+    stateChangeRequests: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
+            uid: Type.Optional(Type.String()),
+          },
+          OPEN,
+        ),
+      ),
+    ),
+  },
+  OPEN,
+);
+
+/** What a VM is; writer: virt-controller. */
+export type VmStatus = Static<typeof VmStatusSchema>;
+
+/** A VM: a VMI and when it runs. */
+export interface VirtualMachine extends KubeObject {
+  readonly spec: VmSpec;
+  readonly status?: VmStatus;
+}
+
+/** The effective run strategy; `running` is the older form. Source: KubeVirt VirtualMachine.RunStrategy(). */
+export function runStrategyOf(vm: VirtualMachine): RunStrategy {
+  return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the API and its rules.
+import type { ErrorEntry } from "../entry.ts";
+
+export const API_ERRORS = {
+  API_INVALID: {
+    summary: "the request is invalid: {causes}",
+    who: "user",
+    retry: "never",
+    http: 422,
+  },
+  API_MALFORMED: {
+    summary: "{what} cannot be parsed: {reason}",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of CNI plugins, network definitions and the journal.
+import type { ErrorEntry } from "../entry.ts";
+
+export const CNI_ERRORS = {
+  CNI_PLUGIN_FAILED: {
+    summary: "CNI plugin {plugin} failed at {command}: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_PLUGIN_MISSING: {
+    summary: "CNI plugin {plugin} is in none of {path}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_TIMED_OUT: {
+    summary: "CNI plugin {plugin} did not end {command} within {timeoutMs} ms and was killed",
+    who: "environment",
+    retry: "backoff",
+    http: 504,
+  },
+  CNI_CONFIG_INVALID: {
+    summary: "the configuration of network {network} is invalid: {reason}",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
+  CNI_NETWORK_NOT_FOUND: {
+    summary: "there is no NetworkAttachmentDefinition {network}",
+    who: "user",
+    retry: "on-change",
+    http: 404,
+  },
+  CNI_NAME_TAKEN: {
+    summary: "interface {interface} exists in the pod and is not ours",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the Kubernetes client.
+import type { ErrorEntry } from "../entry.ts";
+
+export const KUBE_ERRORS = {
+  KUBE_NOT_FOUND: {
+    summary: "{resource} {object} is not there",
+    who: "environment",
+    retry: "on-change",
+    http: 404,
+  },
+  KUBE_CONFLICT: {
+    summary: "{resource} {object} has changed meanwhile",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  KUBE_ALREADY_EXISTS: {
+    summary: "{resource} {object} exists already",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  KUBE_REFUSED: {
+    summary: "the API server refused {verb} of {resource} {object}: {message}",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
+  KUBE_UNAUTHORIZED: {
+    summary: "the API server does not accept these credentials: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 401,
+  },
+  KUBE_FORBIDDEN: {
+    summary: "the API server forbids it: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 403,
+  },
+  KUBE_UNREACHABLE: {
+    summary: "the API server {server} cannot be reached: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  KUBE_EXPIRED: {
+    summary: "the resource version is too old: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 410,
+  },
+  KUBE_SERVER_FAILED: {
+    summary: "the API server failed with {status}: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  KUBE_CONFIG_INVALID: {
+    summary: "the kubeconfig {path} cannot be used: {reason}",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of libvirt.
+import type { ErrorEntry } from "../entry.ts";
+
+export const LIBVIRT_ERRORS = {
+  LIBVIRT_UNREACHABLE: {
+    summary: "libvirt of the launcher cannot be reached: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  LIBVIRT_CONNECTION_LOST: {
+    summary: "the connection to libvirt was lost: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  LIBVIRT_TIMED_OUT: {
+    summary: "libvirt did not answer {call} within {timeoutMs} ms",
+    who: "environment",
+    retry: "backoff",
+    http: 504,
+  },
+  LIBVIRT_NO_DOMAIN: {
+    summary: "there is no domain {domain}",
+    who: "environment",
+    retry: "backoff",
+    http: 404,
+  },
+  LIBVIRT_DEVICE_MISSING: {
+    summary: "the domain has no device {device}",
+    who: "environment",
+    retry: "backoff",
+    http: 404,
+  },
+  LIBVIRT_NO_FREE_PORT: {
+    summary: "no PCI slot is free for {device}",
+    who: "environment",
+    retry: "on-change",
+    http: 409,
+  },
+  LIBVIRT_BUSY: {
+    summary: "libvirt is busy: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  LIBVIRT_REFUSED: {
+    summary: "libvirt refused {call}: {message} ({number}/{domainNumber})",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of processes, files and system calls.
+import type { ErrorEntry } from "../entry.ts";
+
+export const OS_ERRORS = {
+  OS_TIMED_OUT: {
+    summary: "{program} did not end within {timeoutMs} ms and was killed",
+    who: "environment",
+    retry: "backoff",
+    http: 504,
+  },
+  OS_PROGRAM_FAILED: {
+    summary: "{program} failed with {exitCode}: {stderr}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  OS_PROGRAM_MISSING: {
+    summary: "{program} is not installed",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  OS_PATH_REFUSED: {
+    summary: "{path} is refused: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 403,
+  },
+  OS_FILE_FAILED: {
+    summary: "{call} of {path} failed: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of links in the pod.
+import type { ErrorEntry } from "../entry.ts";
+
+export const PODNET_ERRORS = {
+  PODNET_LINK_MISSING: {
+    summary: "pod NIC {link} is not in the pod",
+    who: "environment",
+    retry: "backoff",
+    http: 404,
+  },
+  PODNET_FAILED: {
+    summary: "ip failed: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  PODNET_NETWORK_CANNOT_CARRY_VM: {
+    summary: "a NIC of kind {kind} cannot carry a VM",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
+} as const satisfies Record<string, ErrorEntry>;

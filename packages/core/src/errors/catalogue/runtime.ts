@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the node runtime and standalone.
+import type { ErrorEntry } from "../entry.ts";
+
+export const RUNTIME_ERRORS = {
+  RUNTIME_IMAGE_MISSING: {
+    summary: "image {image} is not there; add it with: patchbay image add {image} DIR",
+    who: "user",
+    retry: "on-change",
+    http: 404,
+  },
+  RUNTIME_POD_FAILED: {
+    summary: "pod {pod} cannot be started: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  RUNTIME_NOT_RUNNING: {
+    summary: "patchbay is not running in {dataDir}",
+    who: "user",
+    retry: "never",
+    http: 503,
+  },
+  RUNTIME_START_FAILED: {
+    summary: "{component} did not become ready: {reason}",
+    who: "environment",
+    retry: "never",
+    http: 500,
+  },
+  SANDBOX_NOT_FOUND: {
+    summary: "pod {pod} has no sandbox on this node yet",
+    who: "environment",
+    retry: "backoff",
+    http: 404,
+  },
+  LAUNCHER_UNREACHABLE: {
+    summary: "the launcher of {vmi} cannot be reached: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+} as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the catalogue says about one error code.
+
+/** Who can do something about it. */
+export type ErrorOwner = "user" | "environment" | "bug";
+
+/**
+ * When to try again. `never`: only a changed specification helps. `backoff`: again, later and later.
+ * `on-change`: nothing to do until a watched object changes.
+ */
+export type RetryRule = "never" | "backoff" | "on-change";
+
+/** One entry of the catalogue. */
+export interface ErrorEntry {
+  /** Message; `{name}` is replaced by the detail of that name. */
+  readonly summary: string;
+  readonly who: ErrorOwner;
+  readonly retry: RetryRule;
+  /** The HTTP status with which virt-api answers. */
+  readonly http: number;
+}

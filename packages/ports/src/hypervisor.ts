@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node loop needs from libvirt.
+
+/** State of a domain. Source: libvirt virDomainState. */
+export type DomainState =
+  "running" | "blocked" | "paused" | "shutdown" | "shutoff" | "crashed" | "suspended" | "unknown";
+
+export interface DomainInfo {
+  readonly name: string;
+  readonly uuid: string;
+  readonly state: DomainState;
+  /** Whether it has a definition that outlives it. */
+  readonly persistent: boolean;
+}
+
+/** What libvirt tells unasked. Source: libvirt virConnectDomainEventID. */
+export type HypervisorEvent =
+  | {
+      readonly kind: "lifecycle";
+      readonly domain: string;
+      readonly event: DomainLifecycle;
+      readonly detail: number;
+    }
+  | {
+      readonly kind: "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
+      readonly domain: string;
+      readonly alias: string;
+    };
+
+/** Source: libvirt virDomainEventType. */
+export type DomainLifecycle =
+  | "defined"
+  | "undefined"
+  | "started"
+  | "suspended"
+  | "resumed"
+  | "stopped"
+  | "shutdown"
+  | "pmsuspended"
+  | "crashed";
+
+/** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
+export type DeviceTarget = "live" | "config";
+
+/** Where a libvirt listens. */
+export type HypervisorAddress =
+  /** A URI, for example `test:///default`. */
+  | { readonly kind: "uri"; readonly uri: string }
+  /** An open descriptor of a `qemu:///session` socket's inode (O_PATH); the callee keeps its own copy. */
+  | { readonly kind: "socket"; readonly fd: number };
+
+/** Opens connections to libvirt. */
+export interface Hypervisor {
+  /**
+   * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
+   */
+  open(address: HypervisorAddress): Promise<HypervisorConnection>;
+  close(): Promise<void>;
+}
+
+/**
+ * One connection; calls run one after the other, each with a deadline.
+ * All throw {@link AppError}: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
+ * LIBVIRT_NO_FREE_PORT, LIBVIRT_BUSY, LIBVIRT_REFUSED.
+ */
+export interface HypervisorConnection {
+  /** Source: libvirt virDomainLookupByName, virDomainGetState. */
+  findDomain(name: string): Promise<DomainInfo | undefined>;
+  /** Source: libvirt virDomainGetXMLDesc; `config` asks for VIR_DOMAIN_XML_INACTIVE. */
+  readDomainXml(name: string, target: DeviceTarget): Promise<string>;
+  /** Source: libvirt virDomainDefineXMLFlags. */
+  defineDomain(xml: string): Promise<void>;
+  /** Starts a defined domain. Source: libvirt virDomainCreate. */
+  startDomain(name: string): Promise<void>;
+  /** Asks the guest to shut down. Source: libvirt virDomainShutdown. */
+  shutdownDomain(name: string): Promise<void>;
+  /** Ends it at once. Source: libvirt virDomainDestroy. */
+  destroyDomain(name: string): Promise<void>;
+  /** Source: libvirt virDomainAttachDeviceFlags. */
+  attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
+  /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias (live), virDomainDetachDeviceFlags (config). */
+  detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
+  /** Source: libvirt virDomainUpdateDeviceFlags. */
+  updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
+  /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
+  onEvent(listener: (event: HypervisorEvent) => void): () => void;
+  /** Resolves with the reason when the connection is gone; it does not come back. */
+  readonly closed: Promise<string>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of ports.
+export type { Clock } from "./clock.ts";
+export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
+export type { Files } from "./files.ts";
+export type {
+  DeviceTarget,
+  DomainInfo,
+  DomainLifecycle,
+  DomainState,
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  HypervisorEvent,
+} from "./hypervisor.ts";
+export type { Launcher, Launchers } from "./launcher.ts";
+export type { LogFields, Logger } from "./logger.ts";
+export type { Link, NetnsHandle, PodNetwork, TapWiring } from "./pod-network.ts";
+export type { Command, CommandResult, ProcessRunner } from "./process-runner.ts";
+export type { Sandbox, Sandboxes } from "./sandbox.ts";
+export type {
+  Cache,
+  CallOptions,
+  Change,
+  DeleteOptions,
+  JsonPatchOperation,
+  ListOptions,
+  ObjectKey,
+  Patch,
+  Store,
+  WriteOptions,
+} from "./store.ts";

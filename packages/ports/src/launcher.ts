@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the node agent reaches a launcher that it does not trust.
+import type { NetnsHandle } from "./pod-network.ts";
+
+/** A launcher that was found and checked. Descriptors stay open until `close`. */
+export interface Launcher {
+  /** The libvirt socket's inode, opened with O_PATH, beneath the volume, through no symbolic link. */
+  readonly socketFd: number;
+  readonly netns: NetnsHandle;
+  /** Resolves when the process behind the socket has ended (pidfd). */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** Finds launchers. */
+export interface Launchers {
+  /**
+   * @throws AppError with LAUNCHER_UNREACHABLE while there is no socket or nobody listens;
+   *   OS_PATH_REFUSED when the path or the process behind it is not what it must be.
+   */
+  open(podUid: string): Promise<Launcher>;
+  /** Calls `changed` when the launcher's socket of that pod may have come or gone, until aborted. */
+  watch(podUid: string, changed: () => void, signal: AbortSignal): void;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node loop needs from the kernel, in a pod's network namespace.
+
+/** An open network namespace; the descriptor is inherited by programs, so a recycled pid cannot be hit. */
+export interface NetnsHandle {
+  readonly fd: number;
+  /** Inode of the namespace, decimal text. */
+  readonly inode: string;
+}
+
+/** A kernel device. Source: `ip -j -d link`. */
+export interface Link {
+  readonly name: string;
+  readonly index: number;
+  /** `veth`, `macvlan`, `bridge`, `tun`, ...; empty for hardware. */
+  readonly kind: string;
+  readonly mac: string;
+  /** Bytes. */
+  readonly mtu: number;
+  readonly up: boolean;
+  /** Name of the bridge that it is a port of. */
+  readonly master?: string;
+}
+
+/** What carries a guest's NIC: pod NIC, bridge and tap. Names have at most 15 characters. */
+export interface TapWiring {
+  readonly podInterfaceName: string;
+  readonly bridgeName: string;
+  readonly tapName: string;
+  /** MAC of the guest, which the pod NIC has too. */
+  readonly mac: string;
+  /** Bytes; the pod NIC's. */
+  readonly mtu: number;
+  /** Owner and group of the tap. */
+  readonly owner: number;
+}
+
+/** Makes and removes links in a pod. Everything may be repeated. */
+export interface PodNetwork {
+  /** All links, sorted by name. */
+  listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
+  /**
+   * Makes bridge and tap around the pod NIC: the recipe of docs/design/pod-links.md.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
+   */
+  wireTap(netns: NetnsHandle, wiring: TapWiring): Promise<void>;
+  /** Removes the tap, then the bridge; the pod NIC stays for CNI DEL. */
+  unwireTap(netns: NetnsHandle, wiring: Pick<TapWiring, "tapName" | "bridgeName">): Promise<void>;
+  /** Calls `changed` when a link comes, goes or changes in the namespace, until aborted. Equivalent to: `ip monitor link`. */
+  watchLinks(netns: NetnsHandle, changed: () => void, signal: AbortSignal): void;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs programs of the machine.
+
+/** One program to run. */
+export interface Command {
+  /** Program and arguments; never goes through a shell. */
+  readonly argv: readonly [string, ...string[]];
+  /** Text for standard input; empty when absent. */
+  readonly stdin?: string;
+  /** The whole environment; absent: PATH only. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Open descriptors of this process that the program inherits as 3, 4, ... in this order. */
+  readonly inheritFds?: readonly number[];
+  /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** How a program ended. */
+export interface CommandResult {
+  /** Exit code; 128 + signal number when it was killed. */
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs programs, each in its own process group. */
+export interface ProcessRunner {
+  /**
+   * Resolves with the result whatever the exit code.
+   * @throws AppError with OS_PROGRAM_MISSING when there is no such program.
+   * @throws AppError with OS_TIMED_OUT when it was killed at the deadline.
+   */
+  run(command: Command): Promise<CommandResult>;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kubernetes objects: calls, and caches that are fed by watches.
+import type { KubeList, KubeObject, ResourceType } from "@patchbay/api";
+
+/** Name of an object; namespace absent for cluster-scoped kinds. */
+export interface ObjectKey {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+/** One operation of a JSON patch. Source: RFC 6902. */
+export type JsonPatchOperation =
+  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
+  | { readonly op: "remove"; readonly path: string };
+
+/** A change of one object: operations (RFC 6902), or the fields to set (RFC 7386). */
+export type Patch =
+  | { readonly type: "json"; readonly operations: readonly JsonPatchOperation[] }
+  | { readonly type: "merge"; readonly fields: Readonly<Record<string, unknown>> };
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Default 10 000. */
+  readonly timeoutMs?: number;
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly subresource?: "status";
+  readonly dryRun?: boolean;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+export interface DeleteOptions extends CallOptions {
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
+  /** Refuses when the object of that name is another one. */
+  readonly uid?: string;
+}
+
+/**
+ * Calls the API server. Every call throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT also for a
+ * failed `test` of a JSON patch, KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
+ */
+export interface Store {
+  /** The object, or undefined when it is not there. */
+  find<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    options?: CallOptions,
+  ): Promise<T | undefined>;
+  list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions): Promise<KubeList<T>>;
+  create<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: T,
+    options?: WriteOptions,
+  ): Promise<T>;
+  /** Replaces the object; its resourceVersion, when set, must be the current one. */
+  update<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: T,
+    options?: WriteOptions,
+  ): Promise<T>;
+  patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: Patch,
+    options?: WriteOptions,
+  ): Promise<T>;
+  /** Not there is success. */
+  delete<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    options?: DeleteOptions,
+  ): Promise<void>;
+}
+
+/** One change that a cache has seen. A recreated object is a `deleted` and an `added`. */
+export type Change<T extends KubeObject> =
+  | { readonly kind: "added"; readonly current: T }
+  | { readonly kind: "updated"; readonly previous: T; readonly current: T }
+  | { readonly kind: "deleted"; readonly previous: T };
+
+/** A local copy of the objects of one kind, kept current by a watch. Objects must not be changed. */
+export interface Cache<T extends KubeObject> {
+  find(key: ObjectKey): T | undefined;
+  /** All objects, sorted by namespace and name. */
+  list(): readonly T[];
+  /** Objects for which the index function gave `value`, sorted. */
+  listBy(index: string, value: string): readonly T[];
+  /** Calls `listener` after each change until the returned function is called. */
+  onChange(listener: (change: Change<T>) => void): () => void;
+  /** Resolves when the first list is in the cache. */
+  synced(): Promise<void>;
+}

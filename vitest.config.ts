@@ -1,0 +1,39 @@
+import { defineConfig } from "vitest/config";
+
+const source = ["@patchbay/source"];
+const shared = {
+  resolve: { conditions: source },
+  ssr: { resolve: { conditions: source, externalConditions: source } },
+};
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        ...shared,
+        test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "tests/docs/*.test.ts"] },
+      },
+      {
+        ...shared,
+        test: {
+          name: "contract",
+          include: ["tests/contract/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: "e2e",
+          include: ["tests/e2e/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          isolate: false,
+        },
+      },
+    ],
+  },
+});
