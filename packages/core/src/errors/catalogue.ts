@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every error code of the product, one table for each package that raises them.
 import { API_ERRORS } from "./catalogue/api.ts";
+import { APISERVER_ERRORS } from "./catalogue/apiserver.ts";
 import { CNI_ERRORS } from "./catalogue/cni.ts";
 import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/libvirt.ts";
 import { OS_ERRORS } from "./catalogue/os.ts";
+import { PKI_ERRORS } from "./catalogue/pki.ts";
 import { PODNET_ERRORS } from "./catalogue/podnet.ts";
 import { RUNTIME_ERRORS } from "./catalogue/runtime.ts";
 
 /** The catalogue; `docs/reference/errors.md` is checked against it. */
 export const CATALOGUE = {
   ...API_ERRORS,
+  ...APISERVER_ERRORS,
   ...CNI_ERRORS,
   ...DOMAIN_ERRORS,
   ...KUBE_ERRORS,
   ...LIBVIRT_ERRORS,
   ...OS_ERRORS,
+  ...PKI_ERRORS,
   ...PODNET_ERRORS,
   ...RUNTIME_ERRORS,
 } as const;

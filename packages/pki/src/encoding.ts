@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How keys, serial numbers and times are written into certificates.
+import { randomBytes, webcrypto } from "node:crypto";
+import { PemConverter } from "@peculiar/x509";
+
+/** Milliseconds of a day. */
+export const MS_PER_DAY = 86_400_000;
+
+/** The time `ms` (since 1970) as the certificate library wants it. */
+export function dateOf(ms: number): Date {
+  // eslint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
+  return new Date(ms);
+}
+
+/** A positive serial number of 128 random bits, hexadecimal. Source: RFC 5280 4.1.2.2. */
+export function randomSerial(): string {
+  return `01${randomBytes(15).toString("hex")}`;
+}
+
+/** The private key as PKCS #8 PEM. */
+export async function pemOfKey(key: webcrypto.CryptoKey): Promise<string> {
+  const der = await webcrypto.subtle.exportKey("pkcs8", key);
+  return `${PemConverter.encode(der, "PRIVATE KEY")}\n`;
+}
