@@ -12,6 +12,11 @@ export {
   printNetworkStatus,
   type NetworkStatus,
 } from "./annotations/network-status.ts";
+export {
+  customResourceDefinitions,
+  type CustomResourceDefinition,
+  type PrinterColumn,
+} from "./crds.ts";
 export type { KubeEvent, KubeNode, Lease, Namespace } from "./core-kinds.ts";
 export type { KubeVirt } from "./kubevirt-config.ts";
 export type {

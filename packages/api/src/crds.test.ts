@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { customResourceDefinitions } from "./crds.ts";
+import { structuralSchemaOf } from "./structural-schema.ts";
+
+const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];
+
+function keywordsOf(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(keywordsOf);
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => [key, ...keywordsOf(inner)]);
+}
+
+function child(schema: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    // The tests walk a schema, whose nodes are plain objects.
+    (at, key) => (at as Readonly<Record<string, unknown>> | undefined)?.[key],
+    schema,
+  );
+}
+
+describe("custom resource definitions", () => {
+  test.each([
+    {
+      name: "virtualmachines.kubevirt.io",
+      short: "vm",
+      status: true,
+      columns: ["Age", "Status", "Ready"],
+    },
+    {
+      name: "virtualmachineinstances.kubevirt.io",
+      short: "vmi",
+      status: true,
+      columns: ["Age", "Phase", "IP", "NodeName", "Ready", "FreePorts"],
+    },
+    {
+      name: "virtualmachineinstancemigrations.kubevirt.io",
+      short: "vmim",
+      status: true,
+      columns: ["Phase", "VMI"],
+    },
+    { name: "kubevirts.kubevirt.io", short: "kv", status: true, columns: ["Age", "Phase"] },
+    {
+      name: "network-attachment-definitions.k8s.cni.cncf.io",
+      short: "net-attach-def",
+      status: false,
+      columns: ["Age"],
+    },
+  ])("$name is there with short name, status and columns", ({ name, short, status, columns }) => {
+    const crd = customResourceDefinitions().find((each) => each.metadata.name === name);
+    const version = crd?.spec.versions[0];
+    expect(crd?.spec.names.shortNames).toContain(short);
+    expect(version?.subresources !== undefined).toBe(status);
+    expect(version?.additionalPrinterColumns?.map((column) => column.name)).toEqual(columns);
+  });
+
+  test("hold only keywords of structural schemas", () => {
+    const found = keywordsOf(JSON.parse(JSON.stringify(customResourceDefinitions())));
+    expect(found.filter((key) => FORBIDDEN.includes(key))).toEqual([]);
+  });
+
+  test("keep interfaces and networks as maps by name, and unknown fields of a VM", () => {
+    const schema = customResourceDefinitions()[0]?.spec.versions[0]?.schema.openAPIV3Schema;
+    const spec = ["properties", "spec", "properties", "template", "properties", "spec"];
+    const networks = child(schema, [...spec, "properties", "networks"]);
+    expect(networks).toMatchObject({
+      type: "array",
+      "x-kubernetes-list-type": "map",
+      "x-kubernetes-list-map-keys": ["name"],
+      items: { type: "object", required: ["name"], "x-kubernetes-preserve-unknown-fields": true },
+    });
+    expect(child(schema, [...spec, "x-kubernetes-preserve-unknown-fields"])).toBe(true);
+  });
+});
+
+describe("structural schema", () => {
+  test.each<{ name: string; given: object; want: object }>([
+    {
+      name: "writes a record as additionalProperties",
+      given: { type: "object", patternProperties: { "^.*$": { type: "string" } } },
+      want: { type: "object", additionalProperties: { type: "string" } },
+    },
+    {
+      name: "leaves out empty properties and what is no keyword of Kubernetes",
+      given: { type: "object", properties: {}, "~optional": true, $id: "x" },
+      want: { type: "object" },
+    },
+    {
+      name: "converts the items of lists",
+      given: { type: "array", items: { type: "integer", "~kind": "Integer", minimum: 1 } },
+      want: { type: "array", items: { type: "integer", minimum: 1 } },
+    },
+  ])("$name", ({ given, want }) => {
+    expect(structuralSchemaOf(given)).toEqual(want);
+  });
+});
