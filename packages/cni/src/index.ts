@@ -1,1 +1,12 @@
-export {};
+// SPDX-License-Identifier: Apache-2.0
+// The public door of cni.
+export { createCni, type CniDeps, type CniTimeouts } from "./cni.ts";
+export {
+  hasCapability,
+  parseNetworkConfig,
+  withCniArgs,
+  type ParsedNetworkConfig,
+} from "./config.ts";
+export { createJournal, type Journal, type JournalRow } from "./journal.ts";
+export { createNodeRuntimeSandboxes } from "./sandboxes.ts";
+export { networkStatusOf } from "./status.ts";

@@ -33,6 +33,18 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 404,
   },
+  CNI_REQUEST_NOT_MET: {
+    summary: "the network did not give what was asked: {what}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_JOURNAL_BROKEN: {
+    summary: "the journal file {path} cannot be read; remove it when nothing of it is left",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   CNI_NAME_TAKEN: {
     summary: "interface {interface} exists in the pod and is not ours",
     who: "environment",

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
+import { AppError, isAppError } from "@patchbay/core";
+import type { AttachmentRequest, Cni, CniResult, ProcessRunner } from "@patchbay/ports";
+import { printPluginConfig } from "./config.ts";
+import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
+import { isJsonObject, parseJson } from "./json.ts";
+import { parseResult } from "./result.ts";
+import { isAtLeast, negotiateVersion } from "./version.ts";
+
+/** Deadlines of one plugin's execution, milliseconds. */
+export interface CniTimeouts {
+  /** Default 60 000. */
+  readonly addMs?: number;
+  /** Default 30 000. */
+  readonly delMs?: number;
+}
+
+/** What running plugins needs. */
+export interface CniDeps {
+  readonly runner: ProcessRunner;
+  /** Where plugins are, searched in order. */
+  readonly binDirs: readonly string[];
+  readonly timeouts?: CniTimeouts;
+}
+
+/** A plugin answers VERSION without doing anything. */
+const VERSION_TIMEOUT_MS = 5_000;
+/** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error". */
+const UNKNOWN_CONTAINER = 3;
+
+type Plugin = AttachmentRequest["config"]["plugins"][number];
+
+/** Runs CNI plugins, each in a process group of its own with a deadline. */
+export function createCni(deps: CniDeps): Cni {
+  const supported = new Map<string, readonly string[]>();
+  return {
+    add: (request) => addAll(deps, supported, request),
+    del: (request, prevResult) => delAll(deps, supported, { request, prevResult }),
+  };
+}
+
+function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
+  return {
+    CNI_CONTAINERID: request.containerId,
+    CNI_NETNS: request.netnsPath ?? "",
+    CNI_IFNAME: request.interfaceName,
+    CNI_ARGS: request.args.map(([key, value]) => `${key}=${value}`).join(";"),
+  };
+}
+
+/** Asks a plugin which versions it speaks, once. Also finds out early that it is missing. */
+async function findSupported(
+  host: PluginHost,
+  known: Map<string, readonly string[]>,
+  plugin: string,
+): Promise<readonly string[]> {
+  const before = known.get(plugin);
+  if (before !== undefined) return before;
+  const answer = parseJson(
+    await invokePlugin(host, {
+      plugin,
+      command: "VERSION",
+      stdin: JSON.stringify({ cniVersion: "1.0.0" }),
+      env: {},
+      timeoutMs: VERSION_TIMEOUT_MS,
+    }),
+  );
+  const versions = isJsonObject(answer) ? answer["supportedVersions"] : undefined;
+  const list = Array.isArray(versions) ? versions.filter((v) => typeof v === "string") : [];
+  known.set(plugin, list);
+  return list;
+}
+
+async function addAll(
+  deps: CniDeps,
+  known: Map<string, readonly string[]>,
+  request: AttachmentRequest,
+): Promise<CniResult> {
+  const { config } = request;
+  const supported: (readonly string[])[] = [];
+  for (const { type } of config.plugins) supported.push(await findSupported(deps, known, type));
+  const cniVersion = negotiateVersion(config.cniVersion, supported);
+  let result: CniResult | undefined;
+  for (const plugin of config.plugins) {
+    const chained = result !== undefined && isAtLeast(cniVersion, "0.3.0");
+    const invocation: Invocation = {
+      plugin: plugin.type,
+      command: "ADD",
+      stdin: printPluginConfig(
+        plugin,
+        { name: config.name, cniVersion },
+        { capabilityArgs: request.capabilityArgs, ...(chained ? { prevResult: result } : {}) },
+      ),
+      env: envOf(request),
+      timeoutMs: deps.timeouts?.addMs ?? 60_000,
+    };
+    result = readResult(plugin, await invokePlugin(deps, invocation), cniVersion);
+  }
+  return result ?? { cniVersion };
+}
+
+function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult {
+  const result = parseResult(text, cniVersion);
+  if (result !== undefined) return result;
+  throw new AppError("CNI_PLUGIN_FAILED", {
+    plugin: plugin.type,
+    command: "ADD",
+    message: "the answer is no CNI result",
+    cniCode: 0,
+  });
+}
+
+/** One DEL of a list. */
+interface Removal {
+  readonly request: AttachmentRequest;
+  readonly prevResult: CniResult | undefined;
+}
+
+async function delAll(
+  deps: CniDeps,
+  known: Map<string, readonly string[]>,
+  removal: Removal,
+): Promise<void> {
+  const failures: unknown[] = [];
+  for (const plugin of removal.request.config.plugins.toReversed()) {
+    try {
+      // The version of ADD, where it is known: a plugin refuses a previous result of another version.
+      const cniVersion =
+        removal.prevResult?.cniVersion ??
+        negotiateVersion(removal.request.config.cniVersion, [
+          await findSupported(deps, known, plugin.type),
+        ]);
+      await invokePlugin(deps, {
+        ...delInvocation(plugin, cniVersion, removal),
+        timeoutMs: deps.timeouts?.delMs ?? 30_000,
+      });
+    } catch (error) {
+      // One plugin that cannot clean up must not keep the others from it; the first failure is reported.
+      if (!isUnknownContainer(error)) failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+function isUnknownContainer(error: unknown): boolean {
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] === UNKNOWN_CONTAINER;
+}
+
+function delInvocation(
+  plugin: Plugin,
+  cniVersion: string,
+  { request, prevResult }: Removal,
+): Omit<Invocation, "timeoutMs"> {
+  const chained = prevResult !== undefined && isAtLeast(cniVersion, "0.4.0");
+  return {
+    plugin: plugin.type,
+    command: "DEL",
+    stdin: printPluginConfig(
+      plugin,
+      { name: request.config.name, cniVersion },
+      { capabilityArgs: request.capabilityArgs, ...(chained ? { prevResult } : {}) },
+    ),
+    env: envOf(request),
+  };
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
+import { AppError, isAppError } from "@patchbay/core";
+import type { ProcessRunner } from "@patchbay/ports";
+import { isJsonObject, parseJson } from "./json.ts";
+
+/** What plugins and their own programs (iptables, ip) are looked up in. */
+const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Where plugins are and who runs them. */
+export interface PluginHost {
+  readonly runner: ProcessRunner;
+  /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH. */
+  readonly binDirs: readonly string[];
+}
+
+/** One execution of a plugin. */
+export interface Invocation {
+  readonly plugin: string;
+  readonly command: "ADD" | "DEL" | "VERSION";
+  readonly stdin: string;
+  /** CNI_ variables beside CNI_COMMAND and CNI_PATH. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+/** Codes after which only another configuration helps. Source: CNI SPEC 1.1 section 5, "Error". */
+const CONFIG_CODES = [1, 2, 6, 7];
+
+async function runIn(directory: string, host: PluginHost, call: Invocation): Promise<Outcome> {
+  try {
+    return await host.runner.run({
+      argv: [`${directory}/${call.plugin}`],
+      stdin: call.stdin,
+      env: {
+        PATH: PROGRAM_PATH,
+        ...call.env,
+        CNI_COMMAND: call.command,
+        CNI_PATH: host.binDirs.join(":"),
+      },
+      timeoutMs: call.timeoutMs,
+    });
+  } catch (error) {
+    if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
+    if (!isAppError(error, "OS_TIMED_OUT")) throw error;
+    throw new AppError(
+      "CNI_TIMED_OUT",
+      { plugin: call.plugin, command: call.command, timeoutMs: call.timeoutMs },
+      { cause: error },
+    );
+  }
+}
+
+type Outcome = Awaited<ReturnType<ProcessRunner["run"]>> | undefined;
+
+function failureOf(call: Invocation, outcome: NonNullable<Outcome>): AppError {
+  const { plugin, command } = call;
+  const answer = parseJson(outcome.stdout);
+  if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
+    const said = outcome.stderr.trim() === "" ? outcome.stdout.trim() : outcome.stderr.trim();
+    const message = `exit code ${String(outcome.exitCode)}${said === "" ? "" : `: ${said}`}`;
+    return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
+  }
+  const { code: cniCode, msg, details } = answer;
+  const message = [msg, details].filter((part) => typeof part === "string" && part !== "");
+  const text = message.join("; ");
+  return CONFIG_CODES.includes(cniCode)
+    ? new AppError("CNI_CONFIG_INVALID", {
+        network: networkOf(call),
+        reason: `plugin ${plugin}: ${text}`,
+        cniCode,
+      })
+    : new AppError("CNI_PLUGIN_FAILED", { plugin, command, message: text, cniCode });
+}
+
+function networkOf(call: Invocation): string {
+  const config = parseJson(call.stdin);
+  return isJsonObject(config) && typeof config["name"] === "string" ? config["name"] : call.plugin;
+}
+
+/**
+ * Runs the plugin that is found first in the directories; resolves with what it printed.
+ * @throws AppError with CNI_PLUGIN_MISSING, CNI_TIMED_OUT, CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID
+ */
+export async function invokePlugin(host: PluginHost, call: Invocation): Promise<string> {
+  for (const directory of host.binDirs) {
+    const outcome = await runIn(directory, host, call);
+    if (outcome === undefined) continue;
+    if (outcome.exitCode !== 0) throw failureOf(call, outcome);
+    return outcome.stdout;
+  }
+  throw new AppError("CNI_PLUGIN_MISSING", { plugin: call.plugin, path: host.binDirs.join(":") });
+}

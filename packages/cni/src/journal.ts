@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
+import { AppError } from "@patchbay/core";
+import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
+import { isJsonObject, parseJson } from "./json.ts";
+
+/** One attachment that was begun: everything that its DEL needs. */
+export interface JournalRow {
+  readonly podUid: string;
+  readonly podNamespace: string;
+  readonly podName: string;
+  /** NAMESPACE/NAME of the network definition. */
+  readonly network: string;
+  /** The arguments of ADD; DEL gets the same. */
+  readonly request: AttachmentRequest;
+  /** Inode of the network namespace, decimal text. */
+  readonly netnsInode: string;
+  /** Boot in which it was begun. Source: /proc/sys/kernel/random/boot_id */
+  readonly bootId: string;
+  /** Place in the order of a pod's attachments; later ones may stand on earlier ones. */
+  readonly sequence: number;
+  /** Absent until ADD has succeeded. */
+  readonly result?: CniResult;
+}
+
+/** The rows of this node. A row is named by pod, sandbox and interface. */
+export interface Journal {
+  /** Writes the row, durable when it resolves; replaces the one of the same name. */
+  write(row: JournalRow): Promise<void>;
+  /** Removes the row; not there is success. */
+  remove(row: JournalRow): Promise<void>;
+  /** The rows of a pod in the order in which they were begun. */
+  list(podUid: string): Promise<readonly JournalRow[]>;
+  /** The pods that have rows, sorted. */
+  listPods(): Promise<readonly string[]>;
+}
+
+const SUFFIX = ".json";
+/** What a pod's uid and a sandbox's id may look like; both become file names. */
+const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+function isRow(value: unknown): value is JournalRow {
+  if (!isJsonObject(value) || !isJsonObject(value["request"])) return false;
+  const texts = ["podUid", "podNamespace", "podName", "network", "netnsInode", "bootId"];
+  const { containerId, interfaceName, config } = value["request"];
+  return (
+    texts.every((key) => typeof value[key] === "string") &&
+    typeof value["sequence"] === "number" &&
+    typeof containerId === "string" &&
+    typeof interfaceName === "string" &&
+    isJsonObject(config)
+  );
+}
+
+/** Keeps the journal below `dir`: one directory for each pod, one file for each attachment. */
+export function createJournal(files: Files, dir: string): Journal {
+  const directoryOf = (podUid: string): string => {
+    if (!FILE_NAME.test(podUid)) {
+      throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is no uid" });
+    }
+    return `${dir}/${podUid}`;
+  };
+  const pathOf = (row: JournalRow): string => {
+    const { containerId, interfaceName } = row.request;
+    if (!FILE_NAME.test(containerId) || interfaceName.includes("/")) {
+      throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is no name" });
+    }
+    return `${directoryOf(row.podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
+  };
+  return {
+    write: async (row) => {
+      await files.ensureDirectory(directoryOf(row.podUid), 0o700);
+      await files.writeAtomic(pathOf(row), `${JSON.stringify(row)}\n`, 0o600);
+    },
+    remove: async (row) => {
+      await files.remove(pathOf(row));
+      const directory = directoryOf(row.podUid);
+      if ((await files.list(directory)).length === 0) await files.remove(directory);
+    },
+    list: async (podUid) => {
+      const directory = directoryOf(podUid);
+      const rows: JournalRow[] = [];
+      for (const name of await files.list(directory)) {
+        if (name.startsWith(".") || !name.endsWith(SUFFIX)) continue;
+        rows.push(await readRow(files, `${directory}/${name}`));
+      }
+      return rows.toSorted((a, b) => a.sequence - b.sequence);
+    },
+    listPods: () => files.list(dir),
+  };
+}
+
+/** A row that cannot be read may stand for a lease: it is an error, never skipped. */
+async function readRow(files: Files, path: string): Promise<JournalRow> {
+  const row = parseJson((await files.readText(path)) ?? "");
+  if (isRow(row)) return row;
+  throw new AppError("CNI_JOURNAL_BROKEN", { path });
+}

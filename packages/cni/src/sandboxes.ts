@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the sandbox of a pod where the node runtime wrote it.
+import type { Files, Sandbox, Sandboxes } from "@patchbay/ports";
+import { isJsonObject, parseJson } from "./json.ts";
+
+function isSandbox(value: unknown): value is Sandbox {
+  return (
+    isJsonObject(value) &&
+    ["id", "podUid", "netnsPath", "netnsInode"].every((key) => typeof value[key] === "string")
+  );
+}
+
+/** Reads `PODS_DIR/<uid>/sandbox.json`, which the node runtime writes when the namespace is ready. */
+export function createNodeRuntimeSandboxes(
+  files: Pick<Files, "readText">,
+  podsDir: string,
+): Sandboxes {
+  return {
+    find: async (podUid) => {
+      if (!/^[a-zA-Z0-9][a-zA-Z0-9-]*$/.test(podUid)) return undefined;
+      const text = await files.readText(`${podsDir}/${podUid}/sandbox.json`);
+      const sandbox = text === undefined ? undefined : parseJson(text);
+      return isSandbox(sandbox) && sandbox.podUid === podUid ? sandbox : undefined;
+    },
+  };
+}
