@@ -1,1 +1,5 @@
-export {};
+// SPDX-License-Identifier: Apache-2.0
+// The public door of os.
+export { createClock } from "./clock.ts";
+export { createFiles } from "./files.ts";
+export { createProcessRunner } from "./process-runner.ts";

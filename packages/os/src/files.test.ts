@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createFiles } from "./files.ts";
+
+const files = createFiles();
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-files-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** A promise of the next call of `changed`, at most two seconds away. */
+function nextChange(): { changed: () => void; next: () => Promise<void> } {
+  let waiting = Promise.withResolvers<undefined>();
+  return {
+    changed: () => {
+      waiting.resolve(undefined);
+    },
+    next: async () => {
+      const late = AbortSignal.timeout(2000);
+      late.onabort = () => {
+        waiting.reject(new Error("no change was told"));
+      };
+      await waiting.promise;
+      late.onabort = null;
+      waiting = Promise.withResolvers<undefined>();
+    },
+  };
+}
+
+describe("files", () => {
+  test("a file that is not there reads as undefined", async () => {
+    expect(await files.readText(join(directory, "none"))).toBeUndefined();
+    expect(await files.readText(join(directory, "none", "deeper"))).toBeUndefined();
+  });
+
+  test("an atomic write replaces the text, keeps the mode and leaves no temporary file", async () => {
+    const path = join(directory, "state.json");
+    await files.writeAtomic(path, "one", 0o600);
+    await files.writeAtomic(path, "two", 0o600);
+    expect(await files.readText(path)).toBe("two");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(directory)).toEqual(["state.json"]);
+  });
+
+  test("a write into a directory that is not there fails with a code and leaves nothing", async () => {
+    const path = join(directory, "none", "file");
+    await expect(files.writeAtomic(path, "text")).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { call: "write", path, errno: "ENOENT" },
+    });
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test("a write onto a directory fails and leaves no temporary file", async () => {
+    await files.ensureDirectory(join(directory, "taken", "inner"));
+    await expect(files.writeAtomic(join(directory, "taken"), "text")).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+    });
+    expect(readdirSync(directory)).toEqual(["taken"]);
+  });
+
+  test("concurrent writes of one file do not meet each other's temporary file", async () => {
+    const path = join(directory, "file");
+    await Promise.all(["a", "b", "c", "d"].map((text) => files.writeAtomic(path, text)));
+    expect(["a", "b", "c", "d"]).toContain(await files.readText(path));
+    expect(readdirSync(directory)).toEqual(["file"]);
+  });
+
+  test("lists names in order, and nothing where there is no directory", async () => {
+    await Promise.all(["b", "a", "c"].map((name) => writeFile(join(directory, name), "")));
+    expect(await files.list(directory)).toEqual(["a", "b", "c"]);
+    expect(await files.list(join(directory, "none"))).toEqual([]);
+  });
+
+  test("removes trees, and what is not there", async () => {
+    const tree = join(directory, "tree");
+    await files.ensureDirectory(join(tree, "deep", "deeper"));
+    await files.remove(tree);
+    await files.remove(tree);
+    expect(existsSync(tree)).toBe(false);
+  });
+
+  test("a dangling symbolic link exists", async () => {
+    await symlink("/nowhere", join(directory, "link"));
+    expect(await files.exists(join(directory, "link"))).toBe(true);
+    expect(await files.exists(join(directory, "none"))).toBe(false);
+  });
+});
+
+describe("watching a directory", () => {
+  test("tells of names that come and go, until aborted", async () => {
+    const abort = new AbortController();
+    const { changed, next } = nextChange();
+    let calls = 0;
+    const count = (): void => {
+      calls += 1;
+      changed();
+    };
+    files.watchDirectory(directory, count, abort.signal);
+    await writeFile(join(directory, "new"), "");
+    await next();
+    await files.remove(join(directory, "new"));
+    await next();
+    abort.abort();
+    const other = nextChange();
+    const otherAbort = new AbortController();
+    files.watchDirectory(directory, other.changed, otherAbort.signal);
+    const before = calls;
+    await writeFile(join(directory, "later"), "");
+    await other.next();
+    otherAbort.abort();
+    expect(calls).toBe(before);
+  });
+
+  test("follows a directory that comes later, goes and is made anew", async () => {
+    const abort = new AbortController();
+    const { changed, next } = nextChange();
+    const late = join(directory, "a", "b");
+    files.watchDirectory(late, changed, abort.signal);
+    await files.ensureDirectory(late);
+    await next();
+    await writeFile(join(late, "one"), "");
+    await next();
+    await files.remove(join(directory, "a"));
+    await next();
+    await files.ensureDirectory(late);
+    await next();
+    await writeFile(join(late, "two"), "");
+    await next();
+    abort.abort();
+    expect(await files.list(late)).toEqual(["two"]);
+  });
+});

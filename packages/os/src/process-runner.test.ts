@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createProcessRunner } from "./process-runner.ts";
+
+const runner = createProcessRunner();
+const timeoutMs = 5000;
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-run-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Whether a process runs; a zombie does not. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${String(pid)}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+describe("a program's result", () => {
+  test.each([
+    {
+      name: "ends well",
+      script: "echo out; echo err >&2",
+      want: { exitCode: 0, stdout: "out\n", stderr: "err\n" },
+    },
+    { name: "fails", script: "exit 3", want: { exitCode: 3, stdout: "", stderr: "" } },
+    {
+      name: "is killed by a signal",
+      script: "kill -KILL $$",
+      want: { exitCode: 137, stdout: "", stderr: "" },
+    },
+    {
+      name: "reads an empty input",
+      script: "cat; echo end",
+      want: { exitCode: 0, stdout: "end\n", stderr: "" },
+    },
+  ])("is told when it $name", async ({ script, want }) => {
+    expect(await runner.run({ argv: ["sh", "-c", script], timeoutMs })).toEqual(want);
+  });
+
+  test("text goes to its input", async () => {
+    const stdin = "x".repeat(300_000);
+    const result = await runner.run({ argv: ["cat"], stdin, timeoutMs });
+    expect(result.stdout).toBe(stdin);
+  });
+
+  test("a program that does not read its input does no harm", async () => {
+    const stdin = "x".repeat(300_000);
+    const result = await runner.run({ argv: ["true"], stdin, timeoutMs });
+    expect(result.exitCode).toBe(0);
+  });
+
+  test("arguments go through no shell", async () => {
+    const result = await runner.run({ argv: ["printf", "%s", "$(id); `id` > x"], timeoutMs });
+    expect(result.stdout).toBe("$(id); `id` > x");
+  });
+
+  test("the environment is the one that is given, or PATH only", async () => {
+    const bare = await runner.run({ argv: ["env"], timeoutMs });
+    expect(bare.stdout).toMatch(/^PATH=.*\n$/);
+    const given = await runner.run({ argv: ["/usr/bin/env"], env: { A: "1" }, timeoutMs });
+    expect(given.stdout).toBe("A=1\n");
+  });
+
+  test("descriptors are inherited as 3, 4 in this order", async () => {
+    const fds = ["one", "two"].map((text) => {
+      writeFileSync(join(directory, text), text);
+      return openSync(join(directory, text), "r");
+    });
+    const result = await runner.run({
+      argv: ["sh", "-c", "cat <&4; cat <&3"],
+      inheritFds: fds,
+      timeoutMs,
+    });
+    for (const fd of fds) closeSync(fd);
+    expect(result.stdout).toBe("twoone");
+  });
+
+  test("a child left behind that holds the pipes does not hold the result", async () => {
+    const result = await runner.run({ argv: ["sh", "-c", "sleep 4 & echo $!"], timeoutMs: 20_000 });
+    process.kill(Number(result.stdout), "SIGKILL");
+    expect(result.exitCode).toBe(0);
+  });
+});
+
+describe("a program that does not start", () => {
+  test("is missing", async () => {
+    const run = runner.run({ argv: ["no-such-program-here"], timeoutMs });
+    await expect(run).rejects.toMatchObject({
+      code: "OS_PROGRAM_MISSING",
+      details: { program: "no-such-program-here" },
+    });
+  });
+
+  test("is not executable", async () => {
+    const path = join(directory, "text");
+    writeFileSync(path, "text");
+    await expect(runner.run({ argv: [path], timeoutMs })).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { errno: "EACCES" },
+    });
+  });
+});
+
+describe("the deadline", () => {
+  test("ends a program by SIGTERM, and lets it clean up", async () => {
+    const mark = join(directory, "mark");
+    const script = `trap 'echo clean > ${mark}; exit 0' TERM; while :; do sleep 0.05; done`;
+    const run = runner.run({ argv: ["sh", "-c", script], timeoutMs: 200 });
+    await expect(run).rejects.toMatchObject({
+      code: "OS_TIMED_OUT",
+      details: { program: "sh", timeoutMs: 200 },
+    });
+    expect(readFileSync(mark, "utf8")).toBe("clean\n");
+  });
+
+  test("kills the whole group, also what ignores SIGTERM", async () => {
+    const pids = join(directory, "pids");
+    const script = `trap '' TERM; sh -c 'echo $$ > ${pids}; while :; do sleep 0.05; done' & wait`;
+    const run = runner.run({ argv: ["sh", "-c", script], timeoutMs: 200 });
+    await expect(run).rejects.toMatchObject({ code: "OS_TIMED_OUT" });
+    expect(isRunning(Number(readFileSync(pids, "utf8")))).toBe(false);
+  });
+
+  test("a program that writes without end is killed", async () => {
+    await expect(runner.run({ argv: ["yes"], timeoutMs: 30_000 })).rejects.toMatchObject({
+      code: "OS_PROGRAM_FAILED",
+    });
+  });
+});
+
+describe("aborting", () => {
+  test("kills the program and rejects with the reason", async () => {
+    const abort = new AbortController();
+    const run = runner.run({ argv: ["sleep", "60"], timeoutMs: 70_000, signal: abort.signal });
+    abort.abort(new Error("stop"));
+    await expect(run).rejects.toThrow("stop");
+  });
+
+  test("before the start runs nothing", async () => {
+    const mark = join(directory, "mark");
+    const signal = AbortSignal.abort(new Error("stopped before"));
+    const run = runner.run({ argv: ["touch", mark], timeoutMs, signal });
+    await expect(run).rejects.toThrow("stopped before");
+    expect(() => readFileSync(mark)).toThrow("ENOENT");
+  });
+});
