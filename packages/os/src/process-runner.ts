@@ -147,7 +147,7 @@ class Run {
     this.#child.stderr?.destroy();
     if (error !== undefined) this.#result.reject(error);
     else if (this.#isKilled)
-      this.#result.reject(this.#reason as Error); // an AppError, or what the caller aborted with
+      this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
     else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
   }
 
