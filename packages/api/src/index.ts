@@ -67,3 +67,8 @@ export {
   type VmiSpec,
   type VmiStatus,
 } from "./vmi.ts";
+export { isMulticastMac, normalizeMac, parseMac } from "./mac.ts";
+export { parseNadName, type NadName } from "./nad-name.ts";
+export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
+export { validateVmiSpec, validateVmSpec, type Admission } from "./validate/spec.ts";
+export { validateVmiNetworkChange } from "./validate/vmi-change.ts";

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import type { Iface, Network } from "../network.ts";
+import { withDefaultBinding } from "./defaults.ts";
+
+const NETWORKS: readonly Network[] = [
+  { name: "default", pod: {} },
+  { name: "blue", multus: { networkName: "blue" } },
+];
+
+test.each<{ name: string; iface: Iface; want: Iface }>([
+  {
+    name: "an iface on a secondary network without a binding gets bridge",
+    iface: { name: "blue", model: "virtio" },
+    want: { name: "blue", model: "virtio", bridge: {} },
+  },
+  {
+    name: "a binding is kept",
+    iface: { name: "blue", sriov: {} },
+    want: { name: "blue", sriov: {} },
+  },
+  {
+    name: "the pod network's iface is left alone",
+    iface: { name: "default" },
+    want: { name: "default" },
+  },
+  { name: "an iface without a network is left alone", iface: { name: "x" }, want: { name: "x" } },
+])("$name", ({ iface, want }) => {
+  expect(withDefaultBinding(iface, NETWORKS)).toEqual(want);
+});

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which names and addresses an iface may have. Source: KubeVirt pkg/network/admitter/netiface.go.
+import { isMulticastMac, MAC_BYTES, normalizeMac, parseMac } from "../mac.ts";
+import type { Cause } from "../meta.ts";
+import type { Iface } from "../network.ts";
+import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+
+const NAME = /^[A-Za-z0-9-_]+$/;
+/** Source: KubeVirt pkg/network/admitter/netiface.go. */
+const MODELS: readonly string[] = [
+  "e1000",
+  "e1000e",
+  "igb",
+  "ne2k_pci",
+  "pcnet",
+  "rtl8139",
+  "virtio",
+];
+/** Source: KubeVirt pkg/util/hardware ParsePciAddress. */
+const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
+
+const oneIfaceEach = forEachIface((iface, path, { ifaces }) => {
+  const first = ifaces.find((other) => other.name === iface.name);
+  return causeIf(first !== iface, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.name`,
+    message: "Only one interface can be connected to one specific network",
+  });
+});
+
+const networkIsThere = forEachIface((iface, path, spec) =>
+  causeIf(findNetworkOf(spec, iface) === undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message: `${path}.name '${iface.name}' not found.`,
+  }),
+);
+
+const nameIsPlain = forEachIface((iface, path) =>
+  causeIf(!NAME.test(iface.name), {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message:
+      "Network interface name can only contain alphabetical characters, numbers, dashes (-) or underscores (_)",
+  }),
+);
+
+const modelIsKnown = forEachIface((iface, path) => {
+  const model = iface.model ?? "";
+  return causeIf(model !== "" && !MODELS.includes(model), {
+    reason: "FieldValueNotSupported",
+    field: `${path}.model`,
+    message: `interface ${path}.name uses model ${model} that is not supported.`,
+  });
+});
+
+/** What is wrong with a MAC, or undefined. A group's address is refused too: no device can be made with it. */
+function macProblem(text: string): string | undefined {
+  const pairs = parseMac(text);
+  if (pairs === undefined) return "malformed";
+  if (pairs.length > MAC_BYTES) return "too long";
+  if (isMulticastMac(pairs)) return "multicast";
+  return pairs.every((pair) => pair === "00") ? "all-zero" : undefined;
+}
+
+const macIsValid = forEachIface((iface, path): readonly Cause[] => {
+  const mac = iface.macAddress ?? "";
+  const problem = mac === "" ? undefined : macProblem(mac);
+  return causeIf(problem !== undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.macAddress`,
+    message: `interface ${path}.name has ${problem ?? ""} MAC address (${mac}).`,
+  });
+});
+
+function sameSegment(spec: NetworkingSpec, one: Iface, other: Iface): boolean {
+  const [first, second] = [one, other].map((iface) => findNetworkOf(spec, iface)?.multus);
+  return first !== undefined && first.networkName === second?.networkName;
+}
+
+/** Two NICs with one MAC on one network never work; KubeVirt lets it pass. */
+const macIsUnique = forEachIface((iface, path, spec) => {
+  const mac = normalizeMac(iface.macAddress ?? "");
+  const before = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
+  const twin = before.find(
+    (other) => normalizeMac(other.macAddress ?? "") === mac && sameSegment(spec, iface, other),
+  );
+  return causeIf(mac !== "" && twin !== undefined, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.macAddress`,
+    message: `interface ${path}.name has the MAC address ${mac} of interface '${twin?.name ?? ""}' on the same network`,
+  });
+});
+
+const pciAddressIsValid = forEachIface((iface, path) => {
+  const address = iface.pciAddress ?? "";
+  return causeIf(address !== "" && !PCI_ADDRESS.test(address), {
+    reason: "FieldValueInvalid",
+    field: `${path}.pciAddress`,
+    message: `interface ${path}.name has malformed PCI address (${address}).`,
+  });
+});
+
+/** Judges names and addresses. */
+export const IFACE_FIELD_RULES: readonly Rule[] = [
+  oneIfaceEach,
+  networkIsThere,
+  nameIsPlain,
+  modelIsKnown,
+  macIsValid,
+  macIsUnique,
+  pciAddressIsValid,
+];

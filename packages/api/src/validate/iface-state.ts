@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which states and bindings an iface may have. Source: KubeVirt pkg/network/admitter/admit.go, binding.go.
+import { isDefaultNetwork, type Iface } from "../network.ts";
+import { normalizeMac } from "../mac.ts";
+import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+
+const STATES: readonly string[] = ["", "up", "down", "absent"];
+/** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
+const RESERVED_MAC = "02:00:00:00:00:00";
+
+/** Bindings of which an iface has exactly one. Source: KubeVirt InterfaceBindingMethod. */
+function bindingsOf(iface: Iface): number {
+  // `passtBinding` is KubeVirt's and kept as an unknown field.
+  const { passtBinding } = iface as Iface & { readonly passtBinding?: object };
+  const bindings = [iface.bridge, iface.masquerade, iface.sriov, passtBinding, iface.binding];
+  return bindings.filter((binding) => binding !== undefined).length;
+}
+
+function isOnDefaultNetwork(spec: NetworkingSpec, iface: Iface): boolean {
+  const network = findNetworkOf(spec, iface);
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+const stateIsKnown = forEachIface((iface, path) =>
+  causeIf(!STATES.includes(iface.state ?? ""), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `logical ${iface.name} interface state value is unsupported: ${iface.state ?? ""}`,
+  }),
+);
+
+const linkStateNeedsTap = forEachIface((iface, path) =>
+  causeIf(iface.sriov !== undefined && (iface.state === "up" || iface.state === "down"), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "${iface.state ?? ""}" is not supported for SR-IOV NICs`,
+  }),
+);
+
+const absentNeedsBridge = forEachIface((iface, path) =>
+  causeIf(iface.state === "absent" && iface.bridge === undefined && bindingsOf(iface) > 0, {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "absent" is supported only for bridge binding`,
+  }),
+);
+
+const absentNeedsSecondary = forEachIface((iface, path, spec) =>
+  causeIf(iface.state === "absent" && isOnDefaultNetwork(spec, iface), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "absent" is not supported on default networks`,
+  }),
+);
+
+/** No binding on a secondary network means bridge, which the defaults fill in. */
+const oneBinding = forEachIface((iface, path, spec) => {
+  const bindings = bindingsOf(iface);
+  const defaulted = bindings === 0 && findNetworkOf(spec, iface)?.multus !== undefined;
+  return causeIf(bindings !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
+    reason: "FieldValueInvalid",
+    field: path,
+    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin`,
+  });
+});
+
+const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
+  const network = findNetworkOf(spec, iface);
+  const elsewhere = network !== undefined && network.pod === undefined;
+  return causeIf(iface.masquerade !== undefined && elsewhere, {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message: "Masquerade interface only implemented with pod network",
+  });
+});
+
+const masqueradeMacIsFree = forEachIface((iface, path) =>
+  causeIf(iface.masquerade !== undefined && normalizeMac(iface.macAddress ?? "") === RESERVED_MAC, {
+    reason: "FieldValueInvalid",
+    field: `${path}.macAddress`,
+    message:
+      "The requested MAC address is reserved for the in-pod bridge. Please choose another one.",
+  }),
+);
+
+/** Judges states and bindings. */
+export const IFACE_STATE_RULES: readonly Rule[] = [
+  stateIsKnown,
+  linkStateNeedsTap,
+  absentNeedsBridge,
+  absentNeedsSecondary,
+  oneBinding,
+  masqueradeNeedsPodNetwork,
+  masqueradeMacIsFree,
+];

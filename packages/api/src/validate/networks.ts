@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which networks a VM may name. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
+import type { Cause } from "../meta.ts";
+import { parseNadName } from "../nad-name.ts";
+import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
+
+const onePodNetwork: Rule = ({ networks, base }) =>
+  causeIf(networks.filter((network) => network.pod !== undefined).length > 1, {
+    reason: "FieldValueDuplicate",
+    field: `${base}.interfaces`,
+    message: `more than one interface is connected to a pod network in ${base}.interfaces`,
+  });
+
+const oneMultusDefault: Rule = ({ networks, base }) =>
+  causeIf(networks.filter((network) => network.multus?.default === true).length > 1, {
+    reason: "FieldValueInvalid",
+    field: `${base}.networks`,
+    message: "Multus CNI should only have one default network",
+  });
+
+const podOrMultusDefault: Rule = ({ networks, base }) =>
+  causeIf(
+    networks.some((network) => network.pod !== undefined) &&
+      networks.some((network) => network.multus?.default === true),
+    {
+      reason: "FieldValueInvalid",
+      field: `${base}.networks`,
+      message: "Pod network cannot be defined when Multus default network is defined",
+    },
+  );
+
+const oneSource = forEachNetwork((network, path) => {
+  const sources = [network.pod, network.multus].filter((source) => source !== undefined).length;
+  return causeIf(sources !== 1, {
+    reason: "FieldValueRequired",
+    field: path,
+    message: sources === 0 ? "should have a network type" : "should have only one network type",
+  });
+});
+
+/** Stops at the first, as KubeVirt does. */
+const multusHasName: Rule = ({ networks, base }) => {
+  const index = networks.findIndex((network) => network.multus?.networkName === "");
+  return causeIf(index !== -1, {
+    reason: "FieldValueRequired",
+    field: networkPath(base, index),
+    message: "CNI delegating plugin must have a networkName",
+  });
+};
+
+const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
+  const name = network.multus?.networkName ?? "";
+  return causeIf(name !== "" && parseNadName(name) === undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.multus.networkName`,
+    message: `networkName "${name}" must be NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition`,
+  });
+});
+
+/** Judges the sources of the networks. */
+export const NETWORK_SOURCE_RULES: readonly Rule[] = [
+  onePodNetwork,
+  oneMultusDefault,
+  podOrMultusDefault,
+  oneSource,
+  multusHasName,
+  nadNameIsValid,
+];
+
+const nameIsUnique = forEachNetwork((network, path, { networks }) => {
+  const first = networks.findIndex((other) => other.name === network.name);
+  return causeIf(networks[first] !== network, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.name`,
+    message: `Network with name "${network.name}" already exists, every network must have a unique name`,
+  });
+});
+
+const networkIsUsed = forEachNetwork((network, path, { ifaces }) =>
+  causeIf(!ifaces.some((iface) => iface.name === network.name), {
+    reason: "FieldValueRequired",
+    field: `${path}.name`,
+    message: `${path}.name '${network.name}' not found.`,
+  }),
+);
+
+/** Judges the names of the networks. */
+export const NETWORK_NAME_RULES: readonly Rule[] = [nameIsUnique, networkIsUsed];

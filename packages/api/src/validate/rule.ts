@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rule of admission is; the order of the rules is the order of the causes.
+import type { Cause } from "../meta.ts";
+import type { Iface, Network } from "../network.ts";
+
+/** The part of a specification that the rules judge. */
+export interface NetworkingSpec {
+  readonly networks: readonly Network[];
+  readonly ifaces: readonly Iface[];
+  /** Path of the VMI specification: `spec`, or `spec.template.spec` in a VM. */
+  readonly base: string;
+}
+
+/** Judges one matter; no cause means that nothing is wrong with it. */
+export type Rule = (spec: NetworkingSpec) => readonly Cause[];
+
+/** Path of an iface. */
+export function ifacePath(base: string, index: number): string {
+  return `${base}.domain.devices.interfaces[${String(index)}]`;
+}
+
+/** Path of a network. */
+export function networkPath(base: string, index: number): string {
+  return `${base}.networks[${String(index)}]`;
+}
+
+/** Makes a rule from a judgement of one iface. */
+export function forEachIface(
+  judge: (iface: Iface, path: string, spec: NetworkingSpec) => readonly Cause[],
+): Rule {
+  return (spec) =>
+    spec.ifaces.flatMap((iface, index) => judge(iface, ifacePath(spec.base, index), spec));
+}
+
+/** Makes a rule from a judgement of one network. */
+export function forEachNetwork(
+  judge: (network: Network, path: string, spec: NetworkingSpec) => readonly Cause[],
+): Rule {
+  return (spec) =>
+    spec.networks.flatMap((network, index) => judge(network, networkPath(spec.base, index), spec));
+}
+
+/** The network that an iface joins: the one of its name. */
+export function findNetworkOf(spec: NetworkingSpec, iface: Iface): Network | undefined {
+  return spec.networks.find((network) => network.name === iface.name);
+}
+
+/** One cause, or none when `wrong` is false. */
+export function causeIf(wrong: boolean, cause: Cause): readonly Cause[] {
+  return wrong ? [cause] : [];
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows are KubeVirt's own expectations. Source: KubeVirt v1.9.0-rc.2 pkg/network/admitter/*_test.go.
+import { describe, expect, test } from "vitest";
+import type { Iface, Network } from "../network.ts";
+import type { VmiSpec } from "../vmi.ts";
+import { validateVmiSpec, validateVmSpec } from "./spec.ts";
+
+interface Row {
+  readonly name: string;
+  readonly interfaces: readonly object[];
+  readonly networks: readonly object[];
+  readonly want: readonly (readonly [reason: string, field: string, message: string])[];
+}
+
+const POD: Network = { name: "default", pod: {} };
+const BRIDGE: Iface = { name: "default", bridge: {} };
+const IFACE = "fake.domain.devices.interfaces";
+
+function specOf(interfaces: readonly object[], networks: readonly object[]): VmiSpec {
+  return {
+    // Rows hold what a client may send, which is wider than the types.
+    domain: { devices: { interfaces: interfaces as Iface[] } },
+    networks: networks as Network[],
+  };
+}
+
+function multus(name: string, networkName = "net"): Network {
+  return { name, multus: { networkName } };
+}
+
+function withDefault(fields: object): Pick<Row, "interfaces" | "networks"> {
+  return { interfaces: [{ ...BRIDGE, ...fields }], networks: [POD] };
+}
+
+const KUBEVIRT_ROWS: readonly Row[] = [
+  ...["", "up", "down", "absent"].map((state) => ({
+    name: `state '${state}' accepted for bridge`,
+    interfaces: [{ name: "foo", bridge: {}, state }],
+    networks: [multus("foo")],
+    want: [],
+  })),
+  {
+    name: "unknown state",
+    interfaces: [{ name: "foo", masquerade: {}, state: "foo" }],
+    networks: [{ name: "foo", pod: {} }],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].state`,
+        "logical foo interface state value is unsupported: foo",
+      ],
+    ],
+  },
+  {
+    name: "state up on SR-IOV",
+    interfaces: [{ name: "foo", sriov: {}, state: "up" }],
+    networks: [multus("foo")],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].state`,
+        `"foo" interface's state "up" is not supported for SR-IOV NICs`,
+      ],
+    ],
+  },
+  {
+    name: "absent on the default network",
+    interfaces: [{ name: "foo", bridge: {}, state: "absent" }],
+    networks: [{ name: "foo", pod: {} }],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].state`,
+        `"foo" interface's state "absent" is not supported on default networks`,
+      ],
+    ],
+  },
+  {
+    name: "interface without network",
+    interfaces: [BRIDGE],
+    networks: [],
+    want: [["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'default' not found.`]],
+  },
+  {
+    name: "duplicate interface name",
+    interfaces: [BRIDGE, { ...BRIDGE }],
+    networks: [POD],
+    want: [
+      [
+        "FieldValueDuplicate",
+        `${IFACE}[1].name`,
+        "Only one interface can be connected to one specific network",
+      ],
+    ],
+  },
+  {
+    name: "bad model",
+    ...withDefault({ model: "invalid_model" }),
+    want: [
+      [
+        "FieldValueNotSupported",
+        `${IFACE}[0].model`,
+        `interface ${IFACE}[0].name uses model invalid_model that is not supported.`,
+      ],
+    ],
+  },
+  ...["DE:AD:00:00:BE:AF", "DE-AD-00-00-BE-AF"].map((macAddress) => ({
+    name: `MAC ${macAddress} accepted`,
+    ...withDefault({ macAddress }),
+    want: [],
+  })),
+  {
+    name: "MAC too short",
+    ...withDefault({ macAddress: "de:ad:00:00:be" }),
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].macAddress`,
+        `interface ${IFACE}[0].name has malformed MAC address (de:ad:00:00:be).`,
+      ],
+    ],
+  },
+  {
+    name: "MAC too long",
+    ...withDefault({ macAddress: "de:ad:00:00:be:af:be:af" }),
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].macAddress`,
+        `interface ${IFACE}[0].name has too long MAC address (de:ad:00:00:be:af:be:af).`,
+      ],
+    ],
+  },
+  {
+    name: "PCI address 0000:80:80:1.0 rejected",
+    ...withDefault({ pciAddress: "0000:80:80:1.0" }),
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].pciAddress`,
+        `interface ${IFACE}[0].name has malformed PCI address (0000:80:80:1.0).`,
+      ],
+    ],
+  },
+  {
+    name: "PCI address 0000:81:11.1 accepted",
+    ...withDefault({ pciAddress: "0000:81:11.1" }),
+    want: [],
+  },
+];
+
+function tuples(
+  causes: ReturnType<typeof validateVmiSpec>,
+): readonly (readonly [string, string, string])[] {
+  return causes.map(({ reason, field, message }) => [reason, field, message]);
+}
+
+test.each(KUBEVIRT_ROWS)("as KubeVirt: $name", ({ interfaces, networks, want }) => {
+  expect(tuples(validateVmiSpec(specOf(interfaces, networks), "fake"))).toEqual(want);
+});
+
+describe("a whole specification", () => {
+  test("gives all causes at once, in the order of the rules", () => {
+    const spec = specOf(
+      [
+        { name: "b.c", bridge: {}, model: "x", macAddress: "zz", state: "sideways" },
+        { name: "d", bridge: {} },
+      ],
+      [{ name: "b.c" }, multus("e")],
+    );
+    expect(validateVmiSpec(spec, "spec").map(({ field }) => field)).toEqual([
+      "spec.networks[0]",
+      "spec.domain.devices.interfaces[0].state",
+      "spec.networks[1].name",
+      "spec.domain.devices.interfaces[1].name",
+      "spec.domain.devices.interfaces[0].name",
+      "spec.domain.devices.interfaces[0].model",
+      "spec.domain.devices.interfaces[0].macAddress",
+    ]);
+  });
+
+  test("with a discontinued binding may stay but not come new", () => {
+    const spec = specOf([{ name: "default", bridge: {}, slirp: {} }], [POD]);
+    expect(validateVmiSpec(spec, "spec", "update")).toEqual([]);
+    expect(validateVmiSpec(spec, "spec", "create").map(({ field }) => field)).toEqual([
+      "spec.domain.devices.interfaces[0].slirp",
+    ]);
+  });
+
+  test("without any interface is fine", () => {
+    expect(validateVmiSpec({ domain: {} }, "spec")).toEqual([]);
+  });
+
+  test("of a VM is judged at its template, and says when it runs in one way only", () => {
+    const template = { spec: specOf([BRIDGE], []) };
+    const causes = validateVmSpec({ running: true, runStrategy: "Always", template });
+    expect(causes.map(({ field }) => field)).toEqual([
+      "spec.running",
+      "spec.template.spec.domain.devices.interfaces[0].name",
+    ]);
+  });
+});

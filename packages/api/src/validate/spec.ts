@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
+import type { Cause } from "../meta.ts";
+import type { VmSpec } from "../vm.ts";
+import type { VmiSpec } from "../vmi.ts";
+import { IFACE_FIELD_RULES } from "./iface-fields.ts";
+import { IFACE_STATE_RULES } from "./iface-state.ts";
+import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
+import { causeIf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+
+/** Source: KubeVirt pkg/network/admitter/validator.go. */
+const RULES: readonly Rule[] = [
+  ...NETWORK_SOURCE_RULES,
+  ...IFACE_STATE_RULES,
+  ...NETWORK_NAME_RULES,
+  ...IFACE_FIELD_RULES,
+];
+
+const DISCONTINUED = ["slirp", "passt", "macvtap"] as const;
+
+/** Bindings that KubeVirt took out. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+const noDiscontinuedBinding = forEachIface((iface, path) =>
+  DISCONTINUED.filter((name) => name in iface).map((name) => ({
+    reason: "FieldValueInvalid",
+    field: `${path}.${name}`,
+    message: `${name} network interface has been discontinued since v1.3`,
+  })),
+);
+
+const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
+
+/** Whether the object comes new into the store, or an older one is changed. */
+export type Admission = "create" | "update";
+
+function networkingOf(spec: VmiSpec, base: string): NetworkingSpec {
+  return { networks: spec.networks ?? [], ifaces: spec.domain.devices?.interfaces ?? [], base };
+}
+
+/** Judges a VMI specification at `base`. */
+export function validateVmiSpec(
+  spec: VmiSpec,
+  base: string,
+  admission: Admission = "update",
+): readonly Cause[] {
+  const networking = networkingOf(spec, base);
+  const rules = admission === "create" ? [...CREATION_RULES, ...RULES] : RULES;
+  return rules.flatMap((rule) => rule(networking));
+}
+
+/** Judges a VM specification. */
+export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): readonly Cause[] {
+  return [
+    ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
+      reason: "FieldValueInvalid",
+      field: "spec.running",
+      message: "Running and RunStrategy are mutually exclusive",
+    }),
+    ...validateVmiSpec(spec.template.spec, "spec.template.spec", admission),
+  ];
+}
