@@ -1,5 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of core.
+export { isEqual } from "./equal.ts";
 export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry, ErrorOwner, RetryRule } from "./errors/entry.ts";
+export { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "./iface/facts.ts";
+export {
+  aliasOf,
+  DEFAULT_POD_INTERFACE,
+  namesOf,
+  podInterfaceNameOf,
+  type IfaceNames,
+  type Sha256Hex,
+} from "./iface/names.ts";
+export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
+export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
+export {
+  planAttachments,
+  type AttachmentErrors,
+  type PodNetworkFacts,
+} from "./plan/attachments-status.ts";
+export { domainNameOf, domainProblem, macOf, memoryMiBOf } from "./plan/domain-definition.ts";
+export { launcherPodName, launcherPodOf, type LauncherSettings } from "./plan/launcher-pod.ts";
+export {
+  DETACH_AGAIN_MS,
+  planNodeVm,
+  type DomainSnapshot,
+  type NodeAction,
+  type NodeVmFacts,
+  type WaitReason,
+  type WiringPlan,
+} from "./plan/node-vm.ts";
+export { planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
+export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
+export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
+export { ifaceStatuses, type Hindrance, type IfaceReport } from "./status/ifaces.ts";
+export { vmStatus } from "./status/vm.ts";
+export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each observer may say about one iface. One owner for each member.
+import type { Attachment, Iface, IfaceStatus, Network } from "@patchbay/api";
+
+/** The tap and the bridge of an iface, as the kernel has them. */
+export interface LinkFacts {
+  /** The NIC that CNI made is in the namespace. */
+  readonly podInterface: boolean;
+  readonly tap: boolean;
+  readonly bridge: boolean;
+  /** Tap and pod NIC are up and ports of the bridge. */
+  readonly wired: boolean;
+  /** Bytes; the pod NIC's. */
+  readonly mtu: number;
+}
+
+/** The NIC in the live domain. */
+export interface DeviceFacts {
+  readonly alias: string;
+  readonly mac: string;
+  /** For example `0000:02:00.0`; absent while libvirt has not placed it. */
+  readonly pciAddress?: string;
+}
+
+/** Everything that is known of one iface on its node. */
+export interface IfaceFacts {
+  readonly name: string;
+  /** Entry of the VMI's spec; absent when it was deleted. */
+  readonly iface?: Iface;
+  readonly network?: Network;
+  /** virt-controller's word on the pod. */
+  readonly attachment?: Attachment;
+  readonly podInterfaceName: string;
+  readonly links: LinkFacts;
+  readonly device?: DeviceFacts;
+  /** What was reported last. */
+  readonly reported?: IfaceStatus;
+}
+
+/** No link at all. */
+export const NO_LINKS: LinkFacts = {
+  podInterface: false,
+  tap: false,
+  bridge: false,
+  wired: false,
+  mtu: 0,
+};

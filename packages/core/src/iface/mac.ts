@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which MAC an iface has: chosen once, kept, and the only one of its kind on its network.
+import { isAbsent, isSecondary, normalizeMac, type Iface, type VmiSpec } from "@patchbay/api";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "./specs.ts";
+
+/** Gives `size` random bytes; from the caller, since pure code has no randomness. */
+export type RandomBytes = (size: number) => Uint8Array;
+
+/** Bytes of an Ethernet address. Source: linux/if_ether.h ETH_ALEN. */
+const MAC_BYTES = 6;
+/** Two equal draws of 46 random bits are an accident; this many are a broken source. */
+const DRAWS_MAX = 16;
+
+function drawMac(randomBytes: RandomBytes): string {
+  const bytes = [...randomBytes(MAC_BYTES)];
+  // Locally administered, unicast. Source: IEEE 802, U/L and I/G bits.
+  const first = ((bytes[0] ?? 0) & 0xfc) | 0x02;
+  return [first, ...bytes.slice(1)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** A locally administered unicast MAC that is not in `taken` (lower case, with colons). */
+export function macFor(taken: ReadonlySet<string>, randomBytes: RandomBytes): string {
+  for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
+    const mac = drawMac(randomBytes);
+    if (!taken.has(mac)) return mac;
+  }
+  return drawMac(randomBytes);
+}
+
+/** Where a missing MAC may come from. */
+export interface MacSources {
+  /** Namespace of the VM, in which unqualified network names are. */
+  readonly namespace: string;
+  /** Earlier specifications of the same VM, the best one first: the same iface on the same network keeps its MAC. */
+  readonly earlier: readonly VmiSpec[];
+  readonly randomBytes: RandomBytes;
+}
+
+function networkOf(spec: VmiSpec, name: string, namespace: string): string | undefined {
+  const network = findByName(networksOf(spec), name);
+  return network === undefined ? undefined : networkNameOf(network, namespace);
+}
+
+function earlierMac(spec: VmiSpec, name: string, sources: MacSources): string | undefined {
+  const network = networkOf(spec, name, sources.namespace);
+  return sources.earlier
+    .filter((other) => networkOf(other, name, sources.namespace) === network)
+    .map((other) => findByName(ifacesOf(other), name)?.macAddress ?? "")
+    .find((mac) => mac !== "");
+}
+
+/** The ifaces of a specification, each one on a secondary network with a MAC; what has one is not changed. */
+export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
+  const taken = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
+  return ifacesOf(spec).map((iface) => {
+    const has = (iface.macAddress ?? "") !== "";
+    if (has || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
+    const macAddress = earlierMac(spec, iface.name, sources) ?? macFor(taken, sources.randomBytes);
+    taken.add(normalizeMac(macAddress));
+    return { ...iface, macAddress };
+  });
+}
+
+/** A VM or a VMI, as far as its MACs matter. */
+export interface MacOwner {
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: VmiSpec;
+}
+
+/** Two NICs with one MAC on one network. */
+export interface MacTwin {
+  /** Index of the iface in the judged specification. */
+  readonly index: number;
+  readonly mac: string;
+  /** NAMESPACE/NAME of the network. */
+  readonly network: string;
+  /** The other VM as NAMESPACE/NAME. */
+  readonly owner: string;
+}
+
+function placesOf(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
+  return ifacesOf(owner.spec).flatMap((iface, index) => {
+    const network = networkOf(owner.spec, iface.name, owner.namespace);
+    const mac = iface.macAddress ?? "";
+    if (network === undefined || mac === "" || isAbsent(iface)) return [];
+    return [{ mac: normalizeMac(mac), network, index }];
+  });
+}
+
+/** The ifaces of `own` whose MAC another VM has on the same network, in the order of the specification. */
+export function findMacTwins(own: MacOwner, others: readonly MacOwner[]): readonly MacTwin[] {
+  const taken = new Map<string, string>();
+  for (const other of others) {
+    if (other.namespace === own.namespace && other.name === own.name) continue;
+    for (const { mac, network } of placesOf(other)) {
+      taken.set(`${network} ${mac}`, `${other.namespace}/${other.name}`);
+    }
+  }
+  return placesOf(own).flatMap(({ mac, network, index }) => {
+    const owner = taken.get(`${network} ${mac}`);
+    return owner === undefined ? [] : [{ index, mac, network, owner }];
+  });
+}

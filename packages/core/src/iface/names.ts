@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the links and the device of an iface are called. Source: KubeVirt network/namescheme, network/link/names.go.
+import { isDefaultNetwork, type Network } from "@patchbay/api";
+
+/** SHA-256 of a text as lower-case hex; given by the caller, since pure code has no crypto. */
+export type Sha256Hex = (text: string) => string;
+
+/** NIC of the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
+export const DEFAULT_POD_INTERFACE = "eth0";
+/** 15 (IFNAMSIZ - 1) - 4 ("-nic" in KubeVirt): hex digits of the hash in a link name. */
+const HASH_LENGTH = 11;
+const POD_PREFIX = "pod";
+
+/** Names of everything that is made for one iface; links have at most 15 characters. */
+export interface IfaceNames {
+  readonly podInterfaceName: string;
+  readonly bridgeName: string;
+  readonly tapName: string;
+  readonly alias: string;
+}
+
+/** NIC in the pod: `eth0`, or `pod` and the head of the hash of the network's name within the VM. */
+export function podInterfaceNameOf(network: Network, sha256Hex: Sha256Hex): string {
+  return isDefaultNetwork(network)
+    ? DEFAULT_POD_INTERFACE
+    : POD_PREFIX + sha256Hex(network.name).slice(0, HASH_LENGTH);
+}
+
+/** Whether a pod NIC's name is one that {@link podInterfaceNameOf} gives to a secondary network. */
+export function isOwnPodInterfaceName(name: string): boolean {
+  return /^pod[0-9a-f]{11}$/.test(name);
+}
+
+/** libvirt alias of the device. Source: KubeVirt; libvirt keeps only aliases that begin with `ua-`. */
+export function aliasOf(ifaceName: string): string {
+  return `ua-${ifaceName}`;
+}
+
+/** All names of an iface whose NIC in the pod is `podInterfaceName`. */
+export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames {
+  return {
+    podInterfaceName,
+    bridgeName: `k6t-${podInterfaceName.startsWith(POD_PREFIX) ? podInterfaceName.slice(POD_PREFIX.length) : podInterfaceName}`,
+    tapName: `tap${podInterfaceName.slice(POD_PREFIX.length)}`,
+    alias: aliasOf(ifaceName),
+  };
+}

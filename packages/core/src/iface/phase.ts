@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only function that knows where an iface is in its life.
+import { isAbsent, type Attachment, type Iface, type IfacePhase } from "@patchbay/api";
+import type { DeviceFacts, LinkFacts } from "./facts.ts";
+
+/** What the phase depends on. */
+export interface PhaseFacts {
+  readonly iface?: Iface;
+  readonly attachment?: Attachment;
+  readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired">;
+  readonly device?: DeviceFacts;
+}
+
+/** Whether the iface is to be in the VM. */
+export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
+  return facts.iface !== undefined && !isAbsent(facts.iface);
+}
+
+function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
+  if (facts.device !== undefined) return "Detaching";
+  if (facts.links.tap || facts.links.bridge) return "Unwiring";
+  return facts.attachment === undefined ? undefined : "PodDetaching";
+}
+
+function plugPhase(facts: PhaseFacts): IfacePhase {
+  if (facts.device !== undefined && facts.links.wired) return "Ready";
+  if (facts.attachment === undefined) return "Pending";
+  if (facts.attachment.state !== "Attached") return "PodAttaching";
+  return facts.links.wired ? "Attaching" : "Wiring";
+}
+
+/**
+ * The phase of an iface; undefined when nothing is left of it. An attachment that is being removed is never used
+ * again: its iface finishes the unplug first, also when it is wanted again.
+ */
+export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
+  const removing = facts.attachment?.state === "Removing";
+  return isWanted(facts) && !removing ? plugPhase(facts) : unplugPhase(facts);
+}
+
+/** Whether the phase belongs to plugging or to unplugging. */
+export function kindOfPhase(phase: IfacePhase): "Plug" | "Unplug" {
+  return phase === "Detaching" || phase === "Unwiring" || phase === "PodDetaching"
+    ? "Unplug"
+    : "Plug";
+}

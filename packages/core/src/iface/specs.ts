@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small queries over the networks and ifaces of a spec.
+import type { Iface, Network, VmiSpec } from "@patchbay/api";
+
+/** The ifaces of a spec; a VM without any has none. */
+export function ifacesOf(spec: VmiSpec): readonly Iface[] {
+  return spec.domain.devices?.interfaces ?? [];
+}
+
+/** The networks of a spec. */
+export function networksOf(spec: VmiSpec): readonly Network[] {
+  return spec.networks ?? [];
+}
+
+/** The entry of that name, or undefined. */
+export function findByName<T extends { readonly name?: string }>(
+  list: readonly T[] | undefined,
+  name: string,
+): T | undefined {
+  return list?.find((entry) => entry.name === name);
+}
+
+/** NAMESPACE/NAME of a network's definition; undefined for the pod network. Source: KubeVirt network/multus/nad.go. */
+export function networkNameOf(network: Network, namespace: string): string | undefined {
+  const name = network.multus?.networkName;
+  if (name === undefined) return undefined;
+  return name.includes("/") ? name : `${namespace}/${name}`;
+}
+
+/** A spec with other networks and ifaces. */
+export function withNics(
+  spec: VmiSpec,
+  networks: readonly Network[],
+  ifaces: readonly Iface[],
+): VmiSpec {
+  return {
+    ...spec,
+    networks: [...networks],
+    domain: { ...spec.domain, devices: { ...spec.domain.devices, interfaces: [...ifaces] } },
+  };
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugging an iface means for the specification of a VM or VMI.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  isSecondary,
+  normalizeMac,
+  validateVmiSpec,
+  withDefaultBinding,
+  type Cause,
+  type Iface,
+  type Network,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../iface/specs.ts";
+import type { AddIfaceRequest } from "./nic-body.ts";
+import {
+  findLiveVmi,
+  namespaceOf,
+  refuse,
+  specOf,
+  targetProblem,
+  toNicPatch,
+  type NicPlan,
+  type NicTarget,
+} from "./nic-request.ts";
+
+/** What is known of the world for a request to plug. */
+export interface AddIfaceFacts {
+  readonly target: NicTarget;
+  readonly request: AddIfaceRequest;
+  /** Whether the NetworkAttachmentDefinition is there. */
+  readonly nadExists: boolean;
+}
+
+function requestedNetwork({ request }: AddIfaceFacts): Network {
+  return {
+    name: request.name,
+    multus: { networkName: request.networkAttachmentDefinitionName },
+  };
+}
+
+function isRequestedNetwork(network: Network | undefined, facts: AddIfaceFacts): boolean {
+  const namespace = namespaceOf(facts.target);
+  return (
+    network !== undefined &&
+    !isDefaultNetwork(network) &&
+    networkNameOf(network, namespace) === networkNameOf(requestedNetwork(facts), namespace)
+  );
+}
+
+function nameTaken(facts: AddIfaceFacts, message: string): NicPlan {
+  return refuse(409, [{ reason: "FieldValueDuplicate", field: "name", message }], message);
+}
+
+function sayNetwork(network: Network | undefined): string {
+  return network?.multus?.networkName ?? "of the pod";
+}
+
+/** Fields that were asked for and are different in the iface that is there. */
+function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
+  return Object.entries(request.fields).flatMap(([field, value]) => {
+    // Fields of a request are fields of an iface.
+    const current = (iface as Readonly<Record<string, unknown>>)[field];
+    const same =
+      field === "macAddress" && typeof value === "string" && typeof current === "string"
+        ? normalizeMac(value) === normalizeMac(current)
+        : isEqual(value, current);
+    const ignored = field === "state" && isAbsent(iface);
+    return same || ignored ? [] : [field];
+  });
+}
+
+function takenBack(iface: Iface, state: string | undefined): Iface {
+  const { state: _absent, ...rest } = iface;
+  return state === undefined ? rest : { ...rest, state };
+}
+
+/** The iface is in the specification already. */
+function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
+  const { target, request } = facts;
+  const spec = specOf(target);
+  const network = findByName(networksOf(spec), iface.name);
+  if (!isRequestedNetwork(network, facts)) {
+    const doing = isAbsent(iface) ? "is being unplugged from" : "is on";
+    return nameTaken(facts, `interface '${iface.name}' ${doing} network ${sayNetwork(network)}`);
+  }
+  const differing = differingFields(iface, facts);
+  if (differing.length > 0) {
+    const fields = differing.join(", ");
+    return nameTaken(facts, `interface '${iface.name}' is there with another ${fields}`);
+  }
+  if (!isAbsent(iface)) {
+    return { kind: "unchanged", message: `interface '${iface.name}' is there already` };
+  }
+  const ifaces = ifacesOf(spec).map((each) =>
+    each === iface ? takenBack(iface, request.fields.state) : each,
+  );
+  return toPlan(facts, networksOf(spec), ifaces);
+}
+
+function toPlan(
+  { target, request }: AddIfaceFacts,
+  networks: readonly Network[],
+  ifaces: readonly Iface[],
+): NicPlan {
+  const live = findLiveVmi(target) !== undefined;
+  return {
+    kind: "patch",
+    operations: toNicPatch(target, networks, ifaces),
+    effect: live ? "live" : "start",
+    message: live
+      ? `interface '${request.name}' will be plugged into the running guest`
+      : `interface '${request.name}' will be there when the VM is started`,
+  };
+}
+
+/** The running VMI's own entry of that name, while the VM has none: its unplug has not ended. */
+function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
+  const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
+  return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
+}
+
+function hasNoDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
+  return findByName(vmi.status?.interfaces, iface.name)?.pciAddress === undefined;
+}
+
+/** Ports are counted by the node; those of ifaces that are not plugged yet are promised already. */
+function capacityProblem(facts: AddIfaceFacts): string | undefined {
+  const vmi = findLiveVmi(facts.target);
+  const ports = vmi?.status?.pciePorts;
+  if (vmi === undefined || ports === undefined) return undefined;
+  const spec = specOf(facts.target);
+  const promised = ifacesOf(spec).filter(
+    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && hasNoDevice(vmi, iface),
+  ).length;
+  return ports.free - promised >= 1
+    ? undefined
+    : `no free PCIe port: ${String(ports.free)} of ${String(ports.total)} hotplug ports are free, ${String(promised)} promised to interfaces that are being plugged; unplug an interface first`;
+}
+
+/** Fields of the request that stand for fields of the specification. */
+function toRequestField(field: string, paths: { iface: string; network: string }): string {
+  if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
+  if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
+  return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
+}
+
+/** What the rules of admission say of the new entries, in terms of the request. */
+function ruleCauses(
+  facts: AddIfaceFacts,
+  networks: readonly Network[],
+  ifaces: readonly Iface[],
+): readonly Cause[] {
+  const paths = {
+    iface: `spec.domain.devices.interfaces[${String(ifaces.length - 1)}]`,
+    network: `spec.networks[${String(networks.length - 1)}]`,
+  };
+  const spec = withNics(specOf(facts.target), networks, ifaces);
+  return validateVmiSpec(spec, "spec", "create").flatMap((cause) => {
+    const field = toRequestField(cause.field, paths);
+    const message = cause.message
+      .replaceAll(`${paths.iface}.name`, `'${facts.request.name}'`)
+      .replaceAll(`${paths.network}.name`, "network");
+    return field === "" ? [] : [{ ...cause, field, message }];
+  });
+}
+
+function requestCauses({ request, nadExists }: AddIfaceFacts): readonly Cause[] {
+  const causes: Cause[] = [];
+  if (request.fields.state === "absent") {
+    const message = "an interface cannot be added as absent";
+    causes.push({ reason: "FieldValueInvalid", field: "state", message });
+  }
+  if (!nadExists) {
+    causes.push({
+      reason: "FieldValueNotFound",
+      field: "networkAttachmentDefinitionName",
+      message: `NetworkAttachmentDefinition "${request.networkAttachmentDefinitionName}" not found`,
+    });
+  }
+  return causes;
+}
+
+/** The iface is new to the specification. */
+function planNew(facts: AddIfaceFacts): NicPlan {
+  const { target, request } = facts;
+  const spec = specOf(target);
+  const leaving = findLeaving(facts);
+  const leavingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
+  if (leaving !== undefined && !isRequestedNetwork(leavingNetwork, facts)) {
+    const network = sayNetwork(leavingNetwork);
+    return nameTaken(
+      facts,
+      `interface '${request.name}' is being unplugged from network ${network}`,
+    );
+  }
+  const networks = [...networksOf(spec), requestedNetwork(facts)];
+  const kept = leaving?.macAddress === undefined ? {} : { macAddress: leaving.macAddress };
+  const wanted: Iface = { name: request.name, ...kept, ...request.fields };
+  const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
+  const causes = [...requestCauses(facts), ...ruleCauses(facts, networks, ifaces)];
+  if (causes.length > 0) return refuse(422, causes);
+  const full = leaving === undefined ? capacityProblem(facts) : undefined;
+  return full === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], full);
+}
+
+/**
+ * Plugs: the same name and network again changes nothing, and takes back an unplug; another network under a name that
+ * is in use is a conflict; everything that is wrong with the request is said at once.
+ */
+export function planAddIface(facts: AddIfaceFacts): NicPlan {
+  const problem = targetProblem(facts.target);
+  if (problem !== undefined) return { kind: "refused", refusal: problem };
+  const known = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
+  return known === undefined ? planNew(facts) : planKnown(facts, known);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pod has for each iface, as virt-controller tells virt-handler: `status.attachments`.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  type Attachment,
+  type NetworkSelection,
+  type NetworkStatus,
+  type Network,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "../iface/specs.ts";
+
+/** Why attachments fail, by pod NIC: net-agent's annotation `patchbay.io/attachment-errors`. */
+export type AttachmentErrors = Readonly<
+  Record<string, { readonly reason: string; readonly message: string } | undefined>
+>;
+
+/** What the launcher pod says of its networks. */
+export interface PodNetworkFacts {
+  readonly elements: readonly NetworkSelection[];
+  readonly networkStatus: readonly NetworkStatus[];
+  readonly errors: AttachmentErrors;
+  readonly podIps: readonly string[];
+}
+
+interface Identity {
+  readonly name: string;
+  readonly networkName?: string;
+  readonly podInterfaceName: string;
+}
+
+function attached(identity: Identity, entry: NetworkStatus): Attachment {
+  const { mac, ips } = entry;
+  const deviceInfo = entry["device-info"];
+  return {
+    ...identity,
+    state: "Attached",
+    ...(mac === undefined ? {} : { mac }),
+    ...(ips === undefined || ips.length === 0 ? {} : { ips: [...ips] }),
+    ...(deviceInfo === undefined ? {} : { deviceInfo }),
+  };
+}
+
+function defaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
+  const entry = pod.networkStatus.find((status) => status.default === true);
+  const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
+  if (entry !== undefined) return attached(identity, entry);
+  return pod.podIps.length > 0
+    ? { ...identity, state: "Attached", ips: [...pod.podIps] }
+    : { ...identity, state: "Requested" };
+}
+
+function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStatus | undefined {
+  return pod.networkStatus.find((entry) => entry.interface === podInterfaceName);
+}
+
+function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
+  const entry = findStatus(pod, identity.podInterfaceName);
+  if (entry?.name === identity.networkName && entry !== undefined) return attached(identity, entry);
+  const error = pod.errors[identity.podInterfaceName];
+  return error === undefined
+    ? { ...identity, state: "Requested" }
+    : { ...identity, state: "Failed", reason: error.reason, message: error.message };
+}
+
+function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
+  return (
+    findStatus(pod, podInterfaceName) !== undefined ||
+    pod.elements.some((element) => element.interface === podInterfaceName)
+  );
+}
+
+/** The node agent has neither device nor links of the iface any more. Source: design, "one lifecycle for an iface". */
+function isLetGo(vmi: VirtualMachineInstance, name: string): boolean {
+  return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
+}
+
+/** The next word on an attachment that exists; undefined when nothing of it is left. */
+function nextOf(
+  previous: Attachment,
+  vmi: VirtualMachineInstance,
+  pod: PodNetworkFacts,
+): Attachment | undefined {
+  if (previous.state === "Removing") {
+    return isInPod(pod, previous.podInterfaceName) ? previous : undefined;
+  }
+  const iface = findByName(ifacesOf(vmi.spec), previous.name);
+  const wanted = iface !== undefined && !isAbsent(iface);
+  if (wanted || !isLetGo(vmi, previous.name)) return secondaryAttachment(previous, pod);
+  return { ...previous, state: "Removing" };
+}
+
+function identityOf(network: Network, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Identity {
+  const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
+  return {
+    name: network.name,
+    ...(networkName === undefined ? {} : { networkName }),
+    podInterfaceName: podInterfaceNameOf(network, sha256Hex),
+  };
+}
+
+/**
+ * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
+ * only when the node agent has let go of it and the pod has neither asked for nor got it.
+ */
+export function planAttachments(
+  vmi: VirtualMachineInstance,
+  pod: PodNetworkFacts,
+  sha256Hex: Sha256Hex,
+): readonly Attachment[] {
+  const previous = vmi.status?.attachments ?? [];
+  const ofSpec = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
+    const network = findByName(networksOf(vmi.spec), iface.name);
+    if (network === undefined) return [];
+    if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
+    const known = findByName(previous, iface.name);
+    if (known !== undefined) return [nextOf(known, vmi, pod) ?? []].flat();
+    return isAbsent(iface) ? [] : [secondaryAttachment(identityOf(network, vmi, sha256Hex), pod)];
+  });
+  const left = previous
+    .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
+    .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
+  return [...ofSpec, ...left];
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The libvirt domain of a VMI.
+import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import {
+  fixedNicAddress,
+  machineFamilyOf,
+  type DomainDefinition,
+  type NicDefinition,
+  type PciAddress,
+} from "@patchbay/domain";
+import type { IfaceFacts } from "../iface/facts.ts";
+import { namesOf } from "../iface/names.ts";
+
+/** Ports for NICs that come later. */
+const HOTPLUG_PORTS = 8;
+const DEFAULT_MACHINE = "q35";
+/** Source: KubeVirt defaults have none; the smallest memory with which Debian's cloud kernel boots is about 100 MiB. */
+const DEFAULT_MEMORY_MIB = 256;
+const KIB_PER_MIB = 1024;
+const UNITS_IN_KIB: Readonly<Record<string, number>> = {
+  Ki: 1,
+  Mi: 1024,
+  Gi: 1024 ** 2,
+  Ti: 1024 ** 3,
+  k: 1000 / 1024,
+  M: 1000 ** 2 / 1024,
+  G: 1000 ** 3 / 1024,
+  T: 1000 ** 4 / 1024,
+  "": 1 / 1024,
+};
+
+/** A quantity of memory in MiB, rounded down; undefined when it is none. Source: Kubernetes resource.Quantity. */
+export function parseMemoryMiB(quantity: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T|)$/.exec(quantity);
+  const factor = UNITS_IN_KIB[match?.[2] ?? "none"];
+  if (match === null || factor === undefined) return undefined;
+  return Math.floor((Number(match[1]) * factor) / KIB_PER_MIB);
+}
+
+/** The guest's memory: `memory.guest`, else `resources.requests.memory`, else the default. */
+export function memoryMiBOf(domain: VmiSpec["domain"]): number {
+  const quantity = domain.memory?.guest ?? domain.resources?.requests?.memory;
+  return (quantity === undefined ? undefined : parseMemoryMiB(quantity)) ?? DEFAULT_MEMORY_MIB;
+}
+
+/** The machine type; q35 where none is named. */
+export function machineOf(domain: VmiSpec["domain"]): string {
+  const type = domain.machine?.type;
+  return type === undefined || type === "" ? DEFAULT_MACHINE : type;
+}
+
+function vcpusOf(domain: VmiSpec["domain"]): number {
+  const { cores = 1, sockets = 1, threads = 1 } = domain.cpu ?? {};
+  return cores * sockets * threads;
+}
+
+/** Why the VMI cannot be made a domain, with the path of the field; undefined when it can. */
+export function domainProblem(spec: VmiSpec): string | undefined {
+  const machine = machineOf(spec.domain);
+  if (machineFamilyOf(machine) === undefined) {
+    return `spec.domain.machine.type: ${machine} is not supported, use q35 or pc`;
+  }
+  if (spec.domain.firmware?.kernelBoot?.container === undefined) {
+    return "spec.domain.firmware.kernelBoot.container: is required, booting from disks is not supported yet";
+  }
+  const guest = spec.domain.memory?.guest;
+  return guest !== undefined && parseMemoryMiB(guest) === undefined
+    ? `spec.domain.memory.guest: ${guest} is no quantity`
+    : undefined;
+}
+
+/** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
+export function domainNameOf(vmi: VirtualMachineInstance): string {
+  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
+}
+
+/** The NIC of an iface that is wired and has its MAC. */
+export function nicDefinitionOf(facts: IfaceFacts, pciAddress: PciAddress): NicDefinition {
+  const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
+  return {
+    alias,
+    mac: macOf(facts),
+    model: facts.iface?.model ?? "virtio",
+    tapName,
+    mtu: facts.links.mtu,
+    linkUp: facts.iface?.state !== "down",
+    pciAddress,
+  };
+}
+
+/** The guest's MAC: what the spec says, else what CNI gave the pod NIC; lower case with colons. */
+export function macOf(facts: Pick<IfaceFacts, "iface" | "attachment">): string {
+  const mac = facts.iface?.macAddress ?? facts.attachment?.mac ?? "";
+  return mac.toLowerCase().replaceAll("-", ":");
+}
+
+function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
+  const boot = domain.firmware?.kernelBoot;
+  const inKernelDir = (path: string): string =>
+    `${names.KERNEL_BOOT_DIR}/${path.replace(/^\/+/, "")}`;
+  const initrd = boot?.container?.initrdPath;
+  return {
+    path: inKernelDir(boot?.container?.kernelPath ?? "vmlinuz"),
+    ...(initrd === undefined ? {} : { initrdPath: inKernelDir(initrd) }),
+    ...(boot?.kernelArgs === undefined ? {} : { args: boot.kernelArgs }),
+  };
+}
+
+/** The domain of a VMI with the NICs that are wired, in the order of the spec. */
+export function planDomain(
+  vmi: VirtualMachineInstance,
+  wired: readonly IfaceFacts[],
+  settings: { readonly useEmulation: boolean },
+): DomainDefinition {
+  const { domain } = vmi.spec;
+  const family = machineFamilyOf(machineOf(domain)) ?? "q35";
+  return {
+    name: domainNameOf(vmi),
+    accelerator: settings.useEmulation ? "qemu" : "kvm",
+    machine: machineOf(domain),
+    vcpus: vcpusOf(domain),
+    memoryMiB: memoryMiBOf(domain),
+    kernel: kernelOf(domain),
+    nics: wired.map((facts, position) => nicDefinitionOf(facts, fixedNicAddress(family, position))),
+    hotplugPorts: HOTPLUG_PORTS,
+    console: {
+      socketPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_SOCKET}`,
+      logPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_LOG}`,
+    },
+  };
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher pod of a VMI, as virt-controller makes it.
+import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import type { Sha256Hex } from "../iface/names.ts";
+import { memoryMiBOf } from "./domain-definition.ts";
+import { planPodNetworks } from "./pod-networks.ts";
+
+/** What the cluster decides about launchers. */
+export interface LauncherSettings {
+  /** Image of the launcher. */
+  readonly image: string;
+  /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
+  readonly useEmulation: boolean;
+}
+
+/** Memory of libvirt and QEMU beside the guest's: measured 100-110 MiB of RSS beyond the guest's under TCG. */
+const OVERHEAD_MIB = 256;
+/** Seconds for the guest to shut down. Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
+const DEFAULT_GRACE_SECONDS = 30;
+/** Seconds for libvirt to end after the guest. */
+const EXTRA_GRACE_SECONDS = 5;
+/** DNS-1123 subdomain limit of a pod's name, minus prefix and suffix. Source: Kubernetes names. */
+const NAME_MAX = 253 - "virt-launcher-".length - 6;
+
+/** The pod's name is a function of the VMI's uid, so that making it twice is an "already exists". */
+export function launcherPodName(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+  const suffix = sha256Hex(vmi.metadata.uid ?? "").slice(0, 5);
+  return `virt-launcher-${vmi.metadata.name.slice(0, NAME_MAX)}-${suffix}`;
+}
+
+function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>> {
+  return settings.useEmulation
+    ? { [names.TUN_RESOURCE]: "1" }
+    : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
+}
+
+function volumesOf(vmi: VirtualMachineInstance): NonNullable<Pod["spec"]["volumes"]> {
+  const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
+  return [
+    { name: names.LAUNCHER_VOLUME, emptyDir: {} },
+    ...(boot === undefined
+      ? []
+      : [{ name: "kernel-boot", image: { reference: boot.image, pullPolicy: "Never" as const } }]),
+  ];
+}
+
+function containerOf(
+  vmi: VirtualMachineInstance,
+  settings: LauncherSettings,
+): Pod["spec"]["containers"][number] {
+  const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const memory = `${String(memoryMiBOf(vmi.spec.domain) + OVERHEAD_MIB)}Mi`;
+  const devices = devicesOf(settings);
+  return {
+    name: names.LAUNCHER_CONTAINER,
+    image: settings.image,
+    imagePullPolicy: "IfNotPresent",
+    env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
+    resources: { requests: { memory, ...devices }, limits: { memory, ...devices } },
+    securityContext: {
+      runAsUser: names.LAUNCHER_UID,
+      runAsGroup: names.LAUNCHER_UID,
+      runAsNonRoot: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+    },
+    volumeMounts: volumesOf(vmi).map(({ name }) =>
+      name === names.LAUNCHER_VOLUME
+        ? { name, mountPath: names.LAUNCHER_DIR }
+        : { name, mountPath: names.KERNEL_BOOT_DIR, readOnly: true },
+    ),
+  };
+}
+
+function metadataOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Pod["metadata"] {
+  const elements = planPodNetworks(vmi, [], sha256Hex);
+  const uid = vmi.metadata.uid ?? "";
+  return {
+    name: launcherPodName(vmi, sha256Hex),
+    namespace: vmi.metadata.namespace ?? "",
+    labels: {
+      [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
+      [names.CREATED_BY_LABEL]: uid,
+      [names.VM_NAME_LABEL]: vmi.metadata.name,
+    },
+    annotations: {
+      [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
+      ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
+    },
+    ownerReferences: [
+      {
+        apiVersion: vmi.apiVersion,
+        kind: vmi.kind,
+        name: vmi.metadata.name,
+        uid,
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
+  };
+}
+
+/** The pod for a VMI. Its annotation names the secondary networks from the start. */
+export function launcherPodOf(
+  vmi: VirtualMachineInstance,
+  settings: LauncherSettings,
+  sha256Hex: Sha256Hex,
+): Pod {
+  const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const user = names.LAUNCHER_UID;
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: metadataOf(vmi, sha256Hex),
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: grace + EXTRA_GRACE_SECONDS,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      ...(vmi.spec.nodeSelector === undefined ? {} : { nodeSelector: vmi.spec.nodeSelector }),
+      securityContext: { runAsUser: user, runAsGroup: user, fsGroup: user, runAsNonRoot: true },
+      containers: [containerOf(vmi, settings)],
+      volumes: volumesOf(vmi),
+    },
+  };
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the body of addinterface and removeinterface says. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
+import type { Cause, Iface } from "@patchbay/api";
+import { toRefusal, type Parsed } from "./nic-request.ts";
+
+/** Fields of an iface that may stand beside the name; the rest of the iface. */
+export type IfaceFields = Omit<Iface, "name">;
+
+/** A request to plug. Source: KubeVirt v1.0.1 AddInterfaceOptions; `fields` are ours. */
+export interface AddIfaceRequest {
+  readonly name: string;
+  /** NAME or NAMESPACE/NAME. */
+  readonly networkAttachmentDefinitionName: string;
+  readonly fields: IfaceFields;
+}
+
+/** A request to unplug. Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
+export interface RemoveIfaceRequest {
+  readonly name: string;
+}
+
+type Body = Readonly<Record<string, unknown>>;
+type FieldKind = "string" | "integer" | "object" | "list";
+
+/** Fields of KubeVirt's Interface that a request may carry, and ours for the network selection element. */
+const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
+  model: "string",
+  macAddress: "string",
+  state: "string",
+  pciAddress: "string",
+  acpiIndex: "integer",
+  bootOrder: "integer",
+  tag: "string",
+  dhcpOptions: "object",
+  bridge: "object",
+  sriov: "object",
+  binding: "object",
+  ips: "list",
+  ipamClaimName: "string",
+  cniArgs: "object",
+};
+/** Harmless members that some clients send. */
+const IGNORED: readonly string[] = ["apiVersion", "kind", "dryRun"];
+
+function isBody(value: unknown): value is Body {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isOfKind(value: unknown, kind: FieldKind): boolean {
+  if (kind === "integer") return Number.isInteger(value);
+  if (kind === "list") return Array.isArray(value) && value.every((at) => typeof at === "string");
+  return kind === "object" ? isBody(value) : typeof value === "string";
+}
+
+function refused(causes: readonly Cause[], message?: string): Parsed<never> {
+  return { ok: false, refusal: toRefusal(400, causes, message) };
+}
+
+function requiredCauses(options: string, body: Body, names: readonly string[]): readonly Cause[] {
+  return names.flatMap((field): readonly Cause[] => {
+    const value = body[field];
+    if (value === undefined || value === null || value === "") {
+      const message = `${options} requires \`${field}\` to be set`;
+      return [{ reason: "FieldValueRequired", field, message }];
+    }
+    return typeof value === "string"
+      ? []
+      : [{ reason: "FieldValueInvalid", field, message: `${field} must be a string` }];
+  });
+}
+
+function fieldCauses(body: Body, kinds: Readonly<Record<string, FieldKind>>): readonly Cause[] {
+  return Object.entries(body).flatMap(([field, value]): readonly Cause[] => {
+    const kind = kinds[field];
+    if (IGNORED.includes(field)) return [];
+    if (kind === undefined) {
+      const message = `unknown field "${field}"`;
+      return [{ reason: "FieldValueNotSupported", field, message }];
+    }
+    return isOfKind(value, kind) || value === null
+      ? []
+      : [{ reason: "FieldValueInvalid", field, message: `${field} must be of type ${kind}` }];
+  });
+}
+
+function checkBody(
+  options: string,
+  body: unknown,
+  fields: { readonly required: readonly string[]; readonly more: typeof IFACE_FIELDS },
+): Parsed<Body> {
+  if (body === undefined) return refused([], "no request body, unable to decode options");
+  if (!isBody(body)) {
+    const message = "cannot unmarshal Request body to struct, error: the body is no JSON object";
+    return refused([], message);
+  }
+  const required = requiredCauses(options, body, fields.required);
+  const rest = Object.entries(body).filter(([field]) => !fields.required.includes(field));
+  const causes = [...required, ...fieldCauses(Object.fromEntries(rest), fields.more)];
+  // KubeVirt's clients know the first message by heart, so it stays the message of the whole.
+  return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
+}
+
+function textOf(body: Body, field: string): string {
+  const value = body[field];
+  return typeof value === "string" ? value : "";
+}
+
+/** Reads the body of addinterface; undefined is an empty one. */
+export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
+  const required = ["networkAttachmentDefinitionName", "name"];
+  const checked = checkBody("AddInterfaceOptions", body, { required, more: IFACE_FIELDS });
+  if (!checked.ok) return checked;
+  const given = Object.entries(checked.value).filter(
+    ([field, value]) => field in IFACE_FIELDS && value !== null && value !== "",
+  );
+  return {
+    ok: true,
+    value: {
+      name: textOf(checked.value, "name"),
+      networkAttachmentDefinitionName: textOf(checked.value, "networkAttachmentDefinitionName"),
+      // Each field was checked against IFACE_FIELDS above.
+      fields: Object.fromEntries(given) as IfaceFields,
+    },
+  };
+}
+
+/** Reads the body of removeinterface; undefined is an empty one. */
+export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
+  const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], more: {} });
+  return checked.ok ? { ok: true, value: { name: textOf(checked.value, "name") } } : checked;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request to plug or unplug one iface is made of, and how its outcome is said.
+import type {
+  Cause,
+  Iface,
+  Network,
+  VirtualMachine,
+  VirtualMachineInstance,
+  VmiSpec,
+} from "@patchbay/api";
+
+/** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
+export type NicTarget =
+  | { readonly kind: "vm"; readonly vm: VirtualMachine; readonly vmi?: VirtualMachineInstance }
+  | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
+
+/** One operation on a specification. Source: RFC 6902. */
+export interface SpecOperation {
+  readonly op: "test" | "add";
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** Why a request is refused; becomes a `metav1.Status`. */
+export interface Refusal {
+  readonly code: 400 | 404 | 409 | 422;
+  readonly reason: "BadRequest" | "NotFound" | "Conflict" | "Invalid";
+  readonly message: string;
+  readonly causes: readonly Cause[];
+}
+
+/** When a change reaches the guest: while it runs, or when the VM is started next. */
+export type NicEffect = "live" | "start";
+
+/** What is to be done for a request. */
+export type NicPlan =
+  | {
+      readonly kind: "patch";
+      readonly operations: readonly SpecOperation[];
+      readonly effect: NicEffect;
+      readonly message: string;
+    }
+  | { readonly kind: "unchanged"; readonly message: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** A parsed value, or why it is none. */
+export type Parsed<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+
+const REASONS = { 400: "BadRequest", 404: "NotFound", 409: "Conflict", 422: "Invalid" } as const;
+
+/** Makes a refusal; the message of the first cause stands for all when none is given. */
+export function toRefusal(
+  code: Refusal["code"],
+  causes: readonly Cause[],
+  message?: string,
+): Refusal {
+  const first = causes[0]?.message ?? "";
+  const text = message ?? (causes.length > 1 ? causes.map(sayCause).join("; ") : first);
+  return { code, reason: REASONS[code], message: text, causes };
+}
+
+function sayCause(cause: Cause): string {
+  return `${cause.field}: ${cause.message}`;
+}
+
+/** Makes the plan that refuses. */
+export function refuse(code: Refusal["code"], causes: readonly Cause[], message?: string): NicPlan {
+  return { kind: "refused", refusal: toRefusal(code, causes, message) };
+}
+
+/** The VMI specification that a target holds. */
+export function specOf(target: NicTarget): VmiSpec {
+  return target.kind === "vm" ? target.vm.spec.template.spec : target.vmi.spec;
+}
+
+/** Namespace of a target. */
+export function namespaceOf(target: NicTarget): string {
+  return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
+}
+
+/** The VMI whose guest the change would reach now. */
+export function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefined {
+  const { vmi } = target;
+  const phase = vmi?.status?.phase;
+  const over = phase === "Succeeded" || phase === "Failed";
+  return vmi === undefined || over || vmi.metadata.deletionTimestamp !== undefined
+    ? undefined
+    : vmi;
+}
+
+/** Why the target takes no request now, or undefined. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+export function targetProblem(target: NicTarget): Refusal | undefined {
+  if (target.kind === "vm") {
+    return target.vm.metadata.deletionTimestamp === undefined
+      ? undefined
+      : toRefusal(409, [], "VM is being deleted");
+  }
+  const running =
+    target.vmi.status?.phase === "Running" && target.vmi.metadata.deletionTimestamp === undefined;
+  return running ? undefined : toRefusal(409, [], "VMI is not running");
+}
+
+/** Makes the patch that puts both lists in place of what was read; it fails when somebody else was faster. */
+export function toNicPatch(
+  target: NicTarget,
+  networks: readonly Network[],
+  ifaces: readonly Iface[],
+): readonly SpecOperation[] {
+  const base = target.kind === "vm" ? "/spec/template/spec" : "/spec";
+  const object = target.kind === "vm" ? target.vm : target.vmi;
+  const spec = specOf(target);
+  const devices = spec.domain.devices;
+  const tests: SpecOperation[] = [];
+  if (spec.networks !== undefined) {
+    tests.push({ op: "test", path: `${base}/networks`, value: spec.networks });
+  }
+  if (devices?.interfaces !== undefined) {
+    const path = `${base}/domain/devices/interfaces`;
+    tests.push({ op: "test", path, value: devices.interfaces });
+  }
+  if (tests.length < 2) {
+    // A list that is not there cannot be tested: servers differ on `test` of a missing path.
+    const value = object.metadata.resourceVersion;
+    tests.push({ op: "test", path: "/metadata/resourceVersion", value });
+  }
+  return [
+    ...tests,
+    { op: "add", path: `${base}/networks`, value: networks },
+    devices === undefined
+      ? { op: "add", path: `${base}/domain/devices`, value: { interfaces: ifaces } }
+      : { op: "add", path: `${base}/domain/devices/interfaces`, value: ifaces },
+  ];
+}

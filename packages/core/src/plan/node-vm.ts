@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
+import type { IfacePhase, VirtualMachineInstance } from "@patchbay/api";
+import {
+  freeAddresses,
+  printDomain,
+  printNic,
+  type DomainFacts,
+  type PciAddress,
+} from "@patchbay/domain";
+import type { IfaceFacts } from "../iface/facts.ts";
+import { isWanted, phaseOf } from "../iface/phase.ts";
+import { namesOf } from "../iface/names.ts";
+import { macOf, nicDefinitionOf, planDomain } from "./domain-definition.ts";
+
+/** Bridge and tap around a pod NIC. */
+export interface WiringPlan {
+  readonly podInterfaceName: string;
+  readonly bridgeName: string;
+  readonly tapName: string;
+  readonly mac: string;
+}
+
+/** One step; performed in order, each may be repeated. */
+export type NodeAction =
+  | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: WiringPlan }
+  | { readonly kind: "defineDomain"; readonly xml: string }
+  | { readonly kind: "startDomain" }
+  | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
+  | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
+  | {
+      readonly kind: "unwireTap";
+      readonly iface: string;
+      readonly wiring: Pick<WiringPlan, "tapName" | "bridgeName">;
+    }
+  | {
+      readonly kind: "wait";
+      readonly iface: string;
+      readonly reason: WaitReason;
+      readonly forMs?: number;
+    };
+
+/** What an iface waits for; stable, shown in `hotplug.reason`. */
+export type WaitReason = "NoFreePciePort" | "GuestRefused";
+
+/** A domain as libvirt has it. */
+export interface DomainSnapshot {
+  readonly running: boolean;
+  readonly facts: DomainFacts;
+}
+
+/** All facts of one VMI on its node. */
+export interface NodeVmFacts {
+  readonly vmi: VirtualMachineInstance;
+  readonly ifaces: readonly IfaceFacts[];
+  /** Undefined while libvirt has no such domain. */
+  readonly domain: DomainSnapshot | undefined;
+  readonly useEmulation: boolean;
+  /** Milliseconds since the guest was last asked to let go of the device, by iface. */
+  readonly askedAgoMs: Readonly<Record<string, number | undefined>>;
+}
+
+/** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
+export const DETACH_AGAIN_MS = 10_000;
+
+function wiringOf(facts: IfaceFacts): WiringPlan {
+  const { podInterfaceName, bridgeName, tapName } = namesOf(facts.name, facts.podInterfaceName);
+  return { podInterfaceName, bridgeName, tapName, mac: macOf(facts) };
+}
+
+/** Whether the iface may be wired: it is wanted and the pod has it. */
+function isWirable(facts: IfaceFacts): boolean {
+  return isWanted(facts) && facts.attachment?.state === "Attached" && facts.links.podInterface;
+}
+
+function wireActions(facts: IfaceFacts): readonly NodeAction[] {
+  return facts.links.wired ? [] : [{ kind: "wireTap", iface: facts.name, wiring: wiringOf(facts) }];
+}
+
+function hasOutcome(facts: IfaceFacts): boolean {
+  if (!isWanted(facts)) return true;
+  const state = facts.attachment?.state;
+  return state === "Attached" || state === "Failed";
+}
+
+/** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
+function planStart(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
+  if (!facts.ifaces.every(hasOutcome)) return [];
+  const wirable = facts.ifaces.filter(isWirable);
+  const unwired = wirable.filter(({ links }) => !links.wired);
+  if (unwired.length > 0) return unwired.flatMap(wireActions);
+  const definition = planDomain(facts.vmi, wirable, { useEmulation: facts.useEmulation });
+  return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
+}
+
+function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): readonly NodeAction[] {
+  const alias = facts.device?.alias ?? "";
+  if (askedAgoMs === undefined || askedAgoMs >= DETACH_AGAIN_MS) {
+    return [{ kind: "detachDevice", iface: facts.name, alias }];
+  }
+  return [
+    {
+      kind: "wait",
+      iface: facts.name,
+      reason: "GuestRefused",
+      forMs: DETACH_AGAIN_MS - askedAgoMs,
+    },
+  ];
+}
+
+function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
+  const { tapName, bridgeName } = namesOf(facts.name, facts.podInterfaceName);
+  return [{ kind: "unwireTap", iface: facts.name, wiring: { tapName, bridgeName } }];
+}
+
+function planAttach(iface: IfaceFacts, address: PciAddress | undefined): NodeAction {
+  return address === undefined
+    ? { kind: "wait", iface: iface.name, reason: "NoFreePciePort" }
+    : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, address)) };
+}
+
+/** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
+function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
+  const free = [...freeAddresses(domain.facts)];
+  const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
+    Wiring: (iface) => (isWirable(iface) ? wireActions(iface) : []),
+    Attaching: (iface) => [planAttach(iface, free.shift())],
+    Detaching: (iface) => planDetach(iface, facts.askedAgoMs[iface.name]),
+    Unwiring: planUnwire,
+  };
+  return facts.ifaces.flatMap((iface) => steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []);
+}
+
+/** Without a running domain nothing holds the links of an iface that is not wanted. */
+function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
+  return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
+}
+
+/**
+ * The next steps for a VMI. Wiring and attaching are two plans, since the device needs the MTU of what was wired:
+ * the caller observes again after each plan that was not empty.
+ */
+export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.domain?.running === true) return planLive(facts, facts.domain);
+  const ended = facts.vmi.status?.phase === "Running";
+  return [...planLeftovers(facts), ...(ended ? [] : planStart(facts))];
+}

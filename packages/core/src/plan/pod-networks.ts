@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which networks the launcher pod must ask for now: the network selection annotation.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  type Iface,
+  type Network,
+  type NetworkSelection,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { findByName, ifacesOf, networksOf } from "../iface/specs.ts";
+
+/** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+function elementOf(
+  iface: Iface,
+  network: Network,
+  names: { readonly podInterfaceName: string; readonly namespace: string },
+): NetworkSelection {
+  const networkName = network.multus?.networkName ?? "";
+  const slash = networkName.indexOf("/");
+  return {
+    name: networkName.slice(slash + 1),
+    namespace: slash < 0 ? names.namespace : networkName.slice(0, slash),
+    ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
+    interface: names.podInterfaceName,
+  };
+}
+
+/** The elements that the spec asks for, in the order of the ifaces. */
+function wantedElements(
+  vmi: VirtualMachineInstance,
+  sha256Hex: Sha256Hex,
+): readonly NetworkSelection[] {
+  const namespace = vmi.metadata.namespace ?? "";
+  return ifacesOf(vmi.spec).flatMap((iface) => {
+    const network = findByName(networksOf(vmi.spec), iface.name);
+    if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
+    const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
+    return [elementOf(iface, network, { podInterfaceName, namespace })];
+  });
+}
+
+type Claim = "wanted" | "in-use" | "released" | "unknown";
+
+/** What the VMI says of a pod NIC of ours; without an attachment the node agent was never told of it. */
+function claimOf(
+  vmi: VirtualMachineInstance,
+  wanted: readonly NetworkSelection[],
+  podInterfaceName: string,
+): Claim {
+  const attachment = vmi.status?.attachments?.find(
+    (entry) => entry.podInterfaceName === podInterfaceName,
+  );
+  if (attachment?.state === "Removing") return "released";
+  if (wanted.some((element) => element.interface === podInterfaceName)) return "wanted";
+  return attachment === undefined ? "unknown" : "in-use";
+}
+
+/**
+ * The elements of the annotation: what is there stays in place until the node agent has let go of it, what is new is
+ * appended in the order of the ifaces; foreign elements are kept.
+ */
+export function planPodNetworks(
+  vmi: VirtualMachineInstance,
+  current: readonly NetworkSelection[],
+  sha256Hex: Sha256Hex,
+): readonly NetworkSelection[] {
+  const wanted = wantedElements(vmi, sha256Hex);
+  const stays = (name: string): boolean => {
+    const claim = claimOf(vmi, wanted, name);
+    return claim === "wanted" || claim === "in-use";
+  };
+  const kept = current.filter(
+    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || stays(name),
+  );
+  const added = wanted.filter(
+    (element) =>
+      !current.some(({ interface: name }) => name === element.interface) &&
+      stays(element.interface ?? ""),
+  );
+  return [...kept, ...added];
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What unplugging an iface means for the specification of a VM or VMI.
+import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
+import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import type { RemoveIfaceRequest } from "./nic-body.ts";
+import {
+  findLiveVmi,
+  refuse,
+  specOf,
+  targetProblem,
+  toNicPatch,
+  type NicPlan,
+  type NicTarget,
+} from "./nic-request.ts";
+
+/** What is known of the world for a request to unplug. */
+export interface RemoveIfaceFacts {
+  readonly target: NicTarget;
+  readonly request: RemoveIfaceRequest;
+}
+
+function isLeaving({ target, request }: RemoveIfaceFacts): boolean {
+  const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
+  return vmi !== undefined && findByName(ifacesOf(vmi.spec), request.name) !== undefined;
+}
+
+function planUnknown(facts: RemoveIfaceFacts): NicPlan {
+  const { name } = facts.request;
+  if (isLeaving(facts)) {
+    return { kind: "unchanged", message: `interface '${name}' is being unplugged already` };
+  }
+  const message = `interface '${name}' not found`;
+  return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
+}
+
+/** The guest runs: the entry stays, marked, until everything is taken apart. */
+function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
+  const spec = specOf(target);
+  const ifaces = ifacesOf(spec).map((each) =>
+    each === iface ? { ...each, state: "absent" } : each,
+  );
+  const at = `spec.domain.devices.interfaces[${String(ifaces.findIndex(isRequested))}].state`;
+  const causes = validateVmiSpec(withNics(spec, networksOf(spec), ifaces), "spec")
+    .filter(({ field }) => field === at)
+    .map((cause) => ({ ...cause, field: "name" }));
+  if (causes.length > 0) return refuse(422, causes);
+  return {
+    kind: "patch",
+    operations: toNicPatch(target, networksOf(spec), ifaces),
+    effect: "live",
+    message: `interface '${request.name}' will be unplugged from the running guest`,
+  };
+
+  function isRequested(each: Iface): boolean {
+    return each.name === request.name;
+  }
+}
+
+/** No guest runs: there is nothing to take apart. */
+function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
+  const spec = specOf(target);
+  const networks = networksOf(spec).filter(({ name }) => name !== request.name);
+  const ifaces = ifacesOf(spec).filter(({ name }) => name !== request.name);
+  return {
+    kind: "patch",
+    operations: toNicPatch(target, networks, ifaces),
+    effect: "start",
+    message: `interface '${request.name}' will not be there when the VM is started`,
+  };
+}
+
+/** Unplugs: once asked, asking again changes nothing; the default network stays as long as the pod. */
+export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
+  const { target, request } = facts;
+  const problem = targetProblem(target);
+  if (problem !== undefined) return { kind: "refused", refusal: problem };
+  const spec = specOf(target);
+  const iface = findByName(ifacesOf(spec), request.name);
+  if (iface === undefined) return planUnknown(facts);
+  const network = findByName(networksOf(spec), request.name);
+  if (network !== undefined && isDefaultNetwork(network)) {
+    const message = `interface '${request.name}' is on the default network of the pod and cannot be removed`;
+    return refuse(422, [{ reason: "FieldValueInvalid", field: "name", message }]);
+  }
+  if (findLiveVmi(target) === undefined) return planDrop(facts);
+  return isAbsent(iface)
+    ? { kind: "unchanged", message: `interface '${request.name}' is being unplugged already` }
+    : planUnplug(facts, iface);
+}

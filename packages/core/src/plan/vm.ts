@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-controller does next for one VM: make, end and change its VMI, and tidy its template.
+import {
+  apiVersionOf,
+  isAbsent,
+  isDefaultNetwork,
+  names,
+  runStrategyOf,
+  VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { nicsOf, planTemplateNics, planVmiNics, type Nics } from "./vmi-spec.ts";
+
+/** One step for a VM. */
+export type VmAction =
+  /** Secondary ifaces of the template that need a MAC before they are used. */
+  | { readonly kind: "setMacAddresses"; readonly ifaces: readonly string[] }
+  | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
+  | { readonly kind: "deleteVmi"; readonly uid: string }
+  | { readonly kind: "patchVmiNics"; readonly from: Nics; readonly to: Nics }
+  | { readonly kind: "patchTemplateNics"; readonly from: Nics; readonly to: Nics };
+
+/** Facts of one VM. */
+export interface VmFacts {
+  readonly vm: VirtualMachine;
+  readonly vmi: VirtualMachineInstance | undefined;
+}
+
+/** The VMI that a VM starts: its template without what is absent. */
+export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
+  const { template } = vm.spec;
+  const nics = planTemplateNics(template.spec, undefined);
+  const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
+  return {
+    apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
+    kind: VIRTUAL_MACHINE_INSTANCES.kind,
+    metadata: {
+      name: vm.metadata.name,
+      namespace: vm.metadata.namespace ?? "",
+      labels: { ...template.metadata?.labels, [names.VM_NAME_LABEL]: vm.metadata.name },
+      ...(template.metadata?.annotations === undefined
+        ? {}
+        : { annotations: template.metadata.annotations }),
+      finalizers: [names.VMI_FINALIZER],
+      ownerReferences: [
+        {
+          apiVersion: vm.apiVersion,
+          kind: vm.kind,
+          name: vm.metadata.name,
+          uid: vm.metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: needsNics ? withNics(template.spec, nics.networks, nics.ifaces) : template.spec,
+  };
+}
+
+/** Whether the VMI was made by this VM; another of the same name is left alone. */
+export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
+  return (
+    vmi.metadata.ownerReferences?.some(
+      ({ controller, uid }) => controller === true && uid === vm.metadata.uid,
+    ) === true
+  );
+}
+
+function isFinished(vmi: VirtualMachineInstance): boolean {
+  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+}
+
+function isStartRequested(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
+  const requested = vm.status?.stateChangeRequests?.at(-1)?.action;
+  return requested === undefined ? vmi !== undefined : requested === "Start";
+}
+
+/** Whether a VMI must be there. Source: KubeVirt run strategies. */
+function shouldRun(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
+  switch (runStrategyOf(vm)) {
+    case "Always":
+      return true;
+    case "Halted":
+      return false;
+    case "RerunOnFailure":
+    case "Once":
+      return vmi !== undefined || vm.status?.created !== true;
+    case "Manual":
+      return isStartRequested(vm, vmi);
+  }
+}
+
+/** Whether a finished VMI is made anew. */
+function runsAgain(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
+  const strategy = runStrategyOf(vm);
+  return strategy === "Always" || (strategy === "RerunOnFailure" && vmi.status?.phase === "Failed");
+}
+
+function withoutMac(vm: VirtualMachine): readonly string[] {
+  const { spec } = vm.spec.template;
+  return ifacesOf(spec)
+    .filter((iface) => {
+      const network = findByName(networksOf(spec), iface.name);
+      return (
+        iface.macAddress === undefined &&
+        !isAbsent(iface) &&
+        network !== undefined &&
+        !isDefaultNetwork(network)
+      );
+    })
+    .map(({ name }) => name);
+}
+
+function planTemplate({ vm, vmi }: VmFacts): readonly VmAction[] {
+  const from = nicsOf(vm.spec.template.spec);
+  const to = planTemplateNics(vm.spec.template.spec, vmi);
+  return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", from, to }];
+}
+
+function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
+  const from = nicsOf(vmi.spec);
+  const to = planVmiNics(vm.spec.template.spec, vmi);
+  const template = planTemplate({ vm, vmi });
+  return isEqual(from, to) ? template : [{ kind: "patchVmiNics", from, to }, ...template];
+}
+
+function planStopped(facts: VmFacts): readonly VmAction[] {
+  const start = shouldRun(facts.vm, undefined);
+  return [
+    ...planTemplate(facts),
+    ...(start ? [{ kind: "createVmi", vmi: vmiOf(facts.vm) } as const] : []),
+  ];
+}
+
+function planStarted(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
+  if (!isOwnedBy(vmi, vm) || vmi.metadata.deletionTimestamp !== undefined) return [];
+  const finished = isFinished(vmi);
+  if (!shouldRun(vm, vmi) || (finished && runsAgain(vm, vmi))) {
+    return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
+  }
+  return finished ? [] : planRunning(vm, vmi);
+}
+
+/** The next steps for a VM, in order. A VM that is being deleted takes its VMI along by its owner reference. */
+export function planVm(facts: VmFacts): readonly VmAction[] {
+  const { vm, vmi } = facts;
+  if (vm.metadata.deletionTimestamp !== undefined) return [];
+  const macs = withoutMac(vm);
+  if (macs.length > 0) return [{ kind: "setMacAddresses", ifaces: macs }];
+  return vmi === undefined ? planStopped(facts) : planStarted(vm, vmi);
+}

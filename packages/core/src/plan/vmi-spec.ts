@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which networks and ifaces the VMI of a VM must have now: the VM is the one source of truth.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  type Iface,
+  type Network,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { findByName, ifacesOf, networksOf } from "../iface/specs.ts";
+
+/** Networks and ifaces, in the order of the spec. */
+export interface Nics {
+  readonly networks: readonly Network[];
+  readonly ifaces: readonly Iface[];
+}
+
+/** Networks and ifaces of a spec. */
+export function nicsOf(spec: VmiSpec): Nics {
+  return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
+}
+
+function isOnDefaultNetwork(nics: Nics, name: string): boolean {
+  const network = findByName(nics.networks, name);
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+function withState(iface: Iface, state: string | undefined): Iface {
+  const rest = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "state"));
+  // Every member but the state is the iface's own.
+  return { ...(rest as Iface), ...(state === undefined ? {} : { state }) };
+}
+
+/** Whether nothing of the iface is left in the pod or on the node, as far as anybody has reported. */
+export function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
+  return (
+    findByName(vmi.status?.attachments, name) === undefined &&
+    findByName(vmi.status?.interfaces, name) === undefined
+  );
+}
+
+/** The VMI's entry as the VM wants it: its state, unless the VM means another network, which waits for the unplug. */
+function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
+  if (isOnDefaultNetwork(actual, current.name)) return current;
+  const wanted = findByName(desired.ifaces, current.name);
+  if (wanted === undefined) return withState(current, "absent");
+  const sameNetwork =
+    findByName(desired.networks, current.name)?.multus?.networkName ===
+    findByName(actual.networks, current.name)?.multus?.networkName;
+  if (!sameNetwork && isAbsent(current)) return current;
+  return withState(current, wanted.state);
+}
+
+function pluggable(desired: Nics, actual: Nics): readonly Iface[] {
+  return desired.ifaces.filter(
+    (iface) =>
+      !isAbsent(iface) &&
+      findByName(actual.ifaces, iface.name) === undefined &&
+      findByName(desired.networks, iface.name)?.multus !== undefined &&
+      !isOnDefaultNetwork(desired, iface.name),
+  );
+}
+
+function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
+  const gone = new Set(
+    nics.ifaces
+      .filter((iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name))
+      .map(({ name }) => name),
+  );
+  return {
+    ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
+    networks: nics.networks.filter(({ name }) => !gone.has(name)),
+  };
+}
+
+/**
+ * Networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's order, deleted ones
+ * become `absent`, and an absent entry goes when nothing is left of it. The default network never changes live.
+ */
+export function planVmiNics(template: VmiSpec, vmi: VirtualMachineInstance): Nics {
+  const desired = nicsOf(template);
+  const actual = nicsOf(vmi.spec);
+  const added = pluggable(desired, actual);
+  const addedNetworks = added.flatMap((iface) => findByName(desired.networks, iface.name) ?? []);
+  return withoutComplete(vmi, {
+    ifaces: [...actual.ifaces.map((iface) => syncedIface(iface, desired, actual)), ...added],
+    networks: [...actual.networks, ...addedNetworks],
+  });
+}
+
+/** Networks and ifaces of a VMI without a VM: only what has been unplugged goes. */
+export function planOwnNics(vmi: VirtualMachineInstance): Nics {
+  return withoutComplete(vmi, nicsOf(vmi.spec));
+}
+
+/** Networks and ifaces that a VM's template keeps: an absent entry goes when the VMI (if any) has nothing of it. */
+export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
+  const nics = nicsOf(template);
+  const isOver = (iface: Iface): boolean =>
+    isAbsent(iface) &&
+    (vmi === undefined ||
+      (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
+        isUnplugComplete(vmi, iface.name)));
+  const gone = new Set(nics.ifaces.filter(isOver).map(({ name }) => name));
+  return {
+    ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
+    networks: nics.networks.filter(({ name }) => !gone.has(name)),
+  };
+}

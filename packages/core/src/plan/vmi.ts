@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-controller does next for one VMI: its launcher pod, the pod's networks, and the end.
+import {
+  isPodFinished,
+  names,
+  parseNetworks,
+  printNetworks,
+  type NetworkSelection,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import type { Sha256Hex } from "../iface/names.ts";
+import { domainProblem } from "./domain-definition.ts";
+import { launcherPodOf, type LauncherSettings } from "./launcher-pod.ts";
+import { planPodNetworks } from "./pod-networks.ts";
+import { nicsOf, planOwnNics, type Nics } from "./vmi-spec.ts";
+
+/** One step for a VMI. */
+export type VmiAction =
+  | { readonly kind: "addFinalizer" }
+  | { readonly kind: "removeFinalizer" }
+  | { readonly kind: "createPod"; readonly pod: Pod }
+  | { readonly kind: "deletePod"; readonly name: string; readonly uid: string }
+  | { readonly kind: "labelNode"; readonly node: string }
+  | {
+      readonly kind: "patchPodNetworks";
+      readonly pod: string;
+      readonly from: string | undefined;
+      readonly to: string;
+    }
+  | { readonly kind: "patchVmiNics"; readonly from: Nics; readonly to: Nics };
+
+/** Facts of one VMI. */
+export interface VmiFacts {
+  readonly vmi: VirtualMachineInstance;
+  /** The pod that was made for this uid. */
+  readonly pod: Pod | undefined;
+  readonly settings: LauncherSettings;
+}
+
+/** Whether the VMI has a VM, which is then the source of truth. */
+export function hasVm(vmi: VirtualMachineInstance): boolean {
+  return vmi.metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
+}
+
+function isFinal(vmi: VirtualMachineInstance): boolean {
+  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+}
+
+function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
+  if (pod === undefined) {
+    return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true
+      ? [{ kind: "removeFinalizer" }]
+      : [];
+  }
+  return pod.metadata.deletionTimestamp === undefined
+    ? [{ kind: "deletePod", name: pod.metadata.name, uid: pod.metadata.uid ?? "" }]
+    : [];
+}
+
+/** The elements of the pod's annotation; what cannot be read is treated as empty and written anew. */
+export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
+  const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  return annotation.ok ? annotation.elements : [];
+}
+
+function planNetworks(
+  vmi: VirtualMachineInstance,
+  pod: Pod,
+  sha256Hex: Sha256Hex,
+): readonly VmiAction[] {
+  if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
+  const current = podNetworkElements(pod);
+  const elements = planPodNetworks(vmi, current, sha256Hex);
+  if (isEqual(current, elements)) return [];
+  const from = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION];
+  return [{ kind: "patchPodNetworks", pod: pod.metadata.name, from, to: printNetworks(elements) }];
+}
+
+function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
+  if (hasVm(vmi)) return [];
+  const from = nicsOf(vmi.spec);
+  const to = planOwnNics(vmi);
+  return isEqual(from, to) ? [] : [{ kind: "patchVmiNics", from, to }];
+}
+
+function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] {
+  const node = pod.spec.nodeName;
+  return node === undefined || vmi.metadata.labels?.[names.NODE_NAME_LABEL] === node
+    ? []
+    : [{ kind: "labelNode", node }];
+}
+
+function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
+  const { vmi, settings } = facts;
+  const started = vmi.status?.activePods !== undefined;
+  if (started || domainProblem(vmi.spec) !== undefined) return [];
+  return [{ kind: "createPod", pod: launcherPodOf(vmi, settings, sha256Hex) }];
+}
+
+/** The next steps for a VMI, in order. */
+export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
+  const { vmi, pod } = facts;
+  if (vmi.metadata.deletionTimestamp !== undefined) return planEnd(facts);
+  if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
+    return [{ kind: "addFinalizer" }];
+  }
+  if (isFinal(vmi)) return [];
+  if (pod === undefined) return planPod(facts, sha256Hex);
+  return [...planLabel(vmi, pod), ...planNetworks(vmi, pod, sha256Hex), ...planNics(vmi)];
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node agent reports of the ifaces: `status.interfaces`.
+import type { IfacePhase, IfaceStatus } from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import type { IfaceFacts } from "../iface/facts.ts";
+import { kindOfPhase, phaseOf } from "../iface/phase.ts";
+
+/** Why an iface does not go on. */
+export interface Hindrance {
+  /** Stable, in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+  /** How often it was tried in this phase. */
+  readonly attempts: number;
+}
+
+/** What the report needs beside the facts. */
+export interface IfaceReport {
+  readonly ifaces: readonly IfaceFacts[];
+  /** By name of the iface. */
+  readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
+  /** RFC 3339. */
+  readonly now: string;
+}
+
+type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
+
+function attachmentHindrance(
+  facts: IfaceFacts,
+  phase: IfacePhase,
+): Omit<Hindrance, "attempts"> | undefined {
+  const { attachment } = facts;
+  if (phase !== "PodAttaching" || attachment?.state !== "Failed") return undefined;
+  return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
+}
+
+function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
+  const hindrance = report.hindrances[facts.name] ?? attachmentHindrance(facts, phase);
+  const previous = facts.reported?.hotplug;
+  return {
+    type: kindOfPhase(phase),
+    phase,
+    ...hindrance,
+    since: previous?.phase === phase ? (previous.since ?? report.now) : report.now,
+  };
+}
+
+/** Tokens in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
+function infoSourceOf(facts: IfaceFacts): string {
+  return [
+    ...(facts.device === undefined ? [] : ["domain"]),
+    ...(facts.attachment?.state === "Attached" ? ["multus-status"] : []),
+  ].join(", ");
+}
+
+function deviceFields(facts: IfaceFacts): Partial<IfaceStatus> {
+  if (facts.device === undefined) return {};
+  const { mac, pciAddress } = facts.device;
+  return {
+    mac,
+    queueCount: 1,
+    linkState: facts.iface?.state === "down" ? "down" : "up",
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+  };
+}
+
+function addressFields(facts: IfaceFacts): Partial<IfaceStatus> {
+  const ips = facts.attachment?.ips;
+  const first = ips?.[0];
+  return ips === undefined || first === undefined
+    ? {}
+    : { ipAddress: first, ipAddresses: [...ips] };
+}
+
+function statusOf(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
+  const phase = phaseOf(facts);
+  if (phase === undefined) return undefined;
+  return {
+    name: facts.name,
+    podInterfaceName: facts.podInterfaceName,
+    infoSource: infoSourceOf(facts),
+    ...addressFields(facts),
+    ...deviceFields(facts),
+    hotplug: hotplugOf(facts, phase, report),
+  };
+}
+
+/** One entry for each iface that there is anything of, in the order of the facts. */
+export function ifaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
+  return report.ifaces.flatMap((facts) => statusOf(facts, report) ?? []);
+}
+
+/** Whether the two reports say the same. */
+export function sameIfaceStatuses(
+  left: readonly IfaceStatus[],
+  right: readonly IfaceStatus[],
+): boolean {
+  return isEqual(left, right);
+}

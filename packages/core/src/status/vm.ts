@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-controller reports of a VM.
+import {
+  runStrategyOf,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmStatus,
+} from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+
+const RESTART_REQUIRED = "RestartRequired";
+
+/** For people; KubeVirt's words. Source: KubeVirt VirtualMachinePrintableStatus. */
+function printableStatus(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): string {
+  if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
+  if (vmi === undefined) return runStrategyOf(vm) === "Always" ? "Starting" : "Stopped";
+  if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
+  const phase = vmi.status?.phase;
+  if (phase === "Running") return "Running";
+  return phase === "Succeeded" || phase === "Failed" ? "Stopped" : "Starting";
+}
+
+/** Paths of the template that differ from the running VMI in something that cannot be changed live. */
+export function restartRequiredFields(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance,
+): readonly string[] {
+  const wanted = vm.spec.template.spec;
+  const bare = (spec: typeof wanted): Readonly<Record<string, unknown>> => withNics(spec, [], []);
+  const other = [...new Set([...Object.keys(wanted), ...Object.keys(vmi.spec)])]
+    .filter((key) => !isEqual(bare(wanted)[key], bare(vmi.spec)[key]))
+    .map((key) => `spec.template.spec.${key}`);
+  const ifaces = ifacesOf(wanted).flatMap((iface, index) => {
+    const actual = findByName(ifacesOf(vmi.spec), iface.name);
+    const same = actual === undefined || isEqual({ ...iface, state: "" }, { ...actual, state: "" });
+    return same ? [] : [`spec.template.spec.domain.devices.interfaces[${String(index)}]`];
+  });
+  const networks = networksOf(wanted).flatMap((network, index) => {
+    const actual = findByName(networksOf(vmi.spec), network.name);
+    const same = actual === undefined || isEqual(network, actual);
+    return same ? [] : [`spec.template.spec.networks[${String(index)}]`];
+  });
+  return [...other, ...networks, ...ifaces].sort();
+}
+
+type Conditions = NonNullable<VmStatus["conditions"]>;
+
+function conditionsOf(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  now: string,
+): Conditions {
+  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi);
+  if (fields.length === 0) return [];
+  const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
+  const previous = vm.status?.conditions?.find(({ type }) => type === RESTART_REQUIRED);
+  return [
+    {
+      type: RESTART_REQUIRED,
+      status: "True",
+      reason: "NonLiveFieldsChanged",
+      message,
+      lastTransitionTime: previous?.lastTransitionTime ?? now,
+    },
+  ];
+}
+
+/** The VM's status; `now` is RFC 3339. */
+export function vmStatus(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  now: string,
+): VmStatus {
+  return {
+    created: vmi !== undefined,
+    ready: vmi?.status?.phase === "Running",
+    printableStatus: printableStatus(vm, vmi),
+    conditions: conditionsOf(vm, vmi, now),
+    observedGeneration: vm.metadata.generation ?? 0,
+  };
+}

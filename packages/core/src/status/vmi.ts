@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-controller reports of a VMI: its own fields of the status only.
+import {
+  isPodFinished,
+  names,
+  parseNetworkStatus,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiPhase,
+  type VmiStatus,
+} from "@patchbay/api";
+import type { Sha256Hex } from "../iface/names.ts";
+import {
+  planAttachments,
+  type AttachmentErrors,
+  type PodNetworkFacts,
+} from "../plan/attachments-status.ts";
+import { domainProblem } from "../plan/domain-definition.ts";
+import { podNetworkElements } from "../plan/vmi.ts";
+
+/** The fields of a VMI's status that virt-controller writes. */
+export type OwnVmiStatus = Pick<
+  VmiStatus,
+  "phase" | "reason" | "nodeName" | "activePods" | "attachments" | "conditions"
+>;
+
+function isErrors(value: unknown): value is AttachmentErrors {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parseErrors(text: string | undefined): AttachmentErrors {
+  if (text === undefined) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return isErrors(value) ? value : {};
+  } catch {
+    // The annotation is only a reason for people; without it the attachment is still awaited.
+    return {};
+  }
+}
+
+function podNetworkFacts(pod: Pod): PodNetworkFacts {
+  const annotations = pod.metadata.annotations ?? {};
+  return {
+    elements: podNetworkElements(pod),
+    networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]),
+    errors: parseErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
+    podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
+  };
+}
+
+function phaseWithPod(current: VmiPhase, pod: Pod): VmiPhase {
+  if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
+  if (current === "Running") return current;
+  return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
+}
+
+/** Up to Scheduled, and the end of the pod; Running belongs to virt-handler. A pod that is gone is a failure. */
+function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase {
+  const current = vmi.status?.phase ?? "";
+  if (current === "Succeeded" || current === "Failed") return current;
+  if (pod !== undefined) return phaseWithPod(current, pod);
+  return vmi.status?.activePods === undefined ? "Pending" : "Failed";
+}
+
+type Conditions = NonNullable<VmiStatus["conditions"]>;
+type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
+
+function waitingContainer(pod: Pod | undefined): { reason: string; message: string } | undefined {
+  const waiting = pod?.status?.containerStatuses?.find(({ state }) => state.waiting !== undefined)
+    ?.state.waiting;
+  return waiting === undefined
+    ? undefined
+    : { reason: waiting.reason, message: waiting.message ?? "" };
+}
+
+function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewCondition {
+  if (vmi.status?.phase === "Running") return { type: "Ready", status: "True" };
+  const waiting = waitingContainer(pod);
+  return {
+    type: "Ready",
+    status: "False",
+    reason: waiting?.reason ?? "GuestNotRunning",
+    message: waiting?.message ?? "Guest VM is not reported as running",
+  };
+}
+
+function newConditions(vmi: VirtualMachineInstance, pod: Pod | undefined): readonly NewCondition[] {
+  const problem = domainProblem(vmi.spec);
+  return [
+    readyCondition(vmi, pod),
+    ...(problem === undefined
+      ? []
+      : [
+          {
+            type: "Synchronized",
+            status: "False",
+            reason: "UnsupportedSpec",
+            message: problem,
+          } as const,
+        ]),
+  ];
+}
+
+function withTimes(
+  conditions: readonly NewCondition[],
+  vmi: VirtualMachineInstance,
+  now: string,
+): Conditions {
+  return conditions.map((condition) => {
+    const previous = vmi.status?.conditions?.find(({ type }) => type === condition.type);
+    const lastTransitionTime =
+      previous?.status === condition.status ? (previous.lastTransitionTime ?? now) : now;
+    return { ...condition, lastTransitionTime };
+  });
+}
+
+/** virt-controller's part of the status; `now` is RFC 3339. */
+export function ownVmiStatus(
+  facts: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
+  now: string,
+  sha256Hex: Sha256Hex,
+): OwnVmiStatus {
+  const { vmi, pod } = facts;
+  const node = pod?.spec.nodeName;
+  const uid = pod?.metadata.uid;
+  const attachments =
+    pod === undefined ? undefined : planAttachments(vmi, podNetworkFacts(pod), sha256Hex);
+  return {
+    phase: phaseOfVmi(vmi, pod),
+    ...(node === undefined ? {} : { nodeName: node }),
+    ...(node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } }),
+    ...(attachments === undefined || attachments.length === 0
+      ? {}
+      : { attachments: [...attachments] }),
+    conditions: withTimes(newConditions(vmi, pod), vmi, now),
+  };
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a live domain's XML, which comes from a hostile place.
+import { XMLParser } from "fast-xml-parser";
+import { SyntaxValidator } from "fast-xml-validator";
+import type { MachineFamily } from "../definition.ts";
+import { machineFamilyOf } from "../machine.ts";
+import type { PciAddress } from "../pci/address.ts";
+
+/** Characters; a domain with 128 ports and NICs has under 200 000. */
+const MAX_LENGTH = 1_000_000;
+
+/** A NIC of a domain. */
+export interface NicFacts {
+  readonly alias: string;
+  readonly mac: string;
+  readonly tapName?: string;
+  readonly pciAddress?: PciAddress;
+  readonly linkUp: boolean;
+  /** Queues of the driver; 1 when none are given. */
+  readonly queues: number;
+}
+
+/** What Patchbay wants to know of a domain. */
+export interface DomainFacts {
+  /** Undefined for a machine whose layout is unknown. */
+  readonly family: MachineFamily | undefined;
+  readonly nics: readonly NicFacts[];
+  /** Buses behind hotpluggable PCIe ports, ascending. */
+  readonly rootPorts: readonly number[];
+  /** Every PCI address in use. */
+  readonly pciAddresses: readonly PciAddress[];
+}
+
+/** A domain's XML as facts, or why it is refused. */
+export type ParsedDomain =
+  | { readonly ok: true; readonly domain: DomainFacts }
+  | { readonly ok: false; readonly reason: string };
+
+type Node = Readonly<Record<string, unknown>>;
+
+const LISTS = new Set(["domain.devices.interface", "domain.devices.controller"]);
+const HOTPLUG_PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
+
+const parser = new XMLParser({
+  ignoreAttributes: false,
+  attributeNamePrefix: "@",
+  parseTagValue: false,
+  parseAttributeValue: false,
+  processEntities: true,
+  isArray: (_name: string, path: unknown) => typeof path === "string" && LISTS.has(path),
+});
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null;
+}
+
+function childOf(node: Node | undefined, name: string): Node | undefined {
+  const value = node?.[name];
+  return isNode(value) ? value : undefined;
+}
+
+function childrenOf(node: Node | undefined, name: string): readonly Node[] {
+  const value = node?.[name];
+  return Array.isArray(value) ? value.filter(isNode) : [];
+}
+
+function textOf(node: Node | undefined, name: string): string | undefined {
+  const value = node?.[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberOf(node: Node, name: string): number {
+  return Number(textOf(node, name) ?? "0");
+}
+
+function pciAddressOf(device: Node): PciAddress | undefined {
+  const address = childOf(device, "address");
+  if (address === undefined || textOf(address, "@type") !== "pci") return undefined;
+  return {
+    bus: numberOf(address, "@bus"),
+    slot: numberOf(address, "@slot"),
+    function: numberOf(address, "@function"),
+  };
+}
+
+function nicOf(device: Node): NicFacts {
+  const tapName = textOf(childOf(device, "target"), "@dev");
+  const pciAddress = pciAddressOf(device);
+  return {
+    alias: textOf(childOf(device, "alias"), "@name") ?? "",
+    mac: (textOf(childOf(device, "mac"), "@address") ?? "").toLowerCase(),
+    ...(tapName === undefined ? {} : { tapName }),
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+    linkUp: textOf(childOf(device, "link"), "@state") !== "down",
+    queues: Number(textOf(childOf(device, "driver"), "@queues") ?? "1"),
+  };
+}
+
+function allPciAddresses(value: unknown): readonly PciAddress[] {
+  if (!isNode(value)) return [];
+  const own = Array.isArray(value) ? undefined : pciAddressOf(value);
+  const below = Object.values(value).flatMap((child) => allPciAddresses(child));
+  return own === undefined ? below : [own, ...below];
+}
+
+function isHotplugPort(controller: Node): boolean {
+  return (
+    textOf(controller, "@type") === "pci" &&
+    HOTPLUG_PORTS.has(textOf(controller, "@model") ?? "") &&
+    textOf(childOf(controller, "target"), "@hotplug") !== "off"
+  );
+}
+
+function factsOf(root: Node): DomainFacts {
+  const devices = childOf(root, "devices");
+  const machine = textOf(childOf(childOf(root, "os"), "type"), "@machine") ?? "";
+  return {
+    family: machineFamilyOf(machine),
+    nics: childrenOf(devices, "interface").map(nicOf),
+    rootPorts: childrenOf(devices, "controller")
+      .filter(isHotplugPort)
+      .map((controller) => numberOf(controller, "@index"))
+      .sort((left, right) => left - right),
+    pciAddresses: allPciAddresses(devices),
+  };
+}
+
+/** The parser is lenient; this is not. */
+function syntaxProblem(xml: string): string | undefined {
+  try {
+    SyntaxValidator.validate(xml);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : "it is not well formed";
+  }
+}
+
+/** Reads the XML of a domain; refuses what is too long, has a DOCTYPE or is not well formed. */
+export function parseDomain(xml: string): ParsedDomain {
+  if (xml.length > MAX_LENGTH) return { ok: false, reason: "it is too long" };
+  if (/<!DOCTYPE/i.test(xml)) return { ok: false, reason: "it has a DOCTYPE" };
+  const problem = syntaxProblem(xml);
+  if (problem !== undefined) return { ok: false, reason: problem };
+  const document: unknown = parser.parse(xml);
+  const root = isNode(document) ? childOf(document, "domain") : undefined;
+  return root === undefined
+    ? { ok: false, reason: "it has no domain element" }
+    : { ok: true, domain: factsOf(root) };
+}

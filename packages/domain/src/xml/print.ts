@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the XML of a domain and of a NIC.
+import Builder from "fast-xml-builder";
+import type { DomainDefinition, NicDefinition } from "../definition.ts";
+import { machineFamilyOf } from "../machine.ts";
+import type { PciAddress } from "../pci/address.ts";
+import { rootPorts } from "../pci/topology.ts";
+
+const builder = new Builder({
+  ignoreAttributes: false,
+  attributeNamePrefix: "@",
+  format: true,
+  suppressEmptyNode: true,
+});
+
+type Element = Readonly<Record<string, unknown>>;
+
+function addressElement(address: PciAddress, multifunction = false): Element {
+  return {
+    "@type": "pci",
+    "@domain": "0x0000",
+    "@bus": `0x${address.bus.toString(16).padStart(2, "0")}`,
+    "@slot": `0x${address.slot.toString(16).padStart(2, "0")}`,
+    "@function": `0x${address.function.toString(16)}`,
+    ...(multifunction ? { "@multifunction": "on" } : {}),
+  };
+}
+
+/** On q35 a transitional device would want an I/O window, which ports beyond the 14th do not get. */
+function modelOf(nic: NicDefinition, behindPort: boolean): string {
+  return nic.model === "virtio" && behindPort ? "virtio-non-transitional" : nic.model;
+}
+
+/** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that the node agent made. */
+function nicElement(nic: NicDefinition): Element {
+  return {
+    "@type": "ethernet",
+    mac: { "@address": nic.mac },
+    target: { "@dev": nic.tapName, "@managed": "no" },
+    model: { "@type": modelOf(nic, nic.pciAddress.bus > 0) },
+    mtu: { "@size": String(nic.mtu) },
+    ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
+    rom: { "@enabled": "no" },
+    alias: { "@name": nic.alias },
+    address: addressElement(nic.pciAddress),
+  };
+}
+
+function pciControllers(definition: DomainDefinition): readonly Element[] {
+  if (machineFamilyOf(definition.machine) !== "q35") return [];
+  const ports = rootPorts(definition.nics.length + definition.hotplugPorts);
+  return [
+    { "@type": "pci", "@index": "0", "@model": "pcie-root" },
+    ...ports.map((port) => ({
+      "@type": "pci",
+      "@index": String(port.index),
+      "@model": "pcie-root-port",
+      address: addressElement(port.address, port.multifunction),
+    })),
+  ];
+}
+
+function osElement({ machine, kernel }: DomainDefinition): Element {
+  return {
+    type: { "@arch": "x86_64", "@machine": machine, "#text": "hvm" },
+    kernel: kernel.path,
+    ...(kernel.initrdPath === undefined ? {} : { initrd: kernel.initrdPath }),
+    ...(kernel.args === undefined ? {} : { cmdline: kernel.args }),
+  };
+}
+
+function devicesElement(definition: DomainDefinition): Element {
+  const { console } = definition;
+  return {
+    controller: [
+      { "@type": "usb", "@index": "0", "@model": "none" },
+      ...pciControllers(definition),
+    ],
+    interface: definition.nics.map(nicElement),
+    serial: {
+      "@type": "unix",
+      source: { "@mode": "bind", "@path": console.socketPath },
+      log: { "@file": console.logPath, "@append": "on" },
+      target: { "@port": "0" },
+    },
+    memballoon: { "@model": "none" },
+  };
+}
+
+/** XML for `virDomainDefineXML`. Source: libvirt formatdomain. */
+export function printDomain(definition: DomainDefinition): string {
+  return builder.build({
+    domain: {
+      "@type": definition.accelerator,
+      name: definition.name,
+      memory: { "@unit": "MiB", "#text": String(definition.memoryMiB) },
+      vcpu: String(definition.vcpus),
+      os: osElement(definition),
+      features: { acpi: "", apic: "" },
+      ...(definition.accelerator === "kvm" ? { cpu: { "@mode": "host-passthrough" } } : {}),
+      clock: { "@offset": "utc" },
+      on_poweroff: "destroy",
+      on_reboot: "restart",
+      on_crash: "destroy",
+      devices: devicesElement(definition),
+    },
+  });
+}
+
+/** XML for `virDomainAttachDeviceFlags`. Source: libvirt formatdomain, "Network interfaces". */
+export function printNic(nic: NicDefinition): string {
+  return builder.build({ interface: nicElement(nic) });
+}
