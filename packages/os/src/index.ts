@@ -3,3 +3,6 @@
 export { createClock } from "./clock.ts";
 export { createFiles } from "./files.ts";
 export { createProcessRunner } from "./process-runner.ts";
+export { createChildStarter } from "./child.ts";
+export { createLaunchers, type LaunchersOptions } from "./launchers.ts";
+export { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";

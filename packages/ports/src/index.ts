@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of ports.
+export type {
+  ChildChannel,
+  ChildMain,
+  ChildProcessHandle,
+  ChildProgram,
+  ChildStarter,
+  ProcessIdentity,
+} from "./child-process.ts";
 export type { Clock } from "./clock.ts";
 export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
 export type { Files } from "./files.ts";

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls that Node.js lacks. No policy here: TypeScript decides, this only calls.
+#include <napi.h>
+
+#include "files.h"
+#include "privileges.h"
+#include "processes.h"
+#include "sockets.h"
+
+namespace {
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  registerFiles(env, exports);
+  registerSockets(env, exports);
+  registerProcesses(env, exports);
+  registerPrivileges(env, exports);
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(os, init)

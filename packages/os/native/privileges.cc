@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Giving up everything that a root process has, in all its threads.
+//
+// setresuid reaches all threads through glibc; no_new_privs and the bounding set belong to one thread, and Node.js has
+// started some before any code of ours runs. So every other thread runs the same calls in a signal handler, as
+// libcap's libpsx does; afterwards /proc says whether each thread obeyed.
+#include "privileges.h"
+
+#include <dirent.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "error.h"
+
+namespace {
+
+std::atomic<int> confined{0};
+constexpr int kWaitMs = 1000;
+
+// Async-signal-safe: system calls only.
+void confineThread() {
+  for (unsigned long capability = 0; capability <= CAP_LAST_CAP; capability++) {
+    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  }
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2] = {};
+  if (syscall(SYS_capget, &header, sets) == 0) {
+    sets[0].inheritable = 0;
+    sets[1].inheritable = 0;
+    syscall(SYS_capset, &header, sets);
+  }
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+void onSignal(int) {
+  const int saved = errno;
+  confineThread();
+  confined.fetch_add(1);
+  errno = saved;
+}
+
+std::vector<pid_t> listThreads() {
+  std::vector<pid_t> threads;
+  DIR *directory = opendir("/proc/self/task");
+  if (directory == nullptr) return threads;
+  while (const struct dirent *entry = readdir(directory)) {
+    const pid_t thread = static_cast<pid_t>(atoi(entry->d_name));
+    if (thread > 0) threads.push_back(thread);
+  }
+  closedir(directory);
+  return threads;
+}
+
+void confineOtherThreads() {
+  const int number = SIGRTMIN + 7;
+  struct sigaction action = {};
+  struct sigaction previous = {};
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, &previous);
+  confined.store(0);
+  int asked = 0;
+  const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
+  for (const pid_t thread : listThreads()) {
+    if (thread != self && syscall(SYS_tgkill, getpid(), thread, number) == 0) asked++;
+  }
+  const struct timespec pause = {0, 1000000};
+  for (int waited = 0; confined.load() < asked && waited < kWaitMs; waited++) nanosleep(&pause, nullptr);
+  // After a time-out a late handler must still be there: the default action would end the process.
+  if (confined.load() >= asked) sigaction(number, &previous, nullptr);
+}
+
+// What /proc/self/task/*/status must say of each thread. Source: proc(5).
+bool isConfined(const std::string &line) {
+  for (const char *set : {"CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapBnd:\t", "CapAmb:\t"}) {
+    if (line.rfind(set, 0) == 0) return line.find_first_not_of('0', strlen(set)) == std::string::npos;
+  }
+  if (line.rfind("NoNewPrivs:\t", 0) == 0) return line == "NoNewPrivs:\t1";
+  return true;
+}
+
+bool areAllConfined() {
+  for (const pid_t thread : listThreads()) {
+    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+    if (!status) continue;  // ended meanwhile
+    for (std::string line; std::getline(status, line);) {
+      if (!isConfined(line)) return false;
+    }
+  }
+  return true;
+}
+
+// dropPrivileges(uid, gid): for ever, in every thread, or it throws.
+Napi::Value dropPrivileges(const Napi::CallbackInfo &info) {
+  const uid_t uid = static_cast<uid_t>(intArgument(info, 0));
+  const gid_t gid = static_cast<gid_t>(intArgument(info, 1));
+  if (uid == 0 || gid == 0) throw systemError(info.Env(), "dropPrivileges", EINVAL);
+  confineOtherThreads();
+  confineThread();
+  if (setgroups(0, nullptr) < 0) throw systemError(info.Env(), "setgroups", errno);
+  if (setresgid(gid, gid, gid) < 0) throw systemError(info.Env(), "setresgid", errno);
+  if (setresuid(uid, uid, uid) < 0) throw systemError(info.Env(), "setresuid", errno);
+  // Nobody of the same user may trace it; also the kernel's default after setresuid.
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (!areAllConfined()) throw systemError(info.Env(), "dropPrivileges", EPERM);
+  return info.Env().Undefined();
+}
+
+}  // namespace
+
+void registerPrivileges(Napi::Env env, Napi::Object exports) {
+  exports.Set("dropPrivileges", Napi::Function::New(env, dropPrivileges, "dropPrivileges"));
+}

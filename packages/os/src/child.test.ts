@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import { closeSync, fstatSync, openSync } from "node:fs";
+import type { ChildProcessHandle } from "@patchbay/ports";
+import { afterEach, describe, expect, test } from "vitest";
+import { createChildStarter } from "./child.ts";
+
+/** Answers `inode` (of the descriptor with token 7) and `exit`; anything else is sent back. */
+const module = `data:text/javascript,${encodeURIComponent(`
+  import { fstatSync } from "node:fs";
+  export function main(channel) {
+    channel.onMessage((message) => {
+      if (message === "inode") channel.send(fstatSync(channel.takeDescriptor(7)).ino);
+      else if (message === "exit") process.exit(3);
+      else channel.send(message);
+    });
+  }`)}`;
+const children: ChildProcessHandle[] = [];
+
+async function startChild(): Promise<ChildProcessHandle> {
+  const child = await createChildStarter().start({ module, env: {}, readyTimeoutMs: 20_000 });
+  children.push(child);
+  return child;
+}
+
+function nextMessage(child: ChildProcessHandle): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  child.onMessage(resolve);
+  return promise;
+}
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill();
+    await child.ended;
+  }
+});
+
+describe("child starter", () => {
+  test("messages go both ways, large ones too", async () => {
+    const child = await startChild();
+    const text = "ä\n".repeat(500_000);
+    child.send({ text });
+    expect(await nextMessage(child)).toEqual({ text });
+  });
+
+  test("a descriptor arrives with its token", async () => {
+    const child = await startChild();
+    const fd = openSync(import.meta.filename, "r");
+    child.sendDescriptor(fd, 7);
+    const { ino } = fstatSync(fd);
+    closeSync(fd);
+    child.send("inode");
+    expect(await nextMessage(child)).toBe(ino);
+  });
+
+  test("the end of a child is told with its reason", async () => {
+    const child = await startChild();
+    child.send("exit");
+    expect(await child.ended).toBe("exit code 3");
+  });
+
+  test("a killed child has ended", async () => {
+    const child = await startChild();
+    child.kill();
+    expect(await child.ended).toBe("SIGKILL");
+  });
+
+  test("a module that cannot be loaded is refused with what it printed", async () => {
+    const start = createChildStarter().start({
+      module: "file:///nonexistent/module.js",
+      env: {},
+      readyTimeoutMs: 20_000,
+    });
+    await expect(start).rejects.toMatchObject({
+      code: "OS_PROGRAM_FAILED",
+      message: expect.stringContaining("/nonexistent/module.js") as string,
+    });
+  });
+
+  test("a child that is not ready in time is killed", async () => {
+    const start = createChildStarter().start({ module, env: {}, readyTimeoutMs: 1 });
+    await expect(start).rejects.toMatchObject({ code: "OS_TIMED_OUT" });
+  });
+});

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { watchLauncherPath } from "./launcher-watch.ts";
+
+const names = ["uid-1", "launcher", "libvirt", "libvirt-sock"];
+let podsDir = "";
+let controller = new AbortController();
+let wakes = 0;
+let onWake: () => void = () => undefined;
+
+beforeEach(() => {
+  podsDir = mkdtempSync(join(tmpdir(), "launcher-watch-"));
+  controller = new AbortController();
+  wakes = 0;
+});
+
+afterEach(() => {
+  controller.abort();
+  rmSync(podsDir, { recursive: true });
+});
+
+function watchIt(): void {
+  watchLauncherPath(
+    { podsDir, names },
+    () => {
+      wakes += 1;
+      onWake();
+    },
+    controller.signal,
+  );
+}
+
+/** Does `change` and waits for the wake that it causes. */
+async function expectWake(change: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const before = wakes;
+  onWake = () => {
+    resolve(undefined);
+  };
+  change();
+  await promise;
+  expect(wakes).toBeGreaterThan(before);
+}
+
+describe("watch of a launcher's path", () => {
+  test("each part that comes is told, up to the socket, and its going too", async () => {
+    watchIt();
+    for (const depth of [1, 2, 3]) {
+      await expectWake(() => {
+        mkdirSync(join(podsDir, ...names.slice(0, depth)));
+      });
+    }
+    const socket = join(podsDir, ...names);
+    await expectWake(() => {
+      writeFileSync(socket, "");
+    });
+    await expectWake(() => {
+      rmSync(socket);
+    });
+  });
+
+  test("a directory that is made anew is watched again", async () => {
+    const directory = dirname(join(podsDir, ...names));
+    mkdirSync(directory, { recursive: true });
+    watchIt();
+    for (let turn = 0; turn < 5; turn += 1) {
+      await expectWake(() => {
+        rmSync(directory, { recursive: true });
+      });
+      mkdirSync(directory);
+      await expectWake(() => {
+        writeFileSync(join(podsDir, ...names), "");
+      });
+    }
+  });
+
+  test("a directory that is moved away is noticed", async () => {
+    const directory = dirname(join(podsDir, ...names));
+    mkdirSync(directory, { recursive: true });
+    watchIt();
+    await expectWake(() => {
+      renameSync(directory, `${directory}.old`);
+    });
+  });
+
+  test("a symbolic link in the path is not followed", async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
+    mkdirSync(join(podsDir, "uid-1", "launcher"), { recursive: true });
+    symlinkSync(elsewhere, join(podsDir, "uid-1", "launcher", "libvirt"));
+    watchIt();
+    writeFileSync(join(elsewhere, "libvirt-sock"), "");
+    await expectWake(() => {
+      rmSync(join(podsDir, "uid-1", "launcher", "libvirt"));
+    });
+    expect(wakes).toBe(1);
+    rmSync(elsewhere, { recursive: true });
+  });
+
+  test("an aborted watch is silent", () => {
+    controller.abort();
+    watchIt();
+    mkdirSync(join(podsDir, "uid-1"));
+    expect(wakes).toBe(0);
+  });
+});

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does the node agent reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { AppError } from "@patchbay/core";
+import type { Launcher, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
+import { errnoOf, toFileError } from "./file-errors.ts";
+import { watchLauncherPath } from "./launcher-watch.ts";
+import { osNative } from "./native.ts";
+import { watchProcessEnd } from "./process-end.ts";
+
+/** Where a pod's launcher listens, below the directory of pods. Source: kubelet's layout of emptyDir volumes. */
+function socketPathOf(podUid: string): readonly string[] {
+  return [podUid, "volumes", "kubernetes.io~empty-dir", "launcher", "libvirt", "libvirt-sock"];
+}
+
+/** A pod's UID may be used as one name of a path. */
+const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]{0,62}$/;
+
+/** What {@link createLaunchers} needs. */
+export interface LaunchersOptions {
+  /** Directory of pods, for example `/var/lib/kubelet/pods`. */
+  readonly podsDir: string;
+  readonly sandboxes: Sandboxes;
+  /** The user that all launchers run as. */
+  readonly uid: number;
+  /** Inode of the host's own network namespace, decimal text; never accepted. */
+  readonly hostNetnsInode: string;
+}
+
+/** Finds launchers below a directory of pods. Works for processes of any pid namespace below ours. */
+export function createLaunchers(options: LaunchersOptions): Launchers {
+  return {
+    open: (podUid) => openLauncher(podUid, options),
+    watch: (podUid, changed, signal) => {
+      watchLauncherPath(
+        { podsDir: options.podsDir, names: socketPathOf(checked(podUid)) },
+        changed,
+        signal,
+      );
+    },
+  };
+}
+
+async function openLauncher(podUid: string, options: LaunchersOptions): Promise<Launcher> {
+  const path = socketPathOf(checked(podUid)).join("/");
+  const sandbox = await options.sandboxes.find(podUid);
+  if (sandbox === undefined) throw unreachable(podUid, "the pod has no sandbox");
+  const held = new Descriptors();
+  try {
+    const socketFd = held.add(openSocket(podUid, path, options.podsDir));
+    const pid = askPeer(podUid, { socketFd, uid: options.uid });
+    const pidfd = held.add(openPeer(podUid, pid));
+    const netnsFd = held.add(openNetns(podUid, pid));
+    // Asked after /proc/<pid> was used: while this process lives, that pid was nobody else's.
+    if (osNative().hasEnded(pidfd))
+      throw unreachable(podUid, "the process behind its socket ended");
+    const inode = inodeOf(netnsFd);
+    checkNetns(inode, sandbox, options.hostNetnsInode);
+    const end = watchProcessEnd(pidfd);
+    held.release(pidfd);
+    return {
+      socketFd,
+      netns: { fd: netnsFd, inode },
+      ended: end.ended,
+      close: () => {
+        end.cancel();
+        held.releaseAll();
+      },
+    };
+  } catch (error) {
+    held.releaseAll();
+    throw error;
+  }
+}
+
+/** Descriptors that are closed exactly once. */
+class Descriptors {
+  readonly #open = new Set<number>();
+
+  add(fd: number): number {
+    this.#open.add(fd);
+    return fd;
+  }
+
+  release(fd: number): void {
+    if (this.#open.delete(fd)) closeSync(fd);
+  }
+
+  releaseAll(): void {
+    for (const fd of this.#open) this.release(fd);
+  }
+}
+
+function checked(podUid: string): string {
+  if (!POD_UID.test(podUid)) throw refused(podUid, "not the UID of a pod");
+  return podUid;
+}
+
+function openSocket(podUid: string, path: string, podsDir: string): number {
+  let fd: number;
+  let directoryFd: number | undefined;
+  try {
+    directoryFd = openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY);
+    fd = osNative().openBeneath(directoryFd, path, "path");
+  } catch (error) {
+    const errno = errnoOf(error) ?? "";
+    if (errno === "ENOENT") throw unreachable(podUid, "it has no libvirt socket yet", error);
+    // ELOOP: a symbolic link; EXDEV: a way out; ENOTDIR: a file where a directory must be.
+    if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
+      throw refused(path, `openat2: ${errno}`, error);
+    throw toFileError(error, "openat2", `${podsDir}/${path}`);
+  } finally {
+    if (directoryFd !== undefined) closeSync(directoryFd);
+  }
+  if (fstatSync(fd).isSocket()) return fd;
+  closeSync(fd);
+  throw refused(path, "not a socket");
+}
+
+function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): number {
+  let peer;
+  try {
+    peer = osNative().connectPeer(launcher.socketFd);
+  } catch (error) {
+    throw unreachable(podUid, `connect: ${errnoOf(error) ?? "failed"}`, error);
+  }
+  if (peer.uid !== launcher.uid) {
+    throw refused(
+      podUid,
+      `user ${String(peer.uid)} listens on its socket, not ${String(launcher.uid)}`,
+    );
+  }
+  if (peer.pid <= 0)
+    throw refused(podUid, "the process behind its socket is in no pid namespace of this node");
+  return peer.pid;
+}
+
+function openPeer(podUid: string, pid: number): number {
+  try {
+    return osNative().openProcess(pid);
+  } catch (error) {
+    if (errnoOf(error) === "ESRCH") {
+      throw unreachable(podUid, "the process behind its socket ended", error);
+    }
+    throw toFileError(error, "pidfd_open", `/proc/${String(pid)}`);
+  }
+}
+
+function openNetns(podUid: string, pid: number): number {
+  const path = `/proc/${String(pid)}/ns/net`;
+  try {
+    return openSync(path, constants.O_RDONLY);
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes(errnoOf(error) ?? "")) {
+      throw unreachable(podUid, "the process behind its socket ended", error);
+    }
+    throw toFileError(error, "open", path);
+  }
+}
+
+function inodeOf(fd: number): string {
+  return fstatSync(fd, { bigint: true }).ino.toString();
+}
+
+function checkNetns(inode: string, sandbox: Sandbox, hostNetnsInode: string): void {
+  if (inode === hostNetnsInode) {
+    throw refused(
+      sandbox.podUid,
+      "the process behind its socket is in the host's network namespace",
+    );
+  }
+  if (inode !== sandbox.netnsInode) {
+    throw refused(
+      sandbox.podUid,
+      "the process behind its socket is not in the pod's network namespace",
+    );
+  }
+}
+
+function unreachable(podUid: string, reason: string, cause?: unknown): AppError {
+  return new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${podUid}`, reason }, { cause });
+}
+
+function refused(path: string, reason: string, cause?: unknown): AppError {
+  return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of the addon in native/, and the only file that loads it.
+import { createRequire } from "node:module";
+
+/** The process behind a unix socket. Source: unix(7) SO_PEERCRED. */
+export interface Peer {
+  /** 0 when it is in no pid namespace that we see. */
+  readonly pid: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** System calls that Node.js lacks; failures are errors with `code`, as those of node:fs. */
+export interface OsNative {
+  /** `path` below the open directory, through no symbolic link. Source: openat2(2). */
+  openBeneath(directoryFd: number, path: string, kind: "path" | "directory" | "read"): number;
+  /** Connects once to an O_PATH socket, without waiting, and answers who listens. */
+  connectPeer(socketFd: number): Peer;
+  socketPair(): [number, number];
+  sendDescriptor(endFd: number, fd: number, token: number): void;
+  receiveDescriptor(endFd: number): { readonly fd: number; readonly token: number };
+  /** A pidfd. Source: pidfd_open(2). */
+  openProcess(pid: number): number;
+  hasEnded(pidfd: number): boolean;
+  /** Calls once when the process has ended; keeps a copy of the descriptor. Answers the number for `cancelEnd`. */
+  watchEnd(pidfd: number, ended: () => void): number;
+  cancelEnd(watch: number): void;
+  /** Becomes that user for ever: no groups, no capability, empty bounding set, no_new_privs, in every thread. */
+  dropPrivileges(uid: number, gid: number): void;
+}
+
+// The addon's shape is fixed by native/*.cc, which is built with this file.
+const load = createRequire(import.meta.url) as (path: string) => OsNative;
+let loaded: OsNative | undefined;
+
+/** The addon; loaded at the first call. */
+export function osNative(): OsNative {
+  loaded ??= load("../build/os.node");
+  return loaded;
+}

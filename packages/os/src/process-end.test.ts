@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawn, type ChildProcess } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { afterEach, describe, expect, test } from "vitest";
+import { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
+
+const started: ChildProcess[] = [];
+
+function startSleeper(): number {
+  const child = spawn("sleep", ["300"], { stdio: "ignore" });
+  started.push(child);
+  return child.pid ?? 0;
+}
+
+async function startTimeOf(pid: number): Promise<string> {
+  return (await readProcessStartTime(pid)) ?? "";
+}
+
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+});
+
+describe("process end", () => {
+  test("the wait ends with the process", async () => {
+    const pid = startSleeper();
+    const wait = waitForProcessEnd(pid, await startTimeOf(pid));
+    process.kill(pid, "SIGKILL");
+    await expect(wait).resolves.toBeUndefined();
+  });
+
+  test("another process with the same pid is not waited for", async () => {
+    await expect(waitForProcessEnd(startSleeper(), "1")).resolves.toBeUndefined();
+  });
+
+  test("a process that is not there has ended", async () => {
+    await expect(waitForProcessEnd(2 ** 22 + 1, "1")).resolves.toBeUndefined();
+    expect(await readProcessStartTime(2 ** 22 + 1)).toBeUndefined();
+  });
+
+  test("an aborted wait rejects with the signal's reason", async () => {
+    const pid = startSleeper();
+    const startTime = await startTimeOf(pid);
+    const controller = new AbortController();
+    const wait = waitForProcessEnd(pid, startTime, controller.signal);
+    controller.abort(new Error("enough"));
+    await expect(wait).rejects.toThrow("enough");
+  });
+
+  test("waits leave no descriptor and no thread behind", async () => {
+    const pid = startSleeper();
+    const startTime = await startTimeOf(pid);
+    const waitOnce = async (): Promise<void> => {
+      const controller = new AbortController();
+      const wait = waitForProcessEnd(pid, startTime, controller.signal);
+      controller.abort(new Error("enough"));
+      await expect(wait).rejects.toThrow("enough");
+    };
+    await waitOnce();
+    const before = countOpen();
+    for (let turn = 0; turn < 300; turn += 1) await waitOnce();
+    expect(countOpen()).toEqual(before);
+  });
+});
+
+function countOpen(): Record<string, number> {
+  return {
+    descriptors: readdirSync("/proc/self/fd").length,
+    threads: readdirSync("/proc/self/task").length,
+  };
+}
