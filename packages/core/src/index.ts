@@ -13,8 +13,18 @@ export {
   type IfaceNames,
   type Sha256Hex,
 } from "./iface/names.ts";
+export {
+  findMacTwins,
+  macFor,
+  withMacs,
+  type MacOwner,
+  type MacSources,
+  type MacTwin,
+  type RandomBytes,
+} from "./iface/mac.ts";
 export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
 export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
+export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";
 export {
   planAttachments,
   type AttachmentErrors,
@@ -22,6 +32,20 @@ export {
 } from "./plan/attachments-status.ts";
 export { domainNameOf, domainProblem, macOf, memoryMiBOf } from "./plan/domain-definition.ts";
 export { launcherPodName, launcherPodOf, type LauncherSettings } from "./plan/launcher-pod.ts";
+export {
+  parseAddIface,
+  parseRemoveIface,
+  type AddIfaceRequest,
+  type RemoveIfaceRequest,
+} from "./plan/nic-body.ts";
+export {
+  toRefusal,
+  type NicPlan,
+  type NicTarget,
+  type Parsed,
+  type Refusal,
+  type SpecOperation,
+} from "./plan/nic-request.ts";
 export {
   DETACH_AGAIN_MS,
   planNodeVm,
@@ -31,6 +55,8 @@ export {
   type WaitReason,
   type WiringPlan,
 } from "./plan/node-vm.ts";
+export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
+export { nicsPatch, type PatchOperation } from "./plan/nics-patch.ts";
 export { planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";

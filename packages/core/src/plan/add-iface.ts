@@ -73,8 +73,9 @@ function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly str
 }
 
 function takenBack(iface: Iface, state: string | undefined): Iface {
-  const { state: _absent, ...rest } = iface;
-  return state === undefined ? rest : { ...rest, state };
+  const back: Iface = { ...iface };
+  delete back.state;
+  return state === undefined ? back : { ...back, state };
 }
 
 /** The iface is in the specification already. */

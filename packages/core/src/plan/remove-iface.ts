@@ -36,12 +36,11 @@ function planUnknown(facts: RemoveIfaceFacts): NicPlan {
 /** The guest runs: the entry stays, marked, until everything is taken apart. */
 function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
-  const ifaces = ifacesOf(spec).map((each) =>
-    each === iface ? { ...each, state: "absent" } : each,
-  );
-  const at = `spec.domain.devices.interfaces[${String(ifaces.findIndex(isRequested))}].state`;
+  const index = ifacesOf(spec).indexOf(iface);
+  const ifaces = ifacesOf(spec).with(index, { ...iface, state: "absent" });
+  const field = `spec.domain.devices.interfaces[${String(index)}].state`;
   const causes = validateVmiSpec(withNics(spec, networksOf(spec), ifaces), "spec")
-    .filter(({ field }) => field === at)
+    .filter((cause) => cause.field === field)
     .map((cause) => ({ ...cause, field: "name" }));
   if (causes.length > 0) return refuse(422, causes);
   return {
@@ -50,10 +49,6 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
     effect: "live",
     message: `interface '${request.name}' will be unplugged from the running guest`,
   };
-
-  function isRequested(each: Iface): boolean {
-    return each.name === request.name;
-  }
 }
 
 /** No guest runs: there is nothing to take apart. */

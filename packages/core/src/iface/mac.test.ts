@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Iface, Network, VmiSpec } from "@patchbay/api";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { findMacTwins, macFor, withMacs } from "./mac.ts";
+
+function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
+  return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
+}
+
+function onBlue(iface: Omit<Iface, "name">, networkName = "blue"): VmiSpec {
+  return specOf(
+    [{ name: "nic", bridge: {}, ...iface }],
+    [{ name: "nic", multus: { networkName } }],
+  );
+}
+
+/** Counts up, so that each draw is another MAC. */
+function counting(): (size: number) => Uint8Array {
+  let draws = 0;
+  return (size) => new Uint8Array(size).fill(++draws, size - 1);
+}
+
+describe("a new MAC", () => {
+  test("is local and unicast, whatever the random bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 6, maxLength: 6 }), (bytes) => {
+        const mac = macFor(new Set(), () => bytes);
+        expect(mac).toMatch(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/);
+        expect(parseInt(mac.slice(0, 2), 16) & 0x03).toBe(0x02);
+      }),
+    );
+  });
+
+  test("is another one when the first is taken", () => {
+    expect(macFor(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
+  });
+});
+
+describe("missing MACs", () => {
+  const sources = { namespace: "ns", earlier: [] };
+
+  test("are filled in on secondary networks only", () => {
+    const spec = specOf(
+      [{ name: "default", bridge: {} }, { name: "nic" }, { name: "gone", state: "absent" }],
+      [
+        { name: "default", pod: {} },
+        { name: "nic", multus: { networkName: "blue" } },
+        { name: "gone", multus: { networkName: "red" } },
+      ],
+    );
+    const macs = withMacs(spec, { ...sources, randomBytes: counting() }).map(
+      ({ macAddress }) => macAddress,
+    );
+    expect(macs).toEqual([undefined, "02:00:00:00:00:01", undefined]);
+  });
+
+  test.each<{ name: string; given: VmiSpec; earlier: VmiSpec; want: string }>([
+    {
+      name: "what is there stays",
+      given: onBlue({ macAddress: "02:aa:00:00:00:01" }),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:aa:00:00:00:01",
+    },
+    {
+      name: "the same iface on the same network keeps its earlier MAC",
+      given: onBlue({}, "ns/blue"),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:bb:00:00:00:01",
+    },
+    {
+      name: "on another network it gets a new one",
+      given: onBlue({}, "red"),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:00:00:00:00:01",
+    },
+  ])("$name", ({ given, earlier, want }) => {
+    const ifaces = withMacs(given, { ...sources, earlier: [earlier], randomBytes: counting() });
+    expect(ifaces.map(({ macAddress }) => macAddress)).toEqual([want]);
+  });
+});
+
+describe("twins", () => {
+  const own = { namespace: "ns", name: "vm", spec: onBlue({ macAddress: "02-AA-00-00-00-01" }) };
+  const mac = "02:aa:00:00:00:01";
+
+  test.each<{ name: string; other: Parameters<typeof findMacTwins>[0]; want: number }>([
+    {
+      name: "one MAC on one network",
+      other: { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue") },
+      want: 1,
+    },
+    {
+      name: "one MAC on networks of one name in two namespaces",
+      other: { namespace: "elsewhere", name: "other", spec: onBlue({ macAddress: mac }) },
+      want: 0,
+    },
+    { name: "the VM itself", other: own, want: 0 },
+    {
+      name: "an iface that is being unplugged",
+      other: { ...own, name: "other", spec: onBlue({ macAddress: mac, state: "absent" }) },
+      want: 0,
+    },
+  ])("$name: $want", ({ other, want }) => {
+    expect(findMacTwins(own, [other])).toHaveLength(want);
+  });
+
+  test("say which iface, network and VM", () => {
+    const other = { ...own, name: "other" };
+    expect(findMacTwins(own, [other])).toEqual([
+      { index: 0, mac, network: "ns/blue", owner: "ns/other" },
+    ]);
+  });
+});

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts are KubeVirt's. Source: KubeVirt v1.0.1 pkg/virt-api/rest/interfacehotplug.go and its test.
+import { expect, test } from "vitest";
+import { parseAddIface, parseRemoveIface } from "./nic-body.ts";
+
+const NAD = "networkAttachmentDefinitionName";
+
+test.each<{ name: string; body: unknown; message: string; fields: readonly string[] }>([
+  {
+    name: "no body",
+    body: undefined,
+    message: "no request body, unable to decode options",
+    fields: [],
+  },
+  {
+    name: "a body that is no object",
+    body: [],
+    message: "cannot unmarshal Request body to struct, error: the body is no JSON object",
+    fields: [],
+  },
+  {
+    name: "no name of the network",
+    body: { name: "pluggediface1" },
+    message: "AddInterfaceOptions requires `networkAttachmentDefinitionName` to be set",
+    fields: [NAD],
+  },
+  {
+    name: "no name of the interface",
+    body: { [NAD]: "meganet2000" },
+    message: "AddInterfaceOptions requires `name` to be set",
+    fields: ["name"],
+  },
+  {
+    name: "nothing at all",
+    body: {},
+    message: "AddInterfaceOptions requires `networkAttachmentDefinitionName` to be set",
+    fields: [NAD, "name"],
+  },
+  {
+    name: "a field that nobody knows",
+    body: { [NAD]: "a", name: "b", macAdress: "x" },
+    message: 'unknown field "macAdress"',
+    fields: ["macAdress"],
+  },
+  {
+    name: "fields of the wrong type",
+    body: { [NAD]: 1, name: "b", acpiIndex: "1", ips: [1] },
+    message: "networkAttachmentDefinitionName must be a string",
+    fields: [NAD, "acpiIndex", "ips"],
+  },
+])("adding with $name is 400", ({ body, message, fields }) => {
+  expect(parseAddIface(body)).toMatchObject({
+    ok: false,
+    refusal: { code: 400, reason: "BadRequest", message },
+  });
+  const parsed = parseAddIface(body);
+  expect(parsed.ok ? [] : parsed.refusal.causes.map(({ field }) => field)).toEqual(fields);
+});
+
+test("adding takes fields of the interface beside the names, and drops what is empty", () => {
+  const body = {
+    [NAD]: "a",
+    name: "b",
+    model: "",
+    macAddress: "02:00:00:00:00:01",
+    dryRun: ["All"],
+  };
+  expect(parseAddIface(body)).toEqual({
+    ok: true,
+    value: { name: "b", [NAD]: "a", fields: { macAddress: "02:00:00:00:00:01" } },
+  });
+});
+
+test.each([
+  [{ name: "pluggediface1" }, { ok: true, value: { name: "pluggediface1" } }],
+  [{}, { ok: false, refusal: { message: "RemoveInterfaceOptions requires `name` to be set" } }],
+])("removing %j", (body, want) => {
+  expect(parseRemoveIface(body)).toMatchObject(want);
+});
