@@ -18,7 +18,7 @@ export {
   type PrinterColumn,
 } from "./crds.ts";
 export type { KubeEvent, KubeNode, Lease, Namespace } from "./core-kinds.ts";
-export type { KubeVirt } from "./kubevirt-config.ts";
+export { usesEmulation, type KubeVirt } from "./kubevirt-config.ts";
 export type {
   Cause,
   Condition,

@@ -8,7 +8,22 @@ import { CONDITIONS_SCHEMA } from "./vmi.ts";
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
-      Type.Object({ network: Type.Optional(Type.Object({}, OPEN)) }, OPEN),
+      Type.Object(
+        {
+          network: Type.Optional(Type.Object({}, OPEN)),
+          developerConfiguration: Type.Optional(
+            Type.Object(
+              {
+                useEmulation: Type.Optional(
+                  Type.Boolean({ description: "Guests run under software emulation, without KVM." }),
+                ),
+              },
+              OPEN,
+            ),
+          ),
+        },
+        OPEN,
+      ),
     ),
   },
   OPEN,
@@ -23,4 +38,9 @@ export const KubeVirtStatusSchema = Type.Object(
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
+}
+
+/** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
+export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
+  return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
 }

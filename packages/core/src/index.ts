@@ -4,6 +4,7 @@ export { isEqual } from "./equal.ts";
 export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry, ErrorOwner, RetryRule } from "./errors/entry.ts";
+export { collectIfaceFacts, type IfaceSources, type KernelLink } from "./iface/collect.ts";
 export { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "./iface/facts.ts";
 export {
   aliasOf,
@@ -60,6 +61,12 @@ export { nicsPatch, type PatchOperation } from "./plan/nics-patch.ts";
 export { planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
-export { ifaceStatuses, type Hindrance, type IfaceReport } from "./status/ifaces.ts";
+export {
+  attemptsOf,
+  hindranceOfFailure,
+  hindranceOfWait,
+  type Hindrance,
+} from "./status/hindrance.ts";
+export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { vmStatus } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

@@ -101,6 +101,11 @@ function identityOf(network: Network, vmi: VirtualMachineInstance, sha256Hex: Sh
   };
 }
 
+/** A request that nobody was told of yet says nothing: the node agent waits for an outcome. */
+function isNews(attachment: Attachment, previous: readonly Attachment[]): boolean {
+  return attachment.state !== "Requested" || findByName(previous, attachment.name) !== undefined;
+}
+
 /**
  * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
  * only when the node agent has let go of it and the pod has neither asked for nor got it.
@@ -122,5 +127,5 @@ export function planAttachments(
   const left = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
-  return [...ofSpec, ...left];
+  return [...ofSpec, ...left].filter((attachment) => isNews(attachment, previous));
 }

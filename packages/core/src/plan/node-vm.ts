@@ -46,6 +46,7 @@ export type WaitReason = "NoFreePciePort" | "GuestRefused";
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
   readonly running: boolean;
+  readonly crashed: boolean;
   readonly facts: DomainFacts;
 }
 

@@ -20,8 +20,8 @@ export type VmAction =
   | { readonly kind: "setMacAddresses"; readonly ifaces: readonly string[] }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
-  | { readonly kind: "patchVmiNics"; readonly from: Nics; readonly to: Nics }
-  | { readonly kind: "patchTemplateNics"; readonly from: Nics; readonly to: Nics };
+  | { readonly kind: "patchVmiNics"; readonly to: Nics }
+  | { readonly kind: "patchTemplateNics"; readonly to: Nics };
 
 /** Facts of one VM. */
 export interface VmFacts {
@@ -117,14 +117,14 @@ function withoutMac(vm: VirtualMachine): readonly string[] {
 function planTemplate({ vm, vmi }: VmFacts): readonly VmAction[] {
   const from = nicsOf(vm.spec.template.spec);
   const to = planTemplateNics(vm.spec.template.spec, vmi);
-  return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", from, to }];
+  return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
 function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
   const from = nicsOf(vmi.spec);
   const to = planVmiNics(vm.spec.template.spec, vmi);
   const template = planTemplate({ vm, vmi });
-  return isEqual(from, to) ? template : [{ kind: "patchVmiNics", from, to }, ...template];
+  return isEqual(from, to) ? template : [{ kind: "patchVmiNics", to }, ...template];
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {

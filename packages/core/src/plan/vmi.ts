@@ -29,7 +29,7 @@ export type VmiAction =
       readonly from: string | undefined;
       readonly to: string;
     }
-  | { readonly kind: "patchVmiNics"; readonly from: Nics; readonly to: Nics };
+  | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
 /** Facts of one VMI. */
 export interface VmiFacts {
@@ -82,7 +82,7 @@ function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
   if (hasVm(vmi)) return [];
   const from = nicsOf(vmi.spec);
   const to = planOwnNics(vmi);
-  return isEqual(from, to) ? [] : [{ kind: "patchVmiNics", from, to }];
+  return isEqual(from, to) ? [] : [{ kind: "patchVmiNics", to }];
 }
 
 function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
 import type { IfacePhase, IfaceStatus } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
-
-/** Why an iface does not go on. */
-export interface Hindrance {
-  /** Stable, in CamelCase. */
-  readonly reason: string;
-  readonly message: string;
-  /** How often it was tried in this phase. */
-  readonly attempts: number;
-}
+import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */
 export interface IfaceReport {
@@ -88,12 +79,4 @@ function statusOf(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefin
 /** One entry for each iface that there is anything of, in the order of the facts. */
 export function ifaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
   return report.ifaces.flatMap((facts) => statusOf(facts, report) ?? []);
-}
-
-/** Whether the two reports say the same. */
-export function sameIfaceStatuses(
-  left: readonly IfaceStatus[],
-  right: readonly IfaceStatus[],
-): boolean {
-  return isEqual(left, right);
 }
