@@ -2,6 +2,7 @@
 // How does a program run to its end, within its deadline, with everything that it started?
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
+import { StringDecoder } from "node:string_decoder";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
 import { errnoOf } from "./file-errors.ts";
@@ -101,6 +102,14 @@ class Run {
   }
 
   #collect(stream: "stdout" | "stderr"): void {
+    const { onOutput } = this.#command;
+    if (stream === "stdout" && onOutput !== undefined) {
+      const decoder = new StringDecoder("utf8");
+      this.#child.stdout?.on("data", (chunk: Buffer) => {
+        onOutput(decoder.write(chunk));
+      });
+      return;
+    }
     let bytes = 0;
     this.#child[stream]?.on("data", (chunk: Buffer) => {
       bytes += chunk.length;

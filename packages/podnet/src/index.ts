@@ -1,1 +1,3 @@
-export {};
+// SPDX-License-Identifier: Apache-2.0
+// The public door of podnet.
+export { createPodNetwork, type PodNetworkDeps } from "./pod-network.ts";

@@ -14,6 +14,8 @@ export interface Command {
   /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** Called for each piece of standard output as it comes; what it is given is not kept for the result. */
+  readonly onOutput?: (text: string) => void;
 }
 
 /** How a program ended. */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { parseForwarding, parseLinks } from "./links.ts";
+
+/** Captured from iproute2 6.1, shortened. */
+const LINKS = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP"],"mtu":65536,"link_type":"loopback",
+"address":"00:00:00:00:00:00","linkinfo":{}},{},
+{"ifindex":4,"ifname":"tap1","flags":["NO-CARRIER","BROADCAST","MULTICAST","UP"],"mtu":1400,"master":"k6t-1",
+"link_type":"ether","address":"16:0d:a3:7f:6f:38","linkinfo":{"info_kind":"tun","info_data":{"type":"tap"}}},
+{"ifindex":2,"link_index":4,"ifname":"pod1","flags":["BROADCAST","MULTICAST"],"mtu":1400,
+"address":"02:00:00:00:0a:01","linkinfo":{"info_kind":"veth"}}]`;
+
+const FORWARDING = `[{"mac":"33:33:00:00:00:01","ifname":"pod1","flags":["self"],"state":"permanent"},
+{"mac":"02:00:00:00:0a:01","ifname":"tap1","flags":[],"master":"k6t-1","state":"static"},
+{"mac":"6e:5a:aa:b4:d2:27","ifname":"pod1","flags":[],"master":"k6t-1","state":""}]`;
+
+test("links are read with kind, MAC, state and bridge, sorted by name", () => {
+  expect(parseLinks(LINKS)).toEqual([
+    { name: "lo", index: 1, kind: "", mac: "00:00:00:00:00:00", mtu: 65536, up: true },
+    { name: "pod1", index: 2, kind: "veth", mac: "02:00:00:00:0a:01", mtu: 1400, up: false },
+    {
+      name: "tap1",
+      index: 4,
+      kind: "tun",
+      mac: "16:0d:a3:7f:6f:38",
+      mtu: 1400,
+      up: true,
+      master: "k6t-1",
+    },
+  ]);
+});
+
+test("forwarding entries are those of the bridge, not of the devices", () => {
+  expect(parseForwarding(FORWARDING)).toEqual([
+    { mac: "02:00:00:00:0a:01", device: "tap1", state: "static" },
+    { mac: "6e:5a:aa:b4:d2:27", device: "pod1", state: "" },
+  ]);
+});
+
+test("no output means no links", () => {
+  expect(parseLinks("")).toEqual([]);
+});
+
+test("output that is no list is an error", () => {
+  expect(() => parseLinks("Usage: ip ...")).toThrow("no JSON list");
+});

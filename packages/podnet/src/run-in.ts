@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs iproute2 inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
+import { AppError } from "@patchbay/core";
+import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
+
+/** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
+const TIMEOUT_MS = 10_000;
+
+/** Programs of iproute2. */
+export type Program = "ip" | "bridge";
+
+/** The command line that enters the namespace, which is descriptor 3, and runs a program there. */
+export function argvIn(program: Program, args: readonly string[]): [string, ...string[]] {
+  return ["nsenter", "--net=/proc/self/fd/3", program, ...args];
+}
+
+/** One run of iproute2. */
+export interface Run {
+  readonly program: Program;
+  readonly args: readonly string[];
+  readonly stdin?: string;
+}
+
+/**
+ * Runs a program in the namespace; resolves with what it printed.
+ * @throws AppError with PODNET_FAILED
+ */
+export async function runIn(
+  runner: ProcessRunner,
+  netns: NetnsHandle,
+  { program, args, stdin = "" }: Run,
+): Promise<string> {
+  const { exitCode, stdout, stderr } = await runner.run({
+    argv: argvIn(program, args),
+    stdin,
+    inheritFds: [netns.fd],
+    timeoutMs: TIMEOUT_MS,
+  });
+  if (exitCode === 0) return stdout;
+  throw new AppError("PODNET_FAILED", {
+    message: `${program} ended with ${String(exitCode)}: ${stderr.trim()}`,
+  });
+}
+
+/** Runs a list of commands in one process; it stops at the first that fails. Equivalent to: `ip -batch -`. */
+export async function runBatch(
+  runner: ProcessRunner,
+  netns: NetnsHandle,
+  batch: { readonly program: Program; readonly commands: readonly string[] },
+): Promise<void> {
+  if (batch.commands.length === 0) return;
+  const stdin = `${batch.commands.join("\n")}\n`;
+  await runIn(runner, netns, { program: batch.program, args: ["-batch", "-"], stdin });
+}

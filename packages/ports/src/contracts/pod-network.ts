@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every PodNetwork must do; run on the fake and on the kernel.
+/* eslint-disable max-lines-per-function -- a suite is one list of tests */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Link, NetnsHandle, PodNetwork, TapWiring } from "../pod-network.ts";
+
+/** A pod's namespace to try things in. */
+export interface PodNetworkBench {
+  readonly network: PodNetwork;
+  readonly netns: NetnsHandle;
+  /** Makes a pod NIC as CNI would. */
+  addNic(nic: {
+    readonly name: string;
+    readonly kind: string;
+    readonly mac: string;
+  }): Promise<void>;
+  removeNic(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const MAC = "02:00:00:00:5e:01";
+const WIRING: TapWiring = {
+  podInterfaceName: "podc0ffee",
+  bridgeName: "k6t-c0ffee",
+  tapName: "tapc0ffee",
+  mac: MAC,
+  mtu: 1500,
+  owner: 107,
+};
+
+/** The suite; `kind` is the kind of NIC that carries the guest. */
+export function describePodNetworkContract(
+  name: string,
+  kind: string,
+  make: () => Promise<PodNetworkBench>,
+): void {
+  describe(`PodNetwork: ${name}, ${kind}`, () => {
+    let bench: PodNetworkBench;
+    beforeEach(async () => {
+      bench = await make();
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+    const find = async (link: string): Promise<Link | undefined> =>
+      (await bench.network.listLinks(bench.netns)).find((candidate) => candidate.name === link);
+    const addNic = (): Promise<void> =>
+      bench.addNic({ name: WIRING.podInterfaceName, kind, mac: MAC });
+
+    test("lists links, sorted, with kind and MAC", async () => {
+      await addNic();
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo", WIRING.podInterfaceName]);
+      expect(links[1]).toMatchObject({ kind, mac: MAC, mtu: 1500 });
+    });
+
+    test("wires bridge and tap around the NIC, which keeps name and MAC", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      const master = WIRING.bridgeName;
+      expect(await find(WIRING.podInterfaceName)).toMatchObject({
+        kind,
+        mac: MAC,
+        up: true,
+        master,
+      });
+      expect(await find(WIRING.tapName)).toMatchObject({
+        kind: "tun",
+        mtu: 1500,
+        up: true,
+        master,
+      });
+      const bridge = await find(master);
+      expect(bridge).toMatchObject({ kind: "bridge", up: true });
+      expect(bridge?.mac).not.toBe(MAC);
+    });
+
+    test("changes nothing when it is wired again", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      const before = await bench.network.listLinks(bench.netns);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await bench.network.listLinks(bench.netns)).toEqual(before);
+    });
+
+    test("refuses to wire a NIC that is not there", async () => {
+      await expect(bench.network.wireTap(bench.netns, WIRING)).rejects.toMatchObject({
+        code: "PODNET_LINK_MISSING",
+      });
+    });
+
+    test("removes tap and bridge and leaves the NIC to CNI, also twice", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo", WIRING.podInterfaceName]);
+      expect(links[1]?.master).toBeUndefined();
+    });
+
+    test("removes tap and bridge when the NIC has gone first", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      await bench.removeNic(WIRING.podInterfaceName);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo"]);
+    });
+
+    test("tells once at the start and at every change that links may have changed", async () => {
+      const stop = new AbortController();
+      let wake = Promise.withResolvers<undefined>();
+      const woken = (): Promise<undefined> => wake.promise;
+      bench.network.watchLinks(
+        bench.netns,
+        () => {
+          wake.resolve(undefined);
+        },
+        stop.signal,
+      );
+      try {
+        await woken();
+        wake = Promise.withResolvers();
+        await addNic();
+        await woken();
+        expect(await find(WIRING.podInterfaceName)).toBeDefined();
+      } finally {
+        stop.abort();
+      }
+    });
+  });
+}
+/* eslint-enable max-lines-per-function -- end of the suite */
