@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a guest say, and what does it answer? Talks to the guest image of hack/guest over its serial console.
+import { connect, type Socket } from "node:net";
+import { followGuestLog, type GuestLog } from "./guest-log.ts";
+
+/** A command is sent again after this time without an answer; the guest ignores what it knows. */
+const RESEND_MS = 2_000;
+
+/** Where the console is. */
+export interface GuestConsoleAddress {
+  /** The serial port's unix socket. It takes one client at a time: connected at the first command. */
+  readonly socketPath: string;
+  /** The file with everything that was printed. */
+  readonly logPath: string;
+}
+
+/** What a guest answered. */
+export interface GuestAnswer {
+  /** Exit code of the command in the guest. */
+  readonly code: number;
+  /** The lines of the answer, without the identifier. */
+  readonly lines: readonly string[];
+}
+
+/** A guest's serial console. */
+export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
+  /** Runs `address DEV CIDR`, `ping IP COUNT INTERVAL_MS`, `report`, `poweroff` or `reboot`; several may run at once. */
+  run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;
+  /** Lets go of the console; the guest is not touched. */
+  close(): void;
+}
+
+/** Sends text to a socket that may not be there yet or go away. */
+function createSender(path: string): { send(text: string): void; close(): void } {
+  let socket: Socket | undefined;
+  const open = (): Socket => {
+    const opened = connect(path);
+    const forget = (): void => {
+      if (socket === opened) socket = undefined;
+    };
+    // What is not read would stop the guest's output: QEMU waits for its client.
+    opened.resume();
+    opened.on("error", forget).on("close", forget);
+    return opened;
+  };
+  return {
+    send: (text) => {
+      socket ??= open();
+      socket.write(text);
+    },
+    close: () => socket?.destroy(),
+  };
+}
+
+/** Opens the console; nothing is connected before the first command. */
+export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
+  const log = followGuestLog(address.logPath);
+  const sender = createSender(address.socketPath);
+  const prefix = Date.now().toString(36);
+  let commands = 0;
+
+  const run = async (
+    command: string,
+    { timeoutMs = 10_000 }: { readonly timeoutMs?: number } = {},
+  ): Promise<GuestAnswer> => {
+    const id = `@${prefix}${String(++commands)} `;
+    const since = log.position();
+    const send = (): void => {
+      sender.send(`${id}${command}\n`);
+    };
+    const resend = setInterval(send, RESEND_MS);
+    send();
+    try {
+      const last = await log.waitForLine(new RegExp(`^${id}done `), { timeoutMs, since });
+      const answers = log.lines().slice(since);
+      return {
+        code: Number(last.slice(`${id}done `.length)),
+        lines: answers
+          .filter((line) => line.startsWith(id) && line !== last)
+          .map((line) => line.slice(id.length).trimEnd()),
+      };
+    } finally {
+      clearInterval(resend);
+    }
+  };
+  return {
+    lines: () => log.lines(),
+    position: () => log.position(),
+    waitForLine: (pattern, options) => log.waitForLine(pattern, options),
+    run,
+    close: () => {
+      sender.close();
+      log[Symbol.dispose]();
+    },
+  };
+}

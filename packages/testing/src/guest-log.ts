@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which lines has a guest printed? Follows the console's log file by inotify.
+import { closeSync, fstatSync, openSync, readSync, watch } from "node:fs";
+import { dirname } from "node:path";
+
+/** How to wait for a line. */
+export interface WaitForLine {
+  readonly timeoutMs: number;
+  /** Looks at everything that was ever printed, not only at what comes from now on. */
+  readonly fromStart?: boolean;
+  /** Looks at what was printed after this {@link GuestLog.position}. */
+  readonly since?: number;
+}
+
+/** The lines of a guest's console. */
+export interface GuestLog extends Disposable {
+  /** All complete lines. */
+  lines(): readonly string[];
+  /** How many lines there are; for `since`. */
+  position(): number;
+  /** The first line that matches; rejects after `timeoutMs` and shows the last lines. */
+  waitForLine(pattern: RegExp, options: WaitForLine): Promise<string>;
+}
+
+/** Reads what was added to the file since the last call. */
+function createTail(path: string): () => string {
+  let offset = 0;
+  return () => {
+    let fd: number;
+    try {
+      fd = openSync(path, "r");
+    } catch {
+      return ""; // not there yet
+    }
+    try {
+      const { size } = fstatSync(fd);
+      if (size < offset) offset = 0; // the guest was started anew
+      const buffer = Buffer.alloc(size - offset);
+      const length = readSync(fd, buffer, 0, buffer.length, offset);
+      offset += length;
+      return buffer.toString("latin1", 0, length);
+    } finally {
+      closeSync(fd);
+    }
+  };
+}
+
+/** Follows the log at `path`; the file may come later, its directory must be there. */
+export function followGuestLog(path: string): GuestLog {
+  const lines: string[] = [];
+  const waiters = new Set<() => void>();
+  const readMore = createTail(path);
+  let partial = "";
+  const update = (): void => {
+    const parts = (partial + readMore()).split(/\r?\n/);
+    partial = parts.pop() ?? "";
+    lines.push(...parts);
+    for (const wake of [...waiters]) wake();
+  };
+  const watcher = watch(dirname(path), update);
+  watcher.on("error", () => {
+    watcher.close(); // the directory is gone; waiters run into their deadline
+  });
+  update();
+
+  const waitForLine = (pattern: RegExp, options: WaitForLine): Promise<string> =>
+    new Promise((resolve, reject) => {
+      let next = options.fromStart === true ? 0 : (options.since ?? lines.length);
+      const timer = setTimeout(() => {
+        waiters.delete(look);
+        const tail = lines.slice(-10).join("\n");
+        reject(
+          new Error(`no line ${String(pattern)} within ${String(options.timeoutMs)} ms:\n${tail}`),
+        );
+      }, options.timeoutMs);
+      const look = (): void => {
+        const found = lines.slice(next).find((line) => pattern.test(line));
+        next = lines.length;
+        if (found === undefined) return;
+        clearTimeout(timer);
+        waiters.delete(look);
+        resolve(found);
+      };
+      waiters.add(look);
+      look();
+    });
+  return {
+    lines: () => lines,
+    position: () => lines.length,
+    waitForLine,
+    [Symbol.dispose]: () => {
+      watcher.close();
+    },
+  };
+}
