@@ -5,7 +5,12 @@ import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { AppError } from "@patchbay/core";
-import type { ChildProcessHandle, ChildProgram, ChildStarter } from "@patchbay/ports";
+import type {
+  ChildProcessHandle,
+  ChildProgram,
+  ChildStarter,
+  TakenDescriptor,
+} from "@patchbay/ports";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "./native.ts";
 
@@ -108,7 +113,7 @@ class Child implements ChildProcessHandle {
     this.#channel.sendDescriptor(fd, token);
   }
 
-  takeDescriptor(token: number): number {
+  takeDescriptor(token: number): TakenDescriptor {
     return this.#channel.takeDescriptor(token);
   }
 

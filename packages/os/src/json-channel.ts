@@ -2,7 +2,7 @@
 // How do parent and child talk? JSON, one line a message, over a stream; descriptors over a socket beside it.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
-import type { ChildChannel } from "@patchbay/ports";
+import type { ChildChannel, TakenDescriptor } from "@patchbay/ports";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { osNative } from "./native.ts";
 
@@ -57,7 +57,17 @@ export class JsonChannel implements ChildChannel {
     }
   }
 
-  takeDescriptor(token: number): number {
+  takeDescriptor(token: number): TakenDescriptor {
+    const fd = this.#find(token);
+    return {
+      fd,
+      close: () => {
+        closeSync(fd);
+      },
+    };
+  }
+
+  #find(token: number): number {
     const known = this.#descriptors.get(token);
     if (known !== undefined) {
       this.#descriptors.delete(token);

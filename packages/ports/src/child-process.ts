@@ -19,6 +19,12 @@ export interface ChildProgram {
   readonly readyTimeoutMs: number;
 }
 
+/** A descriptor that came from the other end. */
+export interface TakenDescriptor {
+  readonly fd: number;
+  close(): void;
+}
+
 /** One end of the connection between parent and child. Messages are JSON values, in order, at most 8 MiB each. */
 export interface ChildChannel {
   send(message: unknown): void;
@@ -33,7 +39,7 @@ export interface ChildChannel {
    * The descriptor that was sent with `token`; the caller owns it.
    * @throws AppError with OS_FILE_FAILED when there is none.
    */
-  takeDescriptor(token: number): number;
+  takeDescriptor(token: number): TakenDescriptor;
 }
 
 /** The child's code: called once, when privileges are gone. */

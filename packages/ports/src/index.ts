@@ -7,6 +7,7 @@ export type {
   ChildProgram,
   ChildStarter,
   ProcessIdentity,
+  TakenDescriptor,
 } from "./child-process.ts";
 export type { Clock } from "./clock.ts";
 export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection to libvirt. Its thread makes one call after the other, so there is never more than one in flight:
+// with several, libvirt 9.0 leaves some waiting for ever when the daemon stops answering (docs/adr/0006).
+#include "connection.h"
+
+#include <libvirt/libvirt.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "domain.h"
+#include "events.h"
+
+namespace {
+
+// Keepalive: a daemon that is silent for 5 s x (3 + 1) has lost the connection.
+constexpr int kKeepaliveSeconds = 5;
+constexpr unsigned int kKeepaliveCount = 3;
+
+Napi::Value toJs(Napi::Env env, const Value &value) {
+  if (const auto *text = std::get_if<std::string>(&value)) return Napi::String::New(env, *text);
+  if (const auto *facts = std::get_if<DomainFacts>(&value)) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("name", facts->name);
+    object.Set("uuid", facts->uuid);
+    object.Set("state", facts->state);
+    object.Set("persistent", facts->persistent);
+    return object;
+  }
+  return env.Undefined();
+}
+
+Napi::Value toJs(Napi::Env env, const LibvirtError &failure) {
+  Napi::Error error = Napi::Error::New(env, failure.message);
+  error.Set("number", Napi::Number::New(env, failure.number));
+  error.Set("domain", Napi::Number::New(env, failure.domain));
+  error.Set("level", Napi::Number::New(env, failure.level));
+  return error.Value();
+}
+
+// Runs on the connection's thread; the promise is settled on JavaScript's.
+void settle(Link &link, const Napi::Promise::Deferred &deferred, const Outcome &outcome) {
+  link.post([deferred, outcome](Napi::Env env, Napi::Function) {
+    if (outcome.error) {
+      deferred.Reject(toJs(env, *outcome.error));
+    } else {
+      deferred.Resolve(toJs(env, outcome.value));
+    }
+  });
+}
+
+void work(Link &link, virConnectPtr connection) {
+  while (const std::optional<Task> task = link.take()) task->finish(task->job(connection));
+}
+
+// The thread. SAFETY: `connection` belongs to it alone; callbacks hold the link, never the connection.
+void run(const std::shared_ptr<Link> &link, const std::string &uri, const Napi::Promise::Deferred &opened) {
+  Registrations registrations;
+  virConnectPtr connection = virConnectOpen(uri.c_str());
+  if (connection == nullptr) {
+    settle(*link, opened, outcomeOf(-1));
+  } else if (!registrations.add(connection, link)) {
+    settle(*link, opened, outcomeOf(-1));
+  } else {
+    // Refused by drivers without a daemon; those cannot fall silent.
+    virConnectSetKeepAlive(connection, kKeepaliveSeconds, kKeepaliveCount);
+    settle(*link, opened, {});
+    work(*link, connection);
+  }
+  link->failRest();
+  if (connection != nullptr) {
+    registrations.remove(connection);
+    virConnectClose(connection);
+  }
+  link->post([](Napi::Env env, Napi::Function notify) { notify.Call({Napi::String::New(env, "ended")}); });
+}
+
+}  // namespace
+
+Napi::Function Connection::define(Napi::Env env) {
+  return DefineClass(env, "Connection",
+                     {InstanceMethod<&Connection::call>("call"), InstanceMethod<&Connection::close>("close")});
+}
+
+Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connection>(info) {
+  const std::string uri = info[0].As<Napi::String>();
+  link_ = std::make_shared<Link>(info.Env(), info[1].As<Napi::Function>());
+  const auto opened = Napi::Promise::Deferred::New(info.Env());
+  info.This().As<Napi::Object>().Set("opened", opened.Promise());
+  std::thread([link = link_, uri, opened] { run(link, uri, opened); }).detach();
+}
+
+Connection::~Connection() {
+  if (link_ != nullptr) link_->close();
+}
+
+Napi::Value Connection::call(const Napi::CallbackInfo &info) {
+  if (link_ == nullptr) throw Napi::Error::New(info.Env(), "the connection is closed");
+  std::vector<std::string> arguments;
+  for (size_t index = 1; index < info.Length(); index++) {
+    arguments.push_back(info[index].As<Napi::String>());
+  }
+  std::optional<Job> job = jobFor(info[0].As<Napi::String>(), arguments);
+  if (!job) throw Napi::TypeError::New(info.Env(), "no such operation");
+  const auto deferred = Napi::Promise::Deferred::New(info.Env());
+  const auto finish = [link = link_.get(), deferred](const Outcome &outcome) { settle(*link, deferred, outcome); };
+  if (!link_->push({std::move(*job), finish})) throw Napi::Error::New(info.Env(), "the connection is closed");
+  return deferred.Promise();
+}
+
+Napi::Value Connection::close(const Napi::CallbackInfo &info) {
+  if (link_ != nullptr) link_->close();
+  link_.reset();
+  return info.Env().Undefined();
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of the hypervisor port. A domain is looked up by name for each call: no virDomainPtr outlives one.
+#include "domain.h"
+
+#include <libvirt/virterror.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+namespace {
+
+struct FreeDomain {
+  void operator()(virDomainPtr domain) const { virDomainFree(domain); }
+};
+using OwnedDomain = std::unique_ptr<virDomain, FreeDomain>;
+
+using Arguments = std::vector<std::string>;
+using DomainCall = std::function<Outcome(virDomainPtr, const Arguments &)>;
+
+const char *stateName(int state) {
+  switch (static_cast<virDomainState>(state)) {
+    case VIR_DOMAIN_RUNNING:
+      return "running";
+    case VIR_DOMAIN_BLOCKED:
+      return "blocked";
+    case VIR_DOMAIN_PAUSED:
+      return "paused";
+    case VIR_DOMAIN_SHUTDOWN:
+      return "shutdown";
+    case VIR_DOMAIN_SHUTOFF:
+      return "shutoff";
+    case VIR_DOMAIN_CRASHED:
+      return "crashed";
+    case VIR_DOMAIN_PMSUSPENDED:
+      return "suspended";
+    default:
+      return "unknown";
+  }
+}
+
+// "live" or "config".
+unsigned int affect(const std::string &target) {
+  return target == "live" ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
+}
+
+Outcome findDomain(virConnectPtr connection, const Arguments &arguments) {
+  const OwnedDomain domain(virDomainLookupByName(connection, arguments[0].c_str()));
+  if (domain == nullptr) {
+    const LibvirtError error = lastError();
+    if (error.number == VIR_ERR_NO_DOMAIN) return {};
+    return {error, {}};
+  }
+  int state = 0;
+  int reason = 0;
+  char uuid[VIR_UUID_STRING_BUFLEN] = {};
+  if (virDomainGetState(domain.get(), &state, &reason, 0) < 0) return outcomeOf(-1);
+  if (virDomainGetUUIDString(domain.get(), uuid) < 0) return outcomeOf(-1);
+  const int persistent = virDomainIsPersistent(domain.get());
+  if (persistent < 0) return outcomeOf(-1);
+  return {{}, DomainFacts{arguments[0], uuid, stateName(state), persistent == 1}};
+}
+
+Outcome defineDomain(virConnectPtr connection, const Arguments &arguments) {
+  const OwnedDomain domain(virDomainDefineXMLFlags(connection, arguments[0].c_str(), 0));
+  return outcomeOf(domain == nullptr ? -1 : 0);
+}
+
+Outcome readXml(virDomainPtr domain, const Arguments &arguments) {
+  const unsigned int flags = arguments[1] == "config" ? VIR_DOMAIN_XML_INACTIVE : 0;
+  const std::unique_ptr<char, decltype(&free)> xml(virDomainGetXMLDesc(domain, flags), free);
+  if (xml == nullptr) return outcomeOf(-1);
+  std::string text(xml.get());
+  if (text.size() > kXmlBytesMax) {
+    return {LibvirtError{VIR_ERR_XML_ERROR, VIR_FROM_NONE, VIR_ERR_ERROR, "the domain XML is too long"}, {}};
+  }
+  return {{}, std::move(text)};
+}
+
+// A call that may have been made before: that the domain already is so is success. Asked by state, since drivers
+// give different error numbers.
+Outcome changeTo(bool active, virDomainPtr domain, int result) {
+  if (result >= 0) return {};
+  const LibvirtError error = lastError();
+  if (virDomainIsActive(domain) == (active ? 1 : 0)) return {};
+  return {error, {}};
+}
+
+Outcome startDomain(virDomainPtr domain, const Arguments &) {
+  return changeTo(true, domain, virDomainCreate(domain));
+}
+
+Outcome shutdownDomain(virDomainPtr domain, const Arguments &) {
+  return changeTo(false, domain, virDomainShutdown(domain));
+}
+
+Outcome destroyDomain(virDomainPtr domain, const Arguments &) {
+  return changeTo(false, domain, virDomainDestroy(domain));
+}
+
+Outcome attachDevice(virDomainPtr domain, const Arguments &arguments) {
+  return outcomeOf(virDomainAttachDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
+}
+
+Outcome detachDevice(virDomainPtr domain, const Arguments &arguments) {
+  return outcomeOf(virDomainDetachDeviceAlias(domain, arguments[1].c_str(), affect(arguments[2])));
+}
+
+Outcome updateDevice(virDomainPtr domain, const Arguments &arguments) {
+  return outcomeOf(virDomainUpdateDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
+}
+
+struct DomainOperation {
+  size_t arguments;
+  DomainCall call;
+};
+
+// Operations on one domain, whose name is the first argument.
+const std::map<std::string, DomainOperation> kDomainOperations = {
+    {"readDomainXml", {2, readXml}},         {"startDomain", {1, startDomain}},
+    {"shutdownDomain", {1, shutdownDomain}}, {"destroyDomain", {1, destroyDomain}},
+    {"attachDevice", {3, attachDevice}},     {"detachDevice", {3, detachDevice}},
+    {"updateDevice", {3, updateDevice}},
+};
+
+}  // namespace
+
+std::optional<Job> jobFor(const std::string &operation, const Arguments &arguments) {
+  if (arguments.empty()) return {};
+  if (operation == "findDomain" && arguments.size() == 1) {
+    return [arguments](virConnectPtr connection) { return findDomain(connection, arguments); };
+  }
+  if (operation == "defineDomain" && arguments.size() == 1) {
+    return [arguments](virConnectPtr connection) { return defineDomain(connection, arguments); };
+  }
+  const auto found = kDomainOperations.find(operation);
+  if (found == kDomainOperations.end() || found->second.arguments != arguments.size()) return {};
+  return [arguments, call = found->second.call](virConnectPtr connection) {
+    const OwnedDomain domain(virDomainLookupByName(connection, arguments[0].c_str()));
+    return domain == nullptr ? outcomeOf(-1) : call(domain.get(), arguments);
+  };
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of the hypervisor port, each as a job for a connection's thread.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "outcome.h"
+
+// Longest domain XML that is handed on, bytes; a real one has some ten thousand.
+constexpr size_t kXmlBytesMax = 1024 * 1024;
+
+// The job for an operation by its name, or none when there is no such operation with that number of arguments.
+std::optional<Job> jobFor(const std::string &operation, const std::vector<std::string> &arguments);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libvirt tells unasked. Callbacks run on the event loop's thread: they copy and post, and call nothing of libvirt
+// that would ask the daemon, since this same thread would have to read the answer.
+#include "events.h"
+
+#include <libvirt/virterror.h>
+
+#include <thread>
+
+namespace {
+
+// Each registration owns one of these, until libvirt calls `freeHolder`, on whichever thread.
+struct Holder {
+  std::shared_ptr<Link> link;
+};
+
+void freeHolder(void *opaque) { delete static_cast<Holder *>(opaque); }
+
+void post(void *opaque, virDomainPtr domain, Event event) {
+  const char *name = virDomainGetName(domain);  // owned by the domain; asks nobody
+  event.domain = name == nullptr ? "" : name;
+  static_cast<Holder *>(opaque)->link->postEvent(std::move(event));
+}
+
+const char *lifecycleName(int event) {
+  switch (static_cast<virDomainEventType>(event)) {
+    case VIR_DOMAIN_EVENT_DEFINED:
+      return "defined";
+    case VIR_DOMAIN_EVENT_UNDEFINED:
+      return "undefined";
+    case VIR_DOMAIN_EVENT_STARTED:
+      return "started";
+    case VIR_DOMAIN_EVENT_SUSPENDED:
+      return "suspended";
+    case VIR_DOMAIN_EVENT_RESUMED:
+      return "resumed";
+    case VIR_DOMAIN_EVENT_STOPPED:
+      return "stopped";
+    case VIR_DOMAIN_EVENT_SHUTDOWN:
+      return "shutdown";
+    case VIR_DOMAIN_EVENT_PMSUSPENDED:
+      return "pmsuspended";
+    case VIR_DOMAIN_EVENT_CRASHED:
+      return "crashed";
+    default:
+      return nullptr;  // a newer libvirt's
+  }
+}
+
+int onLifecycle(virConnectPtr, virDomainPtr domain, int event, int detail, void *opaque) {
+  const char *name = lifecycleName(event);
+  if (name != nullptr) post(opaque, domain, {"lifecycle", "", name, detail});
+  return 0;
+}
+
+void onAdded(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
+  post(opaque, domain, {"deviceAdded", "", alias, 0});
+}
+
+void onRemoved(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
+  post(opaque, domain, {"deviceRemoved", "", alias, 0});
+}
+
+void onRemovalFailed(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
+  post(opaque, domain, {"deviceRemovalFailed", "", alias, 0});
+}
+
+const char *closeReason(int reason) {
+  switch (static_cast<virConnectCloseReason>(reason)) {
+    case VIR_CONNECT_CLOSE_REASON_EOF:
+      return "libvirt closed it";
+    case VIR_CONNECT_CLOSE_REASON_KEEPALIVE:
+      return "libvirt no longer answers";
+    case VIR_CONNECT_CLOSE_REASON_CLIENT:
+      return "closed";
+    default:
+      return "input or output failed";
+  }
+}
+
+void onClose(virConnectPtr, int reason, void *opaque) {
+  static_cast<Holder *>(opaque)->link->postLost(closeReason(reason));
+}
+
+struct Subscription {
+  int id;
+  virConnectDomainEventGenericCallback callback;
+};
+
+const Subscription kSubscriptions[] = {
+    {VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(onLifecycle)},
+    {VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(onAdded)},
+    {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(onRemoved)},
+    {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, VIR_DOMAIN_EVENT_CALLBACK(onRemovalFailed)},
+};
+
+void ignoreError(void *, virErrorPtr) {}
+
+bool startLoop() {
+  virSetErrorFunc(nullptr, ignoreError);  // libvirt would print errors itself
+  if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0) return false;
+  std::thread([] {
+    while (virEventRunDefaultImpl() >= 0) {
+    }
+  }).detach();
+  return true;
+}
+
+}  // namespace
+
+bool startEventLoop() {
+  static const bool started = startLoop();
+  return started;
+}
+
+bool Registrations::add(virConnectPtr connection, const std::shared_ptr<Link> &link) {
+  auto *closing = new Holder{link};
+  if (virConnectRegisterCloseCallback(connection, onClose, closing, freeHolder) == 0) {
+    hasClose_ = true;
+  } else {
+    delete closing;
+    // A driver without a daemon, test:///default, cannot be closed by another.
+    if (virGetLastErrorCode() != VIR_ERR_NO_SUPPORT) return false;
+  }
+  for (const Subscription &subscription : kSubscriptions) {
+    auto *holder = new Holder{link};
+    const int id = virConnectDomainEventRegisterAny(connection, nullptr, subscription.id,
+                                                    subscription.callback, holder, freeHolder);
+    if (id < 0) {
+      delete holder;
+      return false;
+    }
+    events_.push_back(id);
+  }
+  return true;
+}
+
+void Registrations::remove(virConnectPtr connection) {
+  for (const int id : events_) virConnectDomainEventDeregisterAny(connection, id);
+  events_.clear();
+  if (hasClose_) virConnectUnregisterCloseCallback(connection, onClose);
+  hasClose_ = false;
+}

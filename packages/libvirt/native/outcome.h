@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one call to libvirt gave; plain values that may cross threads.
+#pragma once
+#include <libvirt/libvirt.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+struct LibvirtError {
+  int number;  // virErrorNumber
+  int domain;  // virErrorDomain
+  int level;   // virErrorLevel
+  std::string message;
+};
+
+struct DomainFacts {
+  std::string name;
+  std::string uuid;
+  std::string state;
+  bool persistent;
+};
+
+using Value = std::variant<std::monostate, std::string, DomainFacts>;
+
+struct Outcome {
+  std::optional<LibvirtError> error;
+  Value value;
+};
+
+// One call; runs on the connection's thread, which is the only one that calls libvirt with that connection.
+using Job = std::function<Outcome(virConnectPtr)>;
+
+// The error of the last call. libvirt keeps it for each thread: to be read on the thread of the call, at once.
+LibvirtError lastError();
+
+// The outcome of a call that gave `result`, negative when it failed.
+Outcome outcomeOf(int result);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The child: holds the connections to untrusted daemons and does what the parent asks; decides nothing.
+import { messageOf } from "@patchbay/core";
+import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/ports";
+import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
+import { OPEN_CALL, type Reply, type Request } from "./protocol.ts";
+
+// Before privileges are dropped, so that the files may be readable for root only.
+const { Connection } = loadLibvirt();
+
+/** Runs in the child once privileges are gone. */
+export function main(channel: ChildChannel): void {
+  const connections = new Map<number, NativeConnection>();
+  const reply = (message: Reply): void => {
+    channel.send(message);
+  };
+  channel.onMessage((message) => {
+    handle(message as Request, { channel, connections, reply }); // the parent is trusted
+  });
+}
+
+interface Context {
+  readonly channel: ChildChannel;
+  readonly connections: Map<number, NativeConnection>;
+  readonly reply: (message: Reply) => void;
+}
+
+function handle(request: Request, context: Context): void {
+  const { connection: id } = request;
+  switch (request.kind) {
+    case "open":
+      open(id, { uri: request.uri }, context);
+      return;
+    case "openSocket": {
+      const socket = context.channel.takeDescriptor(id);
+      const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
+      open(id, { uri, socket }, context);
+      return;
+    }
+    case "call":
+      call(request, context);
+      return;
+    case "close":
+      context.connections.get(id)?.close();
+  }
+}
+
+interface Target {
+  readonly uri: string;
+  /** No longer needed when the connection is open, or is not. */
+  readonly socket?: TakenDescriptor;
+}
+
+function open(id: number, target: Target, context: Context): void {
+  const connection = new Connection(target.uri, listenTo(id, context));
+  context.connections.set(id, connection);
+  connection.opened
+    .then(
+      () => {
+        context.reply({ kind: "result", connection: id, call: OPEN_CALL });
+      },
+      (error: unknown) => {
+        context.reply({ kind: "failed", connection: id, call: OPEN_CALL, error: toNative(error) });
+        connection.close();
+      },
+    )
+    .finally(() => {
+      target.socket?.close();
+    });
+}
+
+function listenTo(id: number, context: Context): Notify {
+  return (kind, value) => {
+    switch (kind) {
+      case "event":
+        // The addon builds exactly this; the parent parses it again.
+        context.reply({ kind, connection: id, event: value as HypervisorEvent });
+        return;
+      case "lost":
+        context.reply({ kind, connection: id, reason: String(value) });
+        return;
+      case "ended":
+        context.connections.get(id)?.close();
+        context.connections.delete(id);
+        context.reply({ kind, connection: id });
+    }
+  };
+}
+
+function call(request: Extract<Request, { kind: "call" }>, context: Context): void {
+  const { connection: id, call: number } = request;
+  callNow(request, context).then(
+    (value) => {
+      context.reply({ kind: "result", connection: id, call: number, value });
+    },
+    (error: unknown) => {
+      context.reply({ kind: "failed", connection: id, call: number, error: toNative(error) });
+    },
+  );
+}
+
+async function callNow(
+  request: Extract<Request, { kind: "call" }>,
+  context: Context,
+): Promise<unknown> {
+  const connection = context.connections.get(request.connection);
+  if (connection === undefined) throw new Error("there is no such connection");
+  return await connection.call(request.operation, ...request.arguments);
+}
+
+/** Errors do not survive JSON. */
+function toNative(error: unknown): NativeError {
+  const message = messageOf(error);
+  if (error instanceof Error && "number" in error && "domain" in error && "level" in error) {
+    const { number, domain, level } = error;
+    return { number: Number(number), domain: Number(domain), level: Number(level), message };
+  }
+  return { number: -1, domain: -1, level: -1, message };
+}

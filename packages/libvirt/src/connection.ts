@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection, as the parent sees it: calls wait their turn, have a deadline, and fail when the connection is lost.
+import { AppError, isAppError } from "@patchbay/core";
+import type {
+  Clock,
+  DeviceTarget,
+  DomainInfo,
+  HypervisorConnection,
+  HypervisorEvent,
+} from "@patchbay/ports";
+import { toAppError, type FailedCall } from "./errors.ts";
+import type { NativeError } from "./native.ts";
+import { OPEN_CALL, parseDomain, type Reply, type Request } from "./protocol.ts";
+
+/** How a connection reaches its half in the child. */
+export interface ConnectionLink {
+  readonly id: number;
+  readonly clock: Clock;
+  /** Deadline of each call, milliseconds. */
+  readonly callTimeoutMs: number;
+  send(request: Request): void;
+  /** Called once, when the connection is lost or closed; the child's half may still be busy. */
+  onLost(): void;
+}
+
+type Answer =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "error"; readonly error: NativeError }
+  | { readonly kind: "lost" }
+  | { readonly kind: "late" };
+
+/** Implements the port over the child's half. */
+export class LibvirtConnection implements HypervisorConnection {
+  readonly closed: Promise<string>;
+  readonly #link: ConnectionLink;
+  readonly #resolveClosed: (reason: string) => void;
+  readonly #listeners = new Set<(event: HypervisorEvent) => void>();
+  readonly #answers = new Map<number, (answer: Answer) => void>();
+  #lastCall = OPEN_CALL;
+  #tail: Promise<unknown> = Promise.resolve();
+  #lostReason: string | undefined;
+
+  constructor(link: ConnectionLink) {
+    this.#link = link;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.closed = promise;
+    this.#resolveClosed = resolve;
+  }
+
+  /** Waits for the child's half to be open. */
+  async open(request: Request, timeoutMs: number): Promise<void> {
+    const answer = await this.#ask(OPEN_CALL, request, timeoutMs);
+    if (answer.kind === "value") return;
+    this.lose("it was never open");
+    if (answer.kind === "late") throw timedOut("virConnectOpen", timeoutMs);
+    const message = answer.kind === "error" ? answer.error.message : "the connection was lost";
+    throw new AppError("LIBVIRT_UNREACHABLE", { message });
+  }
+
+  /** Takes what the child said of this connection. */
+  accept(reply: Reply): void {
+    switch (reply.kind) {
+      case "result":
+        this.#answers.get(reply.call)?.({ kind: "value", value: reply.value });
+        return;
+      case "failed":
+        this.#answers.get(reply.call)?.({ kind: "error", error: reply.error });
+        return;
+      case "event":
+        if (this.#lostReason !== undefined) return;
+        for (const listener of this.#listeners) listener(reply.event);
+        return;
+      case "lost":
+        this.lose(reply.reason);
+        return;
+      case "ended":
+        this.lose("it has ended");
+    }
+  }
+
+  /** Gives the connection up: calls in flight and queued ones fail. May be repeated. */
+  lose(reason: string): void {
+    if (this.#lostReason !== undefined) return;
+    this.#lostReason = reason;
+    for (const answer of this.#answers.values()) answer({ kind: "lost" });
+    this.#listeners.clear();
+    this.#link.send({ kind: "close", connection: this.#link.id });
+    this.#resolveClosed(reason);
+    this.#link.onLost();
+  }
+
+  async findDomain(name: string): Promise<DomainInfo | undefined> {
+    const value = await this.#run("findDomain", [name], { call: "virDomainLookupByName" });
+    return parseDomain(value);
+  }
+
+  async readDomainXml(name: string, target: DeviceTarget): Promise<string> {
+    const call = { call: "virDomainGetXMLDesc", domain: name };
+    const xml = await this.#run("readDomainXml", [name, target], call);
+    return typeof xml === "string" ? xml : "";
+  }
+
+  async defineDomain(xml: string): Promise<void> {
+    await this.#run("defineDomain", [xml], { call: "virDomainDefineXMLFlags" });
+  }
+
+  async startDomain(name: string): Promise<void> {
+    await this.#run("startDomain", [name], { call: "virDomainCreate", domain: name });
+  }
+
+  async shutdownDomain(name: string): Promise<void> {
+    await this.#run("shutdownDomain", [name], { call: "virDomainShutdown", domain: name });
+  }
+
+  async destroyDomain(name: string): Promise<void> {
+    await this.#run("destroyDomain", [name], { call: "virDomainDestroy", domain: name });
+  }
+
+  async attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
+    const call = { call: "virDomainAttachDeviceFlags", domain: name };
+    await this.#run("attachDevice", [name, xml, target], call);
+  }
+
+  async detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void> {
+    const call = { call: "virDomainDetachDeviceAlias", domain: name, device: alias };
+    await this.#run("detachDevice", [name, alias, target], call);
+  }
+
+  async updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
+    const call = { call: "virDomainUpdateDeviceFlags", domain: name };
+    await this.#run("updateDevice", [name, xml, target], call);
+  }
+
+  onEvent(listener: (event: HypervisorEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  close(): Promise<void> {
+    this.lose("closed");
+    return Promise.resolve();
+  }
+
+  /** One call after the other; a failed one does not stop the next. */
+  #run(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
+    const turn = this.#tail.then(() => this.#callNow(operation, args, failed));
+    this.#tail = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #callNow(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
+    this.#lastCall += 1;
+    const { id: connection, callTimeoutMs } = this.#link;
+    const call = this.#lastCall;
+    const request = { kind: "call", connection, call, operation, arguments: args } as const;
+    const answer = await this.#ask(call, request, callTimeoutMs);
+    switch (answer.kind) {
+      case "value":
+        return answer.value;
+      case "late":
+        this.lose(`no answer to ${failed.call}`);
+        throw timedOut(failed.call, callTimeoutMs);
+      case "lost":
+        throw this.#lostError();
+      case "error": {
+        const error = toAppError(answer.error, failed);
+        if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) this.lose(answer.error.message);
+        throw error;
+      }
+    }
+  }
+
+  async #ask(call: number, request: Request, timeoutMs: number): Promise<Answer> {
+    if (this.#lostReason !== undefined) return { kind: "lost" };
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const deadline = new AbortController();
+    this.#answers.set(call, resolve);
+    this.#link.clock.sleep(timeoutMs, deadline.signal).then(
+      () => {
+        resolve({ kind: "late" });
+      },
+      () => undefined, // answered in time
+    );
+    try {
+      this.#link.send(request);
+      return await promise;
+    } finally {
+      this.#answers.delete(call);
+      deadline.abort(new Error("answered"));
+    }
+  }
+
+  #lostError(): AppError {
+    return new AppError("LIBVIRT_CONNECTION_LOST", { message: this.#lostReason ?? "unknown" });
+  }
+}
+
+function timedOut(call: string, timeoutMs: number): AppError {
+  return new AppError("LIBVIRT_TIMED_OUT", { call, timeoutMs });
+}

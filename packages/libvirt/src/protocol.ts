@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What parent and child say to one another. The parent does not trust the child: it parses what comes.
+import type { DomainInfo, DomainLifecycle, DomainState, HypervisorEvent } from "@patchbay/ports";
+import type { NativeError } from "./native.ts";
+
+/** Number of the call that opens a connection. */
+export const OPEN_CALL = 0;
+
+/** From the parent. Numbers of connections are never used again. */
+export type Request =
+  | { readonly kind: "open"; readonly connection: number; readonly uri: string }
+  /** The descriptor with the connection's number as its token is the socket to connect to. */
+  | { readonly kind: "openSocket"; readonly connection: number }
+  | {
+      readonly kind: "call";
+      readonly connection: number;
+      readonly call: number;
+      readonly operation: string;
+      readonly arguments: readonly string[];
+    }
+  | { readonly kind: "close"; readonly connection: number };
+
+/** From the child. */
+export type Reply =
+  | {
+      readonly kind: "result";
+      readonly connection: number;
+      readonly call: number;
+      readonly value?: unknown;
+    }
+  | {
+      readonly kind: "failed";
+      readonly connection: number;
+      readonly call: number;
+      readonly error: NativeError;
+    }
+  | { readonly kind: "event"; readonly connection: number; readonly event: HypervisorEvent }
+  | { readonly kind: "lost"; readonly connection: number; readonly reason: string }
+  /** Nothing is left of the connection in the child. */
+  | { readonly kind: "ended"; readonly connection: number };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Longest message of libvirt that is kept, characters. */
+const MESSAGE_MAX = 1000;
+
+const LIFECYCLES: ReadonlySet<unknown> = new Set<DomainLifecycle>([
+  "defined",
+  "undefined",
+  "started",
+  "suspended",
+  "resumed",
+  "stopped",
+  "shutdown",
+  "pmsuspended",
+  "crashed",
+]);
+
+const STATES: ReadonlySet<unknown> = new Set<DomainState>([
+  "running",
+  "blocked",
+  "paused",
+  "shutdown",
+  "shutoff",
+  "crashed",
+  "suspended",
+  "unknown",
+]);
+
+const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
+  "deviceAdded",
+  "deviceRemoved",
+  "deviceRemovalFailed",
+]);
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What the child said, or undefined when it is none of the above. */
+export function parseReply(message: unknown): Reply | undefined {
+  if (!isFields(message) || typeof message["connection"] !== "number") return undefined;
+  const { connection } = message;
+  switch (message["kind"]) {
+    case "ended":
+      return { kind: "ended", connection };
+    case "lost":
+      return { kind: "lost", connection, reason: parseText(message["reason"]) };
+    case "event":
+      return parseEvent(message["event"], connection);
+    case "result":
+    case "failed":
+      return parseAnswer(message, connection);
+    default:
+      return undefined;
+  }
+}
+
+function parseAnswer(message: Fields, connection: number): Reply | undefined {
+  const { call, error, value } = message;
+  if (typeof call !== "number") return undefined;
+  if (message["kind"] === "result") return { kind: "result", connection, call, value };
+  if (!isFields(error)) return undefined;
+  const failure = {
+    number: parseNumber(error["number"]),
+    domain: parseNumber(error["domain"]),
+    level: parseNumber(error["level"]),
+    message: parseText(error["message"]),
+  };
+  return { kind: "failed", connection, call, error: failure };
+}
+
+function parseEvent(event: unknown, connection: number): Reply | undefined {
+  if (!isFields(event) || typeof event["domain"] !== "string") return undefined;
+  const { kind, domain, alias } = event;
+  if (DEVICE_EVENTS.has(kind) && typeof alias === "string") {
+    // The set holds exactly these three kinds.
+    const deviceKind = kind as "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
+    return { kind: "event", connection, event: { kind: deviceKind, domain, alias } };
+  }
+  if (kind !== "lifecycle" || !LIFECYCLES.has(event["event"])) return undefined;
+  const lifecycle = event["event"] as DomainLifecycle; // one of the set
+  const detail = parseNumber(event["detail"]);
+  return { kind: "event", connection, event: { kind, domain, event: lifecycle, detail } };
+}
+
+/** The domain of a `findDomain` answer; undefined when there is none, or the answer is none. */
+export function parseDomain(value: unknown): DomainInfo | undefined {
+  if (!isFields(value)) return undefined;
+  const { name, uuid, state, persistent } = value;
+  if (typeof name !== "string" || typeof uuid !== "string" || !STATES.has(state)) return undefined;
+  return { name, uuid, state: state as DomainState, persistent: persistent === true }; // one of the set
+}
+
+function parseNumber(value: unknown): number {
+  return typeof value === "number" ? value : -1;
+}
+
+function parseText(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, MESSAGE_MAX) : "";
+}
