@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which numbers does a program count, and how are they read?
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** One pass of a loop. */
+export interface ReconcilePass {
+  readonly name: string;
+  readonly result: "done" | "after" | "failed";
+  readonly seconds: number;
+}
+
+/** The metrics of one program. */
+export interface Metrics {
+  /** `patchbay_reconcile_total{reconciler,result}`, `patchbay_reconcile_seconds{reconciler}`. */
+  observeReconcile(pass: ReconcilePass): void;
+  /** `patchbay_plug_seconds{type}`: from the request for an iface to its end, as far as this program sees it. */
+  observePlug(type: "Plug" | "Unplug", seconds: number): void;
+  /** `patchbay_iface_failures_total{reason}`. */
+  countIfaceFailure(reason: string): void;
+  /** `patchbay_iface_phase{phase}`: how many ifaces are in a phase now; phases that are left out count 0. */
+  setIfacePhases(counts: Readonly<Record<string, number>>): void;
+  /** `patchbay_oldest_pending_iface_seconds`: age of the oldest iface that is not done; 0 without one. */
+  setOldestPending(seconds: number): void;
+  /** All metrics in the text format of Prometheus. */
+  print(): Promise<string>;
+  /** Content type of {@link Metrics.print}. */
+  readonly contentType: string;
+}
+
+/** Bounds of histograms, seconds. */
+const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
+const PLUG_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300];
+
+function createReconcileMetrics(registers: Registry[]): Pick<Metrics, "observeReconcile"> {
+  const total = new Counter({
+    name: "patchbay_reconcile_total",
+    help: "Passes of a loop over one key.",
+    labelNames: ["reconciler", "result"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "patchbay_reconcile_seconds",
+    help: "Duration of one pass.",
+    labelNames: ["reconciler"],
+    buckets: RECONCILE_SECONDS,
+    registers,
+  });
+  return {
+    observeReconcile: ({ name, result, seconds }) => {
+      total.inc({ reconciler: name, result });
+      duration.observe({ reconciler: name }, seconds);
+    },
+  };
+}
+
+function createPlugMetrics(
+  registers: Registry[],
+): Pick<Metrics, "observePlug" | "countIfaceFailure"> {
+  const duration = new Histogram({
+    name: "patchbay_plug_seconds",
+    help: "Duration of a plug or unplug.",
+    labelNames: ["type"],
+    buckets: PLUG_SECONDS,
+    registers,
+  });
+  const failures = new Counter({
+    name: "patchbay_iface_failures_total",
+    help: "Failed steps of plugs and unplugs.",
+    labelNames: ["reason"],
+    registers,
+  });
+  return {
+    observePlug: (type, seconds) => {
+      duration.observe({ type }, seconds);
+    },
+    countIfaceFailure: (reason) => {
+      failures.inc({ reason });
+    },
+  };
+}
+
+function createIfaceGauges(
+  registers: Registry[],
+): Pick<Metrics, "setIfacePhases" | "setOldestPending"> {
+  const phases = new Gauge({
+    name: "patchbay_iface_phase",
+    help: "Ifaces in each phase.",
+    labelNames: ["phase"],
+    registers,
+  });
+  const oldest = new Gauge({
+    name: "patchbay_oldest_pending_iface_seconds",
+    help: "Age of the oldest iface that is not done.",
+    registers,
+  });
+  return {
+    setIfacePhases: (counts) => {
+      phases.reset();
+      for (const [phase, count] of Object.entries(counts)) phases.set({ phase }, count);
+    },
+    setOldestPending: (seconds) => {
+      oldest.set(seconds);
+    },
+  };
+}
+
+/** New metrics, all at zero. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    ...createReconcileMetrics(registers),
+    ...createPlugMetrics(registers),
+    ...createIfaceGauges(registers),
+    print: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
