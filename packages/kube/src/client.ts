@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that one process does with one API server, over one pool of connections.
+import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { Clock, Logger, Store } from "@patchbay/ports";
+import type { Observable } from "rxjs";
+import { systemRandom, type Random } from "./backoff.ts";
+import { HttpClient, type HttpMethod } from "./http.ts";
+import type { KubeConfig } from "./kubeconfig.ts";
+import { CALL_TIMEOUT_MS, HttpStore } from "./object-store.ts";
+import { createReflector, type Reflection, type Selection } from "./reflector.ts";
+import { toStatusError } from "./status-error.ts";
+import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch-connection.ts";
+
+/** A call of any path, for subresources. */
+export interface RawRequest {
+  readonly method: HttpMethod;
+  /** For example `/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`. */
+  readonly contentType?: string;
+  /** Default 10 000. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** An answer below 300. */
+export interface RawResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What a client works with. */
+export interface ClientDeps {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly random?: Random;
+  readonly watchTimes?: WatchTimes;
+}
+
+/** One API server. */
+export interface KubeClient {
+  readonly server: string;
+  readonly store: Store;
+  /** List and watch of a kind as a stream that never ends by itself. */
+  reflect<T extends KubeObject>(
+    type: ResourceType<T>,
+    selection?: Selection,
+  ): Observable<Reflection<T>>;
+  /**
+   * Calls any path.
+   * @throws AppError with the `KUBE_` codes of Store
+   */
+  requestRaw(request: RawRequest): Promise<RawResponse>;
+  /** Ends all connections. */
+  close(): Promise<void>;
+}
+
+async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawResponse> {
+  const timeoutMs = request.timeoutMs ?? CALL_TIMEOUT_MS;
+  const answer = await http.request({ ...request, timeoutMs });
+  if (answer.status < 300) return answer;
+  const verb = request.method.toLowerCase();
+  throw toStatusError(answer, { verb, resource: request.path, object: "" });
+}
+
+/** A client of the server that the configuration names; it connects at the first call. */
+export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClient {
+  const { logger, clock } = deps;
+  const random = deps.random ?? systemRandom;
+  const http = new HttpClient(config, clock);
+  const store = new HttpStore(http);
+  const watches = new WatchConnection(http, random, deps.watchTimes ?? WATCH_TIMES);
+  return {
+    server: config.server,
+    store,
+    reflect: (type, selection = {}) =>
+      createReflector(type, selection, { store, watches, clock, logger, random }),
+    requestRaw: (request) => requestRaw(http, request),
+    close: () => http.close(),
+  };
+}

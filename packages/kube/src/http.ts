@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does one request reach the API server, with a deadline, and what does failing to reach it mean?
+import { AppError, messageOf } from "@patchbay/core";
+import type { Clock } from "@patchbay/ports";
+import { request as send, type Dispatcher } from "undici";
+import type { KubeConfig } from "./kubeconfig.ts";
+import { Pool } from "./pool.ts";
+
+export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** One request. */
+export interface HttpRequest {
+  readonly method: HttpMethod;
+  /** For example `/api/v1/pods`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`. */
+  readonly contentType?: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** A whole answer. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** An answer whose body is still coming. */
+export interface HttpStream {
+  readonly status: number;
+  readonly body: AsyncIterable<Buffer> & { text(): Promise<string> };
+}
+
+function urlOf(server: string, request: HttpRequest): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined) query.set(name, value);
+  }
+  const text = query.toString();
+  return `${server}${request.path}${text === "" ? "" : `?${text}`}`;
+}
+
+function headersOf(request: HttpRequest): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: "application/json",
+    "user-agent": "patchbay",
+  };
+  if (request.body !== undefined) {
+    headers["content-type"] = request.contentType ?? "application/json";
+  }
+  return headers;
+}
+
+/** HTTP to one server. */
+export class HttpClient {
+  readonly server: string;
+  readonly #pool: Pool;
+
+  constructor(config: KubeConfig, clock: Clock) {
+    this.server = config.server;
+    this.#pool = new Pool(config, clock);
+  }
+
+  /**
+   * Sends and reads the whole answer, whatever its status. A GET whose connection broke is sent once more.
+   * @throws AppError with KUBE_UNREACHABLE
+   */
+  async request(request: HttpRequest): Promise<HttpResponse> {
+    return this.#guard(request, async (signal) => {
+      const response = await this.#send(request, signal);
+      return { status: response.statusCode, text: await response.body.text() };
+    });
+  }
+
+  /**
+   * Sends and answers as soon as the headers are there; the deadline is for the headers only.
+   * The body breaks when `signal` is aborted, and when no byte comes for `silenceMs`.
+   * @throws AppError with KUBE_UNREACHABLE
+   */
+  async stream(
+    request: HttpRequest & { readonly signal: AbortSignal },
+    silenceMs: number,
+  ): Promise<HttpStream> {
+    const headersLate = new AbortController();
+    const late = AbortSignal.timeout(request.timeoutMs);
+    late.onabort = () => {
+      headersLate.abort(late.reason);
+    };
+    try {
+      const signal = AbortSignal.any([request.signal, headersLate.signal]);
+      const response = await this.#send(request, signal, silenceMs);
+      return { status: response.statusCode, body: response.body };
+    } catch (error) {
+      throw this.toError(error, request, late);
+    } finally {
+      late.onabort = null;
+    }
+  }
+
+  /** Ends all connections. */
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+
+  /** What a failure of the connection means; the caller's own abort keeps its reason. */
+  toError(error: unknown, request: HttpRequest, deadline?: AbortSignal): unknown {
+    if (request.signal?.aborted === true) return request.signal.reason;
+    if (error instanceof AppError) return error;
+    const isLate = deadline?.aborted === true;
+    const message = isLate ? `no answer within ${String(request.timeoutMs)} ms` : messageOf(error);
+    return new AppError("KUBE_UNREACHABLE", { server: this.server, message }, { cause: error });
+  }
+
+  async #guard<T>(request: HttpRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const late = AbortSignal.timeout(request.timeoutMs);
+    const signal = request.signal === undefined ? late : AbortSignal.any([late, request.signal]);
+    try {
+      return await run(signal);
+    } catch (error) {
+      if (request.method !== "GET" || signal.aborted || error instanceof AppError) {
+        throw this.toError(error, request, late);
+      }
+    }
+    try {
+      return await run(signal);
+    } catch (error) {
+      throw this.toError(error, request, late);
+    }
+  }
+
+  /** Sends; when the credentials are refused they are read anew and it is sent once more. */
+  async #send(
+    request: HttpRequest,
+    signal: AbortSignal,
+    silenceMs = 0,
+  ): Promise<Dispatcher.ResponseData> {
+    const response = await this.#sendOnce(request, signal, silenceMs);
+    if (response.statusCode !== 401) return response;
+    await response.body.dump();
+    this.#pool.expire();
+    return this.#sendOnce(request, signal, silenceMs);
+  }
+
+  async #sendOnce(
+    request: HttpRequest,
+    signal: AbortSignal,
+    silenceMs: number,
+  ): Promise<Dispatcher.ResponseData> {
+    signal.throwIfAborted();
+    const transport = await this.#pool.transport();
+    return send(urlOf(this.server, request), {
+      method: request.method,
+      dispatcher: transport.dispatcher,
+      headers: { ...headersOf(request), ...transport.headers },
+      body: request.body === undefined ? null : JSON.stringify(request.body),
+      signal,
+      bodyTimeout: silenceMs,
+    });
+  }
+}

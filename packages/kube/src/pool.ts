@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which connections and headers do requests use now? One keep-alive pool, made anew when certificates rotate.
+import type { Clock } from "@patchbay/ports";
+import { Agent, ProxyAgent, type Dispatcher } from "undici";
+import type { Credentials, KubeConfig } from "./kubeconfig.ts";
+
+/** How long read credentials are used, milliseconds. Source: client-go rest/token_source.go. */
+const CREDENTIALS_TTL_MS = 60_000;
+/** Most connections to the server; each watch holds one. */
+const CONNECTIONS_MAX = 128;
+/** How long an idle connection is kept, milliseconds; a server's shorter hint wins. */
+const KEEP_ALIVE_MS = 30_000;
+/** Deadline of connecting and of the TLS handshake, milliseconds. */
+const CONNECT_TIMEOUT_MS = 5000;
+
+/** What one request is sent with. */
+export interface Transport {
+  readonly dispatcher: Dispatcher;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function createDispatcher(config: KubeConfig, credentials: Credentials): Dispatcher {
+  const { ca, cert, key } = credentials;
+  const tls = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+    ...(config.tlsServerName !== undefined && { servername: config.tlsServerName }),
+    rejectUnauthorized: !config.skipTlsVerify,
+    timeout: CONNECT_TIMEOUT_MS,
+  };
+  const pool = {
+    connections: CONNECTIONS_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    allowH2: false,
+    headersTimeout: 0, // each request has a deadline of its own
+    bodyTimeout: 0,
+  };
+  return config.proxyUrl === undefined
+    ? new Agent({ ...pool, connect: tls })
+    : new ProxyAgent({ ...pool, uri: config.proxyUrl, requestTls: tls });
+}
+
+function headersFor(config: KubeConfig, credentials: Credentials): Record<string, string> {
+  const { token, username, password } = credentials;
+  const headers: Record<string, string> = {};
+  if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+  else if (username !== undefined) {
+    const pair = Buffer.from(`${username}:${password ?? ""}`).toString("base64");
+    headers["authorization"] = `Basic ${pair}`;
+  }
+  if (config.impersonate !== undefined) headers["impersonate-user"] = config.impersonate;
+  return headers;
+}
+
+/** The connections to one server. */
+export class Pool {
+  readonly #config: KubeConfig;
+  readonly #clock: Clock;
+  #readAtMs = 0;
+  #fingerprint = "";
+  #transport: Promise<Transport> | undefined;
+  #dispatcher: Dispatcher | undefined;
+
+  constructor(config: KubeConfig, clock: Clock) {
+    this.#config = config;
+    this.#clock = clock;
+  }
+
+  /** Transport with credentials of the last minute. */
+  transport(): Promise<Transport> {
+    const nowMs = this.#clock.monotonicMs();
+    const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;
+    if (this.#transport !== undefined && isFresh) return this.#transport;
+    this.#readAtMs = nowMs;
+    const transport = this.#read();
+    this.#transport = transport;
+    transport.catch(() => {
+      if (this.#transport === transport) this.#transport = undefined;
+    });
+    return transport;
+  }
+
+  /** Makes the next request read the credentials anew. */
+  expire(): void {
+    this.#transport = undefined;
+  }
+
+  /** Waits for running requests and closes the connections. */
+  async close(): Promise<void> {
+    await this.#dispatcher?.close();
+  }
+
+  /** Ends the connections with what runs on them. */
+  async destroy(): Promise<void> {
+    await this.#dispatcher?.destroy();
+  }
+
+  async #read(): Promise<Transport> {
+    const credentials = await this.#config.readCredentials();
+    const { ca, cert, key } = credentials;
+    const fingerprint = JSON.stringify([ca, cert, key]);
+    if (this.#dispatcher === undefined || fingerprint !== this.#fingerprint) {
+      void this.#dispatcher?.close(); // what runs on it ends in peace
+      this.#dispatcher = createDispatcher(this.#config, credentials);
+      this.#fingerprint = fingerprint;
+    }
+    return { dispatcher: this.#dispatcher, headers: headersFor(this.#config, credentials) };
+  }
+}

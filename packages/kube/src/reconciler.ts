@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who works on the keys of a queue, and what happens when that fails?
+import { CATALOGUE, isAppError, messageOf, retryRuleOf, type ErrorEntry } from "@patchbay/core";
+import type { Clock, Logger } from "@patchbay/ports";
+import type { Queue } from "./queue.ts";
+
+/** When to look at a key again: when something changes, or also after a time. */
+export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
+
+/** Nothing to do until something changes. */
+export function done(): Next {
+  return { kind: "done" };
+}
+
+/** Look again after `ms` at the latest. */
+export function after(ms: number): Next {
+  return { kind: "after", ms };
+}
+
+/** What is counted. Telemetry's metrics have this form. */
+export interface ReconcileMetrics {
+  /** One pass has ended. */
+  observeReconcile(pass: {
+    readonly name: string;
+    readonly result: "done" | "after" | "failed";
+    readonly seconds: number;
+  }): void;
+}
+
+/** One loop. */
+export interface Reconciler {
+  /** For logs and metrics. */
+  readonly name: string;
+  readonly queue: Queue;
+  /** One pass over one key. Safe to repeat. */
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Next>;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics?: ReconcileMetrics;
+}
+
+/**
+ * Wait after an error that only a change can mend, milliseconds. The change wakes the key; this is for the one
+ * that nobody watches, so that nothing is given up.
+ */
+const SLOW_RETRY_MS = 300_000;
+
+type Level = "debug" | "warn" | "error";
+
+/** Losing a race is everyday; a fault of ours needs a person. */
+function levelOf(error: unknown): Level {
+  if (isAppError(error, "KUBE_CONFLICT")) return "debug";
+  if (!isAppError(error)) return "error";
+  const entry: ErrorEntry = CATALOGUE[error.code];
+  return entry.who === "bug" ? "error" : "warn";
+}
+
+function requeue(reconciler: Reconciler, key: string, error: unknown): number {
+  if (retryRuleOf(error) === "backoff") return reconciler.queue.retry(key);
+  reconciler.queue.addAfter(key, SLOW_RETRY_MS);
+  return SLOW_RETRY_MS;
+}
+
+function logFailure(
+  reconciler: Reconciler,
+  error: unknown,
+  fields: Readonly<Record<string, unknown>>,
+): void {
+  const level = levelOf(error);
+  reconciler.log[level]("reconcile failed", {
+    reconciler: reconciler.name,
+    ...fields,
+    ...(isAppError(error) && { code: error.code }),
+    reason: messageOf(error),
+    ...(level === "error" && { err: error }),
+  });
+}
+
+async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): Promise<void> {
+  const { name, queue, clock, metrics } = reconciler;
+  const start = clock.monotonicMs();
+  const observe = (result: "done" | "after" | "failed"): void => {
+    metrics?.observeReconcile({ name, result, seconds: (clock.monotonicMs() - start) / 1000 });
+  };
+  try {
+    const next = await reconciler.reconcile(key, signal);
+    queue.forget(key);
+    if (next.kind === "after") queue.addAfter(key, next.ms);
+    observe(next.kind);
+  } catch (error) {
+    if (signal.aborted) return;
+    const retryMs = requeue(reconciler, key, error);
+    const durationMs = Math.round(clock.monotonicMs() - start);
+    logFailure(reconciler, error, { key, attempt: queue.failuresOf(key), retryMs, durationMs });
+    observe("failed");
+  } finally {
+    queue.done(key);
+  }
+}
+
+async function work(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const key = await reconciler.queue.take(signal).catch(() => undefined); // only an abort rejects
+    if (key !== undefined) await pass(reconciler, key, signal);
+  }
+}
+
+/**
+ * Works on the queue until `signal` is aborted; resolves when the passes that run have ended. A failed key comes
+ * again, as its error's retry rule says; one key's failure holds up no other.
+ */
+export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+  const workers = Array.from({ length: reconciler.queue.concurrency }, () =>
+    work(reconciler, signal),
+  );
+  await Promise.all(workers);
+  reconciler.queue.close();
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a refusal of the API server mean?
+import type { Cause, StatusBody } from "@patchbay/api";
+import { AppError, type Details, type ErrorCode } from "@patchbay/core";
+
+/** What was asked. */
+export interface Asked {
+  readonly verb: string;
+  /** Plural name, or the path of a raw request. */
+  readonly resource: string;
+  /** `namespace/name`, or empty. */
+  readonly object: string;
+  /** Whether it was a JSON patch with a `test` operation. */
+  readonly isTested?: boolean;
+}
+
+/** Most characters of an answer that is no Status. */
+const TEXT_MAX = 300;
+
+/** The Status in an answer's text, or undefined when it is something else. */
+export function parseStatus(text: string): StatusBody | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    const isStatus =
+      typeof body === "object" && body !== null && "kind" in body && body.kind === "Status";
+    return isStatus ? (body as StatusBody) : undefined; // its kind says so
+  } catch {
+    return undefined; // a proxy's page, or the plain text of an unknown path
+  }
+}
+
+function printCause(cause: Partial<Cause>): string {
+  const message = cause.message ?? cause.reason ?? "";
+  return cause.field === undefined || cause.field === "" ? message : `${cause.field}: ${message}`;
+}
+
+function causesOf(status: StatusBody | undefined): readonly string[] {
+  return (status?.details?.causes ?? []).map(printCause);
+}
+
+/** Source: Kubernetes apimachinery, metav1.StatusReason and its HTTP status codes. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  401: "KUBE_UNAUTHORIZED",
+  403: "KUBE_FORBIDDEN",
+  404: "KUBE_NOT_FOUND",
+  409: "KUBE_CONFLICT",
+  410: "KUBE_EXPIRED",
+};
+
+/** A JSON patch that does not apply is answered with 422 without causes. */
+function isTestFailure(status: StatusBody | undefined, asked: Asked): boolean {
+  return asked.isTested === true && causesOf(status).length === 0;
+}
+
+function codeOf(httpStatus: number, status: StatusBody | undefined, asked: Asked): ErrorCode {
+  if (status?.reason === "AlreadyExists") return "KUBE_ALREADY_EXISTS";
+  if (status?.reason === "Expired") return "KUBE_EXPIRED";
+  if (httpStatus === 422 && isTestFailure(status, asked)) return "KUBE_CONFLICT";
+  return CODES[httpStatus] ?? (httpStatus > 422 ? "KUBE_SERVER_FAILED" : "KUBE_REFUSED");
+}
+
+/**
+ * The AppError for an answer that is no success. Its details carry `status` (HTTP), `message`, and `causes`:
+ * one line for each cause, with the path of its field.
+ */
+export function toStatusError(
+  answer: { readonly status: number; readonly text: string },
+  asked: Asked,
+): AppError {
+  const status = parseStatus(answer.text);
+  const causes = causesOf(status);
+  const retryAfterSeconds = status?.details?.retryAfterSeconds;
+  const details: Details = {
+    verb: asked.verb,
+    resource: asked.resource,
+    object: asked.object,
+    status: answer.status,
+    message: status?.message ?? answer.text.trim().slice(0, TEXT_MAX),
+    ...(causes.length > 0 && { causes: causes.join("\n") }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  };
+  return new AppError(codeOf(answer.status, status, asked), details);
+}
