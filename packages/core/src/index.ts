@@ -27,6 +27,13 @@ export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
 export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
 export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";
 export {
+  planAttachmentActions,
+  type AttachmentAction,
+  type AttachmentFacts,
+  type OwnedAttachment,
+  type WantedAttachment,
+} from "./plan/attachments.ts";
+export {
   planAttachments,
   type AttachmentErrors,
   type PodNetworkFacts,
@@ -40,6 +47,7 @@ export {
   type RemoveIfaceRequest,
 } from "./plan/nic-body.ts";
 export {
+  targetProblem,
   toRefusal,
   type NicPlan,
   type NicTarget,
@@ -58,7 +66,7 @@ export {
 } from "./plan/node-vm.ts";
 export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
 export { nicsPatch, type PatchOperation } from "./plan/nics-patch.ts";
-export { planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
+export { isOwnedBy, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
 export {

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseNetworks, type NetworkSelection } from "@patchbay/api";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  planAttachmentActions,
+  type AttachmentAction,
+  type AttachmentFacts,
+  type OwnedAttachment,
+} from "./attachments.ts";
+
+type Facts = AttachmentFacts<OwnedAttachment>;
+
+function print(action: AttachmentAction<OwnedAttachment>): string {
+  switch (action.kind) {
+    case "add":
+      return `add ${action.wanted.network}@${action.wanted.interfaceName}`;
+    case "del":
+      return `del ${action.owned.network}@${action.owned.interfaceName}`;
+    case "reportError":
+      return `error ${action.reason}@${action.interfaceName}`;
+  }
+}
+
+function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
+  const networks = { ok: true, elements } as const;
+  return { namespace: "ns1", networks, owned: [], foreign: [], pod: "alive", ...more };
+}
+
+function owned(
+  network: string,
+  interfaceName: string,
+  more: Partial<OwnedAttachment> = {},
+): OwnedAttachment {
+  return { network, interfaceName, state: "attached", isStale: false, ...more };
+}
+
+const A = { name: "a", interface: "net1" };
+const B = { name: "b", interface: "net2" };
+
+interface Row {
+  readonly name: string;
+  readonly given: Facts;
+  readonly want: readonly string[];
+}
+
+const ROWS: readonly Row[] = [
+  { name: "nothing is wanted and nothing is there", given: facts([]), want: [] },
+  {
+    name: "what is wanted is there",
+    given: facts([A], { owned: [owned("ns1/a", "net1")] }),
+    want: [],
+  },
+  {
+    name: "attachments are added in the order of the list",
+    given: facts([
+      { name: "mv", interface: "net7" },
+      { name: "vlan", interface: "net2" },
+    ]),
+    want: ["add ns1/mv@net7", "add ns1/vlan@net2"],
+  },
+  {
+    name: "an element may name a namespace",
+    given: facts([{ name: "a", namespace: "other", interface: "net1" }]),
+    want: ["add other/a@net1"],
+  },
+  {
+    name: "two unnamed interfaces get names by their place",
+    given: facts([{ name: "a" }, { name: "b" }]),
+    want: ["add ns1/a@net1", "add ns1/b@net2"],
+  },
+  {
+    name: "a named interface takes up an index too",
+    given: facts([{ name: "a", interface: "blue" }, { name: "b" }]),
+    want: ["add ns1/a@blue", "add ns1/b@net2"],
+  },
+  {
+    name: "a generated name that collides with a later one: the later one alone is refused",
+    given: facts([{ name: "a" }, { name: "b", interface: "net1" }, B]),
+    want: ["add ns1/a@net1", "add ns1/b@net2", "error DuplicateInterface@net1"],
+  },
+  {
+    name: "the same network twice is two attachments",
+    given: facts([A, { name: "a", interface: "net2" }]),
+    want: ["add ns1/a@net1", "add ns1/a@net2"],
+  },
+  {
+    name: "what is no longer wanted is removed",
+    given: facts([], { owned: [owned("ns1/a", "net1")] }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "an interface that is renamed is added before the old one goes",
+    given: facts([{ name: "a", interface: "blue" }], { owned: [owned("ns1/a", "net1")] }),
+    want: ["add ns1/a@blue", "del ns1/a@net1"],
+  },
+  {
+    name: "a name that is taken over by another network is freed first",
+    given: facts([B, { name: "b", interface: "net1" }], { owned: [owned("ns1/a", "net1")] }),
+    want: ["add ns1/b@net2", "del ns1/a@net1", "add ns1/b@net1"],
+  },
+  {
+    name: "removals go backwards, since later ones may stand on earlier ones",
+    given: facts([], { owned: [owned("ns1/mv", "net1"), owned("ns1/vlan", "net2")] }),
+    want: ["del ns1/vlan@net2", "del ns1/mv@net1"],
+  },
+  {
+    name: "an ADD whose end nobody saw is undone and done again",
+    given: facts([A, B], { owned: [owned("ns1/a", "net1", { state: "begun" })] }),
+    want: ["del ns1/a@net1", "add ns1/a@net1", "add ns1/b@net2"],
+  },
+  {
+    name: "an ADD whose end nobody saw is undone when it is no longer wanted",
+    given: facts([], { owned: [owned("ns1/a", "net1", { state: "begun" })] }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "what was made in another sandbox is undone and made in this one",
+    given: facts([A], { owned: [owned("ns1/a", "net1", { isStale: true })] }),
+    want: ["del ns1/a@net1", "add ns1/a@net1"],
+  },
+  {
+    name: "what is left of another sandbox goes although this one has it",
+    given: facts([A], {
+      owned: [owned("ns1/a", "net1", { isStale: true }), owned("ns1/a", "net1")],
+    }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "what is removed and not yet reported is added again when it is wanted again",
+    given: facts([A], { owned: [owned("ns1/a", "net1", { state: "removed" })] }),
+    want: ["add ns1/a@net1"],
+  },
+  {
+    name: "what is removed and not yet reported is not removed again",
+    given: facts([], { owned: [owned("ns1/a", "net1", { state: "removed" })] }),
+    want: [],
+  },
+  {
+    name: "what somebody else attached is not added again",
+    given: facts([A], { foreign: ["net1"] }),
+    want: [],
+  },
+  {
+    name: "what somebody else attached is never removed",
+    given: facts([], { foreign: ["net1", "eth0"] }),
+    want: [],
+  },
+  {
+    name: "a list that cannot be read changes nothing",
+    given: {
+      ...facts([], { owned: [owned("ns1/a", "net1")] }),
+      networks: { ok: false, reason: "x" },
+    },
+    want: ["error AnnotationInvalid@"],
+  },
+  {
+    name: "another MAC for a live attachment is reported, not done",
+    given: facts([{ ...A, mac: "02:00:00:00:00:01" }], {
+      owned: [owned("ns1/a", "net1", { mac: "02:00:00:00:00:99" })],
+    }),
+    want: ["error AttributesFixed@net1"],
+  },
+  {
+    name: "the same MAC in capitals is the same",
+    given: facts([{ ...A, mac: "02:00:00:00:00:AB" }], {
+      owned: [owned("ns1/a", "net1", { mac: "02:00:00:00:00:ab" })],
+    }),
+    want: [],
+  },
+  {
+    name: "a pod that ends gets nothing new and keeps what it has",
+    given: facts([A, B], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    want: [],
+  },
+  {
+    name: "a pod that ends still loses what it no longer wants",
+    given: facts([], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "a pod that is over loses everything, whatever it asks for",
+    given: facts([A, B], {
+      owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { state: "begun" })],
+      pod: "over",
+    }),
+    want: ["del ns1/b@net2", "del ns1/a@net1"],
+  },
+  {
+    name: "a pod that is over loses everything even when its list cannot be read",
+    given: {
+      ...facts([], { owned: [owned("ns1/a", "net1")], pod: "over" }),
+      networks: { ok: false, reason: "x" },
+    },
+    want: ["del ns1/a@net1"],
+  },
+];
+
+test.each(ROWS)("$name", ({ given, want }) => {
+  expect(planAttachmentActions(given).map(print)).toEqual(want);
+});
+
+/** What the annotation's texts mean to the plan. */
+const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[] }[] = [
+  { name: "one short name", text: "net1", want: ["add ns1/net1@net1"] },
+  {
+    name: "short names with interfaces",
+    text: "net1@eth1,net321@eth2",
+    want: ["add ns1/net1@eth1", "add ns1/net321@eth2"],
+  },
+  { name: "a namespace", text: "kube-system/net1", want: ["add kube-system/net1@net1"] },
+  { name: "a dotted interface", text: "net1@eth0.100", want: ["add ns1/net1@eth0.100"] },
+  { name: "two slashes", text: "a/b/c", want: ["error AnnotationInvalid@"] },
+  { name: "capitals", text: "Net1", want: ["error AnnotationInvalid@"] },
+  { name: "a comma at the end", text: "net1,", want: ["error AnnotationInvalid@"] },
+  { name: "one object", text: '{"name":"net1"}', want: ["error AnnotationInvalid@"] },
+  { name: "broken JSON", text: "[adsfasdf]", want: ["error AnnotationInvalid@"] },
+  { name: "a null element", text: "[null]", want: ["error AnnotationInvalid@"] },
+  { name: "an empty text", text: "", want: [] },
+];
+
+test.each(ANNOTATIONS)("the annotation as text: $name", ({ text, want }) => {
+  const given = { ...facts([]), networks: parseNetworks(text) };
+  expect(planAttachmentActions(given).map(print)).toEqual(want);
+});
+
+describe("any facts", () => {
+  const link = fc.constantFrom("net1", "net2", "net3");
+  const name = fc.constantFrom("a", "b");
+  const element = fc.record({ name, interface: link });
+  const row = fc
+    .record({
+      name,
+      interfaceName: link,
+      state: fc.constantFrom("begun", "attached", "removed"),
+      isStale: fc.boolean(),
+    })
+    .map(({ name: network, ...rest }) => ({ ...rest, network: `ns1/${network}` }));
+  const rows = fc.uniqueArray(row, { selector: (entry) => entry.interfaceName });
+
+  /** What the journal says after the plan was carried out. */
+  function carryOut(given: Facts): readonly OwnedAttachment[] {
+    let journal = given.owned.filter((entry) => entry.state !== "removed");
+    for (const action of planAttachmentActions(given)) {
+      if (action.kind === "del") journal = journal.filter((entry) => entry !== action.owned);
+      if (action.kind === "add") {
+        expect(journal.map((entry) => entry.interfaceName)).not.toContain(
+          action.wanted.interfaceName,
+        );
+        journal = [...journal, owned(action.wanted.network, action.wanted.interfaceName)];
+      }
+    }
+    return journal;
+  }
+
+  test("converge: the plan after the plan does nothing, and no name is used twice", () => {
+    fc.assert(
+      fc.property(fc.array(element), rows, (elements, journal) => {
+        const given = facts(elements, { owned: journal });
+        const after = planAttachmentActions({ ...given, owned: carryOut(given) });
+        expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
+      }),
+    );
+  });
+});
