@@ -3,7 +3,7 @@
 import {
   apiVersionOf,
   isAbsent,
-  isDefaultNetwork,
+  isSecondary,
   names,
   runStrategyOf,
   VIRTUAL_MACHINE_INSTANCES,
@@ -11,13 +11,13 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
-import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 import { nicsOf, planTemplateNics, planVmiNics, type Nics } from "./vmi-spec.ts";
 
 /** One step for a VM. */
 export type VmAction =
-  /** Secondary ifaces of the template that need a MAC before they are used. */
-  | { readonly kind: "setMacAddresses"; readonly ifaces: readonly string[] }
+  /** Secondary ifaces of the template need a MAC before they are used. */
+  | { readonly kind: "setMacAddresses" }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics }
@@ -99,19 +99,12 @@ function runsAgain(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
   return strategy === "Always" || (strategy === "RerunOnFailure" && vmi.status?.phase === "Failed");
 }
 
-function withoutMac(vm: VirtualMachine): readonly string[] {
+function lacksMac(vm: VirtualMachine): boolean {
   const { spec } = vm.spec.template;
-  return ifacesOf(spec)
-    .filter((iface) => {
-      const network = findByName(networksOf(spec), iface.name);
-      return (
-        iface.macAddress === undefined &&
-        !isAbsent(iface) &&
-        network !== undefined &&
-        !isDefaultNetwork(network)
-      );
-    })
-    .map(({ name }) => name);
+  return ifacesOf(spec).some(
+    (iface) =>
+      (iface.macAddress ?? "") === "" && !isAbsent(iface) && isSecondary(iface, networksOf(spec)),
+  );
 }
 
 function planTemplate({ vm, vmi }: VmFacts): readonly VmAction[] {
@@ -148,7 +141,6 @@ function planStarted(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly 
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
-  const macs = withoutMac(vm);
-  if (macs.length > 0) return [{ kind: "setMacAddresses", ifaces: macs }];
+  if (lacksMac(vm)) return [{ kind: "setMacAddresses" }];
   return vmi === undefined ? planStopped(facts) : planStarted(vm, vmi);
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a service: connect, start, say that it is ready, stop on a signal, exit code.
+import { messageOf } from "@patchbay/core";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import type { Clock, Logger } from "@patchbay/ports";
+import { createLogger } from "@patchbay/telemetry";
+import type { CommonFlags } from "./flags.ts";
+
+/** Who runs. */
+export interface DaemonSettings {
+  readonly component: string;
+  readonly flags: CommonFlags;
+  /** Name of the node, for services that run on each one. */
+  readonly node?: string;
+}
+
+/** What a service is given. */
+export interface DaemonContext {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborted when the service is to stop. */
+  readonly signal: AbortSignal;
+  /** Tells whoever started the service that it does its work: one line on standard output. */
+  ready(): void;
+}
+
+function stopSignal(log: Logger): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.once(name, () => {
+      log.info("stopping", { signal: name });
+      stop.abort(new Error(`stopped by ${name}`));
+    });
+  }
+  return stop.signal;
+}
+
+/** Runs `start`, which resolves when the service has ended; the result is the exit code. */
+export async function runDaemon(
+  settings: DaemonSettings,
+  start: (context: DaemonContext) => Promise<void>,
+): Promise<number> {
+  const { component, flags, node } = settings;
+  const log = createLogger({
+    component,
+    level: flags.logLevel,
+    ...(node === undefined ? {} : { node }),
+  });
+  // Whoever read the line "ready" may be gone; that is no reason to stop.
+  process.stdout.on("error", () => undefined);
+  const clock = createClock();
+  try {
+    const { kubeconfig } = flags;
+    const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
+    const client = createKubeClient(config, { logger: log, clock });
+    const ready = (): void => {
+      log.info("ready", { server: client.server });
+      process.stdout.write(`ready ${component}\n`);
+    };
+    await start({ client, clock, log, signal: stopSignal(log), ready });
+    await client.close();
+    return 0;
+  } catch (error) {
+    log.error("failed", { reason: messageOf(error), err: error });
+    return 1;
+  }
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times as objects carry them.
+
+/** RFC 3339 with milliseconds, for `ms` since 1970. */
+export function printTime(ms: number): string {
+  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of virt-controller.
+import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { Command } from "commander";
+
+export interface Flags extends CommonFlags {
+  readonly launcherImage: string;
+  readonly concurrency: number;
+}
+
+/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+export function parseFlags(argv: readonly string[]): Flags {
+  const command = addCommonFlags(new Command("virt-controller"))
+    .description("Makes VMIs of VMs and launcher pods of VMIs, and keeps the pods' networks.")
+    .option("--launcher-image <image>", "image of the launcher", "virt-launcher")
+    .option("--concurrency <count>", "objects of one kind worked on at once", Number, 4)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  return command.parse([...argv]).opts<Flags>();
+}

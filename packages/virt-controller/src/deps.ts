@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both loops are given.
+import type { KubeVirt, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import type { Sha256Hex } from "@patchbay/core";
+import type { EventRecorder, OwnWrites } from "@patchbay/kube";
+import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
+
+/** Name of the pod cache's index by the uid of the VMI that a pod was made for. */
+export const PODS_BY_VMI_UID = "vmiUid";
+
+export interface Deps {
+  readonly store: Store;
+  readonly vms: Cache<VirtualMachine>;
+  readonly vmis: Cache<VirtualMachineInstance>;
+  readonly pods: Cache<Pod>;
+  readonly kubevirts: Cache<KubeVirt>;
+  readonly ownWrites: OwnWrites;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly sha256Hex: Sha256Hex;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly launcherImage: string;
+}

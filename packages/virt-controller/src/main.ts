@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program virt-controller.
+import { runDaemon } from "@patchbay/daemon";
+import { parseFlags } from "./config.ts";
+import { runController } from "./wiring.ts";
+
+const flags = parseFlags(process.argv);
+process.exitCode = await runDaemon({ component: "virt-controller", flags }, (context) =>
+  runController(context, flags),
+);

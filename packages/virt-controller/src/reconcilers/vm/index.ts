@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The VM loop: a VM becomes a VMI, and its edits go into the VMI.
+import { planVm } from "@patchbay/core";
+import { done, type Next } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import { actVm } from "./act.ts";
+import { observeVm } from "./observe.ts";
+import { reportVm } from "./report.ts";
+
+/** One pass over one VM. Safe to repeat. */
+export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
+  const facts = observeVm(key, deps);
+  if (facts === undefined) return done();
+  await actVm(planVm(facts), facts, deps);
+  await reportVm(facts, deps);
+  return done();
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The VMI loop: a VMI becomes a launcher pod, its ifaces the pod's networks, and the pod's networks its attachments.
+import { names } from "@patchbay/api";
+import { planVmi } from "@patchbay/core";
+import { done, type Next } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import { actVmi } from "./act.ts";
+import { observeVmi } from "./observe.ts";
+import { reportVmi } from "./report.ts";
+
+/** One pass over one VMI. Safe to repeat. */
+export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
+  const facts = observeVmi(key, deps);
+  if (facts === undefined) return done();
+  const plan = planVmi(facts, deps.sha256Hex);
+  await actVmi(plan, facts.vmi, deps);
+  const wroteVmi = plan.some(({ kind }) => kind === "removeFinalizer" || kind === "addFinalizer");
+  const kept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
+  if (kept && !wroteVmi) await reportVmi(facts, deps);
+  return done();
+}

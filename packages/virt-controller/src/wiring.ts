@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings caches, queues and loops together.
+import { createHash, randomBytes } from "node:crypto";
+import {
+  KUBEVIRTS,
+  names,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type KubeVirt,
+  type Pod,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { DaemonContext } from "@patchbay/daemon";
+import {
+  createCache,
+  createEventRecorder,
+  createOwnWrites,
+  createQueue,
+  keyOf,
+  printKey,
+  runReconciler,
+  type Next,
+  type Queue,
+  type StartableCache,
+} from "@patchbay/kube";
+import type { Cache, Change } from "@patchbay/ports";
+import { createMetrics } from "@patchbay/telemetry";
+import type { Flags } from "./config.ts";
+import { PODS_BY_VMI_UID, type Deps } from "./deps.ts";
+import { reconcileVm } from "./reconcilers/vm/index.ts";
+import { reconcileVmi } from "./reconcilers/vmi/index.ts";
+
+/** The caches of this program. */
+interface Caches {
+  readonly vms: StartableCache<VirtualMachine>;
+  readonly vmis: StartableCache<VirtualMachineInstance>;
+  readonly kubevirts: StartableCache<KubeVirt>;
+  readonly pods: StartableCache<Pod>;
+}
+
+/** A launcher pod wakes the VMI that it was made for. */
+function vmiKeyOf(pod: Pod): string {
+  const name = pod.metadata.annotations?.[names.DOMAIN_ANNOTATION] ?? "";
+  return `${pod.metadata.namespace ?? ""}/${name}`;
+}
+
+function ownKeyOf(object: KubeObject): string {
+  return printKey(keyOf(object));
+}
+
+/** Queues what a change is about. */
+function wake<T extends KubeObject>(
+  cache: Cache<T>,
+  queue: Queue,
+  toKey: (object: T) => string,
+): void {
+  cache.onChange((change: Change<T>) => {
+    queue.add(toKey(change.kind === "deleted" ? change.previous : change.current));
+  });
+}
+
+/** A change of the cluster's configuration concerns every VMI. */
+function wakeAll(deps: Deps, queue: Queue): void {
+  deps.kubevirts.onChange(() => {
+    for (const vmi of deps.vmis.list()) queue.add(ownKeyOf(vmi));
+  });
+}
+
+function createCaches({ client, log }: DaemonContext): Caches {
+  const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
+  const logger = log;
+  return {
+    vms: createCache(client.reflect(VIRTUAL_MACHINES), { logger }),
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), { logger }),
+    kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
+    pods: createCache(client.reflect(PODS, { labelSelector }), {
+      logger,
+      indexes: {
+        [PODS_BY_VMI_UID]: (pod) => [pod.metadata.labels?.[names.CREATED_BY_LABEL] ?? ""],
+      },
+    }),
+  };
+}
+
+async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
+  const all = [caches.vms, caches.vmis, caches.kubevirts, caches.pods];
+  for (const cache of all) cache.start(signal);
+  await Promise.all(all.map((cache) => cache.synced()));
+}
+
+function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps {
+  const { client, clock, log } = context;
+  const component = "virt-controller";
+  return {
+    ...caches,
+    store: client.store,
+    ownWrites: createOwnWrites(),
+    events: createEventRecorder({ store: client.store, clock, logger: log, component }),
+    clock,
+    log,
+    sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
+    randomBytes,
+    launcherImage: flags.launcherImage,
+  };
+}
+
+/** Runs both loops until the signal is aborted. */
+export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
+  const { clock, log, signal } = context;
+  const caches = createCaches(context);
+  const deps = createDeps(context, caches, flags);
+  const vmQueue = createQueue({ clock, concurrency: flags.concurrency });
+  const vmiQueue = createQueue({ clock, concurrency: flags.concurrency });
+  wake(caches.vms, vmQueue, ownKeyOf);
+  wake(caches.vmis, vmQueue, ownKeyOf);
+  wake(caches.vmis, vmiQueue, ownKeyOf);
+  wake(caches.pods, vmiQueue, vmiKeyOf);
+  wakeAll(deps, vmiQueue);
+  await startCaches(caches, signal);
+  context.ready();
+  const shared = { log, clock, metrics: createMetrics() };
+  const reconcileOneVm = (key: string): Promise<Next> => reconcileVm(key, deps);
+  const reconcileOneVmi = (key: string): Promise<Next> => reconcileVmi(key, deps);
+  await Promise.all([
+    runReconciler({ name: "vm", queue: vmQueue, reconcile: reconcileOneVm, ...shared }, signal),
+    runReconciler({ name: "vmi", queue: vmiQueue, reconcile: reconcileOneVmi, ...shared }, signal),
+  ]);
+  await deps.events.flush();
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of virt-handler.
+import { statSync } from "node:fs";
+import { hostname } from "node:os";
+import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { Command } from "commander";
+
+export interface Flags extends CommonFlags {
+  readonly nodeName: string;
+  readonly podsDir: string;
+  readonly stateDir: string;
+  readonly concurrency: number;
+}
+
+/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+export function parseFlags(argv: readonly string[]): Flags {
+  const command = addCommonFlags(new Command("virt-handler"))
+    .description("Makes the links and devices of the VMs of one node.")
+    .option("--node-name <name>", "node that this agent runs on", hostname())
+    .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
+    .option(
+      "--state-dir <dir>",
+      "directory for what must outlive a restart",
+      "/var/lib/virt-handler",
+    )
+    .option("--concurrency <count>", "VMs worked on at once", Number, 4)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  return command.parse([...argv]).opts<Flags>();
+}
+
+/** Inode of the host's own network namespace, which no launcher may be in. */
+export function readHostNetnsInode(): string {
+  return String(statSync("/proc/self/ns/net").ino);
+}

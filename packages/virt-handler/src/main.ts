@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program virt-handler.
+import { runDaemon } from "@patchbay/daemon";
+import { parseFlags } from "./config.ts";
+import { runHandler } from "./wiring.ts";
+
+const flags = parseFlags(process.argv);
+process.exitCode = await runDaemon(
+  { component: "virt-handler", flags, node: flags.nodeName },
+  (context) => runHandler(context, flags),
+);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node loop: facts on this node become devices in the VM.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import {
+  isAppError,
+  planNodeVm,
+  type Hindrance,
+  type NodeAction,
+  type NodeVmFacts,
+} from "@patchbay/core";
+import { after, done, parseKey, type Next } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import type { Session } from "../../sessions.ts";
+import { actNodeVm, type Outcome } from "./act.ts";
+import { observeNodeVm } from "./observe.ts";
+import { reportNodeVm } from "./report.ts";
+
+/** Wire, attach, and look once more; each pass does what the one before made possible. */
+const PASSES_MAX = 4;
+
+function podUidOf(vmi: VirtualMachineInstance, nodeName: string): string | undefined {
+  return Object.entries(vmi.status?.activePods ?? {}).find(([, node]) => node === nodeName)?.[0];
+}
+
+function isOver(vmi: VirtualMachineInstance): boolean {
+  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+}
+
+/** An iface that was let go of is taken back: virt-controller must hear it before its links are made again. */
+function takesBack(plan: readonly NodeAction[], facts: NodeVmFacts): boolean {
+  return plan.some(
+    (action) =>
+      action.kind === "wireTap" &&
+      facts.ifaces.find(({ name }) => name === action.iface)?.reported?.hotplug?.type === "Unplug",
+  );
+}
+
+async function converge(
+  vmi: VirtualMachineInstance,
+  session: Session,
+  deps: Deps,
+): Promise<{ facts: NodeVmFacts; outcome: Outcome }> {
+  let hindrances: Readonly<Record<string, Hindrance>> = {};
+  for (let pass = 1; ; pass += 1) {
+    const facts = await observeNodeVm(vmi, session, deps);
+    const plan = planNodeVm(facts);
+    if (takesBack(plan, facts)) await reportNodeVm(facts, {}, deps);
+    const outcome = await actNodeVm(plan, { facts, session, deps });
+    hindrances = { ...hindrances, ...outcome.hindrances };
+    if (!outcome.changed || pass === PASSES_MAX) {
+      return { facts, outcome: { ...outcome, hindrances } };
+    }
+  }
+}
+
+/** One pass over one VMI of this node. Safe to repeat. */
+export async function reconcileNodeVm(
+  key: string,
+  deps: Deps,
+  wake: (key: string) => void,
+): Promise<Next> {
+  const vmi = deps.vmis.find(parseKey(key));
+  if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
+  const podUid = podUidOf(vmi, deps.nodeName);
+  if (podUid === undefined) return done();
+  if (isOver(vmi)) {
+    deps.sessions.close(podUid);
+    return done();
+  }
+  try {
+    const session = await deps.sessions.open(podUid, () => {
+      wake(key);
+    });
+    const { facts, outcome } = await converge(vmi, session, deps);
+    await reportNodeVm(facts, outcome.hindrances, deps);
+    return outcome.againInMs === undefined ? done() : after(outcome.againInMs);
+  } catch (error) {
+    // Not there yet, or gone: the watch on its socket wakes this key.
+    if (!isAppError(error, "LAUNCHER_UNREACHABLE")) throw error;
+    deps.log.debug("launcher is not reachable", { vmi: key, reason: error.message });
+    return done();
+  }
+}

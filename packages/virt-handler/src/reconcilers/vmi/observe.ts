@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads everything about one VMI on this node: spec, attachments, links, live domain.
+import { usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  AppError,
+  collectIfaceFacts,
+  domainNameOf,
+  type DomainSnapshot,
+  type NodeVmFacts,
+} from "@patchbay/core";
+import { parseDomain } from "@patchbay/domain";
+import type { DomainState, HypervisorConnection } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import type { Session } from "../../sessions.ts";
+
+/** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
+const ENDED: readonly DomainState[] = ["shutoff", "crashed"];
+
+async function observeDomain(
+  name: string,
+  connection: HypervisorConnection,
+): Promise<DomainSnapshot | undefined> {
+  const info = await connection.findDomain(name);
+  if (info === undefined) return undefined;
+  const parsed = parseDomain(await connection.readDomainXml(name, "live"));
+  if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
+  return {
+    running: !ENDED.includes(info.state),
+    crashed: info.state === "crashed",
+    facts: parsed.domain,
+  };
+}
+
+/** The facts of a VMI whose launcher answers. */
+export async function observeNodeVm(
+  vmi: VirtualMachineInstance,
+  session: Session,
+  deps: Deps,
+): Promise<NodeVmFacts> {
+  const domain = await observeDomain(domainNameOf(vmi), session.connection);
+  const links = await deps.podNetwork.listLinks(session.launcher.netns);
+  const nics = domain?.running === true ? domain.facts.nics : [];
+  const ifaces = collectIfaceFacts({ vmi, links, nics }, deps.sha256Hex);
+  const uid = vmi.metadata.uid ?? "";
+  return {
+    vmi,
+    ifaces,
+    domain,
+    useEmulation: usesEmulation(deps.kubevirts.list()[0]),
+    askedAgoMs: Object.fromEntries(ifaces.map(({ name }) => [name, deps.asked.agoMs(uid, name)])),
+  };
+}
