@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS, type Pod } from "@patchbay/api";
+import type { Change } from "@patchbay/ports";
+import { Subject } from "rxjs";
+import { describe, expect, test } from "vitest";
+import { createCache, type StartableCache } from "./cache.ts";
+import type { Reflection } from "./reflector.ts";
+import { createListLogger } from "./testing/scripted-server.ts";
+
+function podOf(
+  name: string,
+  resourceVersion: string,
+  more: { uid?: string; node?: string } = {},
+): Pod {
+  const { uid = `uid-${name}`, node } = more;
+  return {
+    apiVersion: "v1",
+    kind: PODS.kind,
+    metadata: { namespace: "ns", name, uid, resourceVersion, labels: { big: "x" } },
+    spec: { containers: [], ...(node !== undefined && { nodeName: node }) },
+  };
+}
+
+function toWord(change: Change<Pod>): string {
+  if (change.kind === "deleted") return `-${change.previous.metadata.name}`;
+  const { name, resourceVersion } = change.current.metadata;
+  return `${change.kind === "added" ? "+" : "~"}${name}@${resourceVersion ?? ""}`;
+}
+
+interface Setting {
+  readonly cache: StartableCache<Pod>;
+  readonly source: Subject<Reflection<Pod>>;
+  readonly words: string[];
+  readonly abort: AbortController;
+}
+
+function setUp(trim?: (pod: Pod) => Pod): Setting {
+  const source = new Subject<Reflection<Pod>>();
+  const cache = createCache(source, {
+    logger: createListLogger(),
+    indexes: { node: (pod) => (pod.spec.nodeName === undefined ? [] : [pod.spec.nodeName]) },
+    ...(trim !== undefined && { trim }),
+  });
+  const words: string[] = [];
+  cache.onChange((change) => words.push(toWord(change)));
+  const abort = new AbortController();
+  cache.start(abort.signal);
+  return { cache, source, words, abort };
+}
+
+describe("a cache", () => {
+  test("is in step after the first list", async () => {
+    const { cache, source, words } = setUp();
+    source.next({ kind: "listed", objects: [podOf("b", "2"), podOf("a", "1")] });
+    await cache.synced();
+    expect(words).toEqual(["+b@2", "+a@1"]);
+    expect(cache.list().map((pod) => pod.metadata.name)).toEqual(["a", "b"]);
+    expect(cache.find({ namespace: "ns", name: "a" })?.metadata.resourceVersion).toBe("1");
+    expect(cache.find({ namespace: "other", name: "a" })).toBeUndefined();
+  });
+
+  test("tells what changed, and keeps quiet when nothing did", () => {
+    const { source, words } = setUp();
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    source.next({ kind: "applied", object: podOf("a", "2") });
+    source.next({ kind: "removed", object: podOf("a", "3") });
+    source.next({ kind: "removed", object: podOf("a", "3") });
+    expect(words).toEqual(["+a@1", "~a@2", "-a"]);
+  });
+
+  test("a new list tells only the difference", () => {
+    const { source, words } = setUp();
+    source.next({ kind: "listed", objects: [podOf("a", "1"), podOf("b", "1"), podOf("c", "1")] });
+    words.length = 0;
+    source.next({ kind: "listed", objects: [podOf("b", "1"), podOf("c", "4"), podOf("d", "5")] });
+    expect(words).toEqual(["-a", "~c@4", "+d@5"]);
+  });
+
+  test("an object that was made anew is a deleted and an added one", () => {
+    const { source, words } = setUp();
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    source.next({ kind: "applied", object: podOf("a", "2", { uid: "other" }) });
+    expect(words).toEqual(["+a@1", "-a", "+a@2"]);
+  });
+
+  test("finds objects by index, in order, and follows their changes", () => {
+    const { cache, source } = setUp();
+    const namesOn = (node: string): readonly string[] =>
+      cache.listBy("node", node).map((pod) => pod.metadata.name);
+    source.next({ kind: "applied", object: podOf("b", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: podOf("a", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: podOf("c", "1") });
+    expect(namesOn("n1")).toEqual(["a", "b"]);
+    source.next({ kind: "applied", object: podOf("a", "2", { node: "n2" }) });
+    source.next({ kind: "removed", object: podOf("b", "2") });
+    expect(namesOn("n1")).toEqual([]);
+    expect(namesOn("n2")).toEqual(["a"]);
+    expect(() => cache.listBy("none", "x")).toThrow("there is no index none");
+  });
+
+  test("keeps only what the trim function leaves", () => {
+    const { cache, source } = setUp((pod) => {
+      const { namespace = "", name, uid = "", resourceVersion = "" } = pod.metadata;
+      return { ...pod, metadata: { namespace, name, uid, resourceVersion } };
+    });
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    expect(cache.list()[0]?.metadata).not.toHaveProperty("labels");
+  });
+
+  test("a listener that throws keeps the change from nobody", () => {
+    const { cache, source, words } = setUp();
+    cache.onChange(() => {
+      throw new Error("fault");
+    });
+    const later: string[] = [];
+    cache.onChange((change) => later.push(toWord(change)));
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    expect(words).toEqual(["+a@1"]);
+    expect(later).toEqual(["+a@1"]);
+  });
+
+  test("is fed no more after the abort, nor a listener after its end", () => {
+    const { cache, source, words, abort } = setUp();
+    const seen: string[] = [];
+    const stop = cache.onChange((change) => seen.push(toWord(change)));
+    stop();
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    abort.abort();
+    source.next({ kind: "applied", object: podOf("b", "1") });
+    expect(words).toEqual(["+a@1"]);
+    expect(seen).toEqual([]);
+  });
+});

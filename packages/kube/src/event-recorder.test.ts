@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeEvent, KubeObject } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Store } from "@patchbay/ports";
+import { describe, expect, test } from "vitest";
+import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
+import { FakeClock, settle } from "./testing/fake-clock.ts";
+import { createListLogger } from "./testing/scripted-server.ts";
+
+const vmi: KubeObject = {
+  apiVersion: "kubevirt.io/v1",
+  kind: "VirtualMachineInstance",
+  metadata: { namespace: "ns", name: "one", uid: "u1" },
+};
+const note = { type: "Warning", reason: "CniFailed", message: "no lease" } as const;
+
+interface Setting {
+  readonly recorder: EventRecorder;
+  readonly clock: FakeClock;
+  readonly created: readonly KubeEvent[];
+  readonly counts: readonly unknown[];
+  readonly refuse: (error: AppError) => void;
+  readonly warnings: () => number;
+}
+
+function setUp(): Setting {
+  const clock = new FakeClock();
+  const logger = createListLogger();
+  const created: KubeEvent[] = [];
+  const counts: unknown[] = [];
+  const refusals: AppError[] = [];
+  const attempt = (): void => {
+    const refusal = refusals.shift();
+    if (refusal !== undefined) throw refusal;
+  };
+  const store: Pick<Store, "create" | "patch"> = {
+    create: async (_type, object) => {
+      await settle();
+      attempt();
+      created.push(object as unknown as KubeEvent); // the recorder makes nothing else
+      return object;
+    },
+    patch: async (_type, _key, patch) => {
+      await settle();
+      attempt();
+      if (patch.type === "merge") counts.push(patch.fields["count"]);
+      return vmi as never; // the recorder ignores it
+    },
+  };
+  const recorder = createEventRecorder({
+    store: store as Store, // it calls only these two
+    clock,
+    logger,
+    component: "virt-handler",
+    host: "n1",
+  });
+  const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
+  return { recorder, clock, created, counts, refuse: (error) => refusals.push(error), warnings };
+}
+
+async function rest(): Promise<void> {
+  await settle();
+  await settle();
+  await settle();
+}
+
+describe("an event", () => {
+  test("names the object, the source and what happened", async () => {
+    const { recorder, created } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    expect(created).toHaveLength(1);
+    expect(created[0]).toMatchObject({
+      involvedObject: { kind: "VirtualMachineInstance", namespace: "ns", name: "one", uid: "u1" },
+      ...note,
+      count: 1,
+      firstTimestamp: "1970-01-01T00:00:00Z",
+      source: { component: "virt-handler", host: "n1" },
+    });
+    expect(created[0]?.metadata.namespace).toBe("ns");
+  });
+
+  test("that repeats is counted, in one write for all repeats of five seconds", async () => {
+    const { recorder, clock, created, counts } = setUp();
+    for (let i = 0; i < 10; i += 1) recorder.record(vmi, note);
+    await rest();
+    await clock.advance(5000);
+    await rest();
+    expect(created).toHaveLength(1);
+    expect(counts).toEqual([10]);
+  });
+
+  test("of another reason is another one", async () => {
+    const { recorder, created } = setUp();
+    recorder.record(vmi, note);
+    recorder.record(vmi, { ...note, reason: "GuestRefused" });
+    await rest();
+    expect(created.map(({ reason }) => reason)).toEqual(["CniFailed", "GuestRefused"]);
+    expect(new Set(created.map(({ metadata }) => metadata.name)).size).toBe(2);
+  });
+
+  test("that comes again after ten minutes is a new one", async () => {
+    const { recorder, clock, created } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    await clock.advance(600_000);
+    recorder.record(vmi, note);
+    await rest();
+    expect(created).toHaveLength(2);
+  });
+
+  test("that cannot be written is logged and harms nothing", async () => {
+    const { recorder, created, refuse, warnings } = setUp();
+    refuse(new AppError("KUBE_FORBIDDEN", { message: "no" }));
+    recorder.record(vmi, note);
+    await rest();
+    expect(created).toEqual([]);
+    expect(warnings()).toBe(1);
+  });
+
+  test("that the server forgot is made anew", async () => {
+    const { recorder, clock, created, refuse } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    refuse(new AppError("KUBE_NOT_FOUND"));
+    recorder.record(vmi, note);
+    await clock.advance(5000);
+    await rest();
+    recorder.record(vmi, note);
+    await rest();
+    await clock.advance(5000);
+    await rest();
+    expect(created.map(({ count }) => count)).toEqual([1, 3]);
+  });
+
+  test("that waits is written by a flush", async () => {
+    const { recorder, counts } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    recorder.record(vmi, note);
+    await recorder.flush();
+    expect(counts).toEqual([2]);
+  });
+});

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadKubeConfig } from "./kubeconfig.ts";
+
+let directory = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-kubeconfig-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function write(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}
+
+/** A kubeconfig with one context; the lines belong to cluster and user. */
+function kubeconfigOf(cluster: readonly string[], user: readonly string[]): string {
+  const indent = (lines: readonly string[]): string =>
+    lines.map((line) => `    ${line}`).join("\n");
+  return `apiVersion: v1
+kind: Config
+current-context: one
+contexts:
+- name: one
+  context: { cluster: c, user: u, namespace: blue }
+clusters:
+- name: c
+  cluster:
+${indent(["server: https://example.test:6443/", ...cluster])}
+users:
+- name: u
+  user:
+${indent(user)}
+`;
+}
+
+describe("a kubeconfig", () => {
+  test("with everything in it", async () => {
+    const cluster = [
+      `certificate-authority-data: ${base64("CA")}`,
+      "tls-server-name: kubernetes",
+      "proxy-url: http://proxy.test:3128",
+    ];
+    const user = [
+      `client-certificate-data: ${base64("CERT")}`,
+      `client-key-data: ${base64("KEY")}`,
+      "token: abc",
+      "as: someone",
+    ];
+    const config = await loadKubeConfig({
+      kubeconfig: write("config", kubeconfigOf(cluster, user)),
+    });
+    expect(config).toMatchObject({
+      server: "https://example.test:6443",
+      namespace: "blue",
+      tlsServerName: "kubernetes",
+      proxyUrl: "http://proxy.test:3128",
+      skipTlsVerify: false,
+      impersonate: "someone",
+    });
+    expect(await config.readCredentials()).toEqual({
+      ca: "CA",
+      cert: "CERT",
+      key: "KEY",
+      token: "abc",
+    });
+  });
+
+  test("with files beside it, which are read anew each time", async () => {
+    write("ca.pem", "CA");
+    write("cert.pem", "CERT");
+    write("key.pem", "KEY");
+    write("token", "one\n");
+    const text = kubeconfigOf(
+      ["certificate-authority: ca.pem"],
+      ["client-certificate: cert.pem", "client-key: key.pem", "tokenFile: token"],
+    );
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(await config.readCredentials()).toEqual({
+      ca: "CA",
+      cert: "CERT",
+      key: "KEY",
+      token: "one",
+    });
+    write("token", "two\n");
+    write("cert.pem", "CERT2");
+    expect(await config.readCredentials()).toMatchObject({ token: "two", cert: "CERT2" });
+  });
+
+  test("with user and password", async () => {
+    const text = kubeconfigOf(["insecure-skip-tls-verify: true"], ["username: a", "password: b"]);
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(config.skipTlsVerify).toBe(true);
+    expect(await config.readCredentials()).toEqual({ username: "a", password: "b" });
+  });
+
+  test("with an exec plugin", async () => {
+    const credential = JSON.stringify({ status: { token: "from-plugin" } });
+    const text = kubeconfigOf(
+      [],
+      [
+        "exec:",
+        "  apiVersion: client.authentication.k8s.io/v1",
+        "  command: printf",
+        `  args: ['%s', '${credential}']`,
+      ],
+    );
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(await config.readCredentials()).toEqual({ token: "from-plugin" });
+  });
+
+  test.each([
+    { name: "is not there", text: undefined, reason: "ENOENT" },
+    { name: "is no YAML", text: "{", reason: "" },
+    { name: "is no mapping", text: "- a", reason: "it is not a mapping" },
+    { name: "has no current context", text: "kind: Config", reason: "it names no current-context" },
+    {
+      name: "names a context that is not there",
+      text: "current-context: x",
+      reason: "there is no context x",
+    },
+    {
+      name: "uses a login that is not supported",
+      text: kubeconfigOf([], ["auth-provider: { name: gcp }"]),
+      reason: "auth-provider is not supported",
+    },
+  ])("that $name is refused with the reason", async ({ text, reason }) => {
+    const path = text === undefined ? join(directory, "none") : write("config", text);
+    await expect(loadKubeConfig({ kubeconfig: path })).rejects.toMatchObject({
+      code: "KUBE_CONFIG_INVALID",
+      message: expect.stringContaining(reason) as string,
+      details: { path },
+    });
+  });
+
+  test("that names a missing file is refused when the credentials are read", async () => {
+    const text = kubeconfigOf(["certificate-authority: none.pem"], ["token: a"]);
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    await expect(config.readCredentials()).rejects.toMatchObject({
+      code: "KUBE_CONFIG_INVALID",
+      details: { path: join(directory, "none.pem") },
+    });
+  });
+
+  test("whose plugin fails is refused", async () => {
+    const text = kubeconfigOf([], ["exec: { command: 'false' }"]);
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    await expect(config.readCredentials()).rejects.toMatchObject({ code: "KUBE_CONFIG_INVALID" });
+  });
+
+  test("is asked for by name outside a cluster", async () => {
+    await expect(loadKubeConfig({})).rejects.toMatchObject({
+      code: "KUBE_CONFIG_INVALID",
+      message: expect.stringContaining("--kubeconfig") as string,
+    });
+  });
+});

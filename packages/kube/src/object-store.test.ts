@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS, NODES, type Pod } from "@patchbay/api";
+import type { Store } from "@patchbay/ports";
+import { describe, expect, test } from "vitest";
+import { createKubeClient, type KubeClient } from "./client.ts";
+import {
+  clock,
+  createListLogger,
+  failure,
+  json,
+  startScriptedServer,
+  type Answer,
+  type Seen,
+} from "./testing/scripted-server.ts";
+
+const key = { namespace: "ns", name: "one" };
+const pod: Pod = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { ...key },
+  spec: { containers: [] },
+};
+
+/** Runs `use` against a server that answers so; what it was asked. */
+async function ask(
+  answer: Answer,
+  use: (store: Store, client: KubeClient) => Promise<unknown>,
+): Promise<readonly Seen[]> {
+  await using server = await startScriptedServer(answer);
+  const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+  try {
+    await use(client.store, client);
+  } finally {
+    await client.close();
+  }
+  return server.seen;
+}
+
+/** The error that the call throws. */
+async function errorOf(answer: Answer, use: (store: Store) => Promise<unknown>): Promise<unknown> {
+  try {
+    await ask(answer, use);
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+describe("a call", () => {
+  const base = "/api/v1/namespaces/ns/pods";
+  test.each<{
+    name: string;
+    use: (store: Store) => Promise<unknown>;
+    want: Partial<Omit<Seen, "query">> & { query?: string; type?: string };
+  }>([
+    {
+      name: "find",
+      use: (store) => store.find(PODS, key),
+      want: { method: "GET", path: `${base}/one` },
+    },
+    {
+      name: "find of a kind without namespace",
+      use: (store) => store.find(NODES, { name: "n1" }),
+      want: { method: "GET", path: "/api/v1/nodes/n1" },
+    },
+    {
+      name: "a name with a slash does not leave its place",
+      use: (store) => store.find(NODES, { name: "../x" }),
+      want: { method: "GET", path: "/api/v1/nodes/..%2Fx" },
+    },
+    {
+      name: "create",
+      use: (store) => store.create(PODS, pod, { dryRun: true }),
+      want: { method: "POST", path: base, query: "dryRun=All", body: JSON.stringify(pod) },
+    },
+    {
+      name: "update of the status",
+      use: (store) => store.update(PODS, pod, { subresource: "status" }),
+      want: { method: "PUT", path: `${base}/one/status` },
+    },
+    {
+      name: "JSON patch",
+      use: (store) =>
+        store.patch(PODS, key, { type: "json", operations: [{ op: "remove", path: "/a" }] }),
+      want: {
+        method: "PATCH",
+        path: `${base}/one`,
+        type: "application/json-patch+json",
+        body: '[{"op":"remove","path":"/a"}]',
+      },
+    },
+    {
+      name: "merge patch",
+      use: (store) => store.patch(PODS, key, { type: "merge", fields: { a: null } }),
+      want: { method: "PATCH", type: "application/merge-patch+json", body: '{"a":null}' },
+    },
+    {
+      name: "delete of one uid",
+      use: (store) => store.delete(PODS, key, { uid: "u1", gracePeriodSeconds: 0 }),
+      want: {
+        method: "DELETE",
+        path: `${base}/one`,
+        body: '{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{"uid":"u1"}}',
+      },
+    },
+  ])("$name asks the right thing", async ({ use, want }) => {
+    const [seen] = await ask(json(200, pod), use);
+    const { query, type, ...rest } = want;
+    expect(seen).toMatchObject({ ...rest, headers: { authorization: "Bearer abc" } });
+    expect(seen?.query.toString()).toBe(query ?? "");
+    expect(seen?.headers["content-type"]).toBe(type ?? seen?.headers["content-type"]);
+  });
+
+  test("a list gives its items the kind that the server leaves out", async () => {
+    const list = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: key }] };
+    await ask(json(200, list), async (store) => {
+      const { items } = await store.list(PODS, { namespace: "ns" });
+      expect(items).toEqual([{ apiVersion: "v1", kind: "Pod", metadata: key }]);
+    });
+  });
+
+  test("many calls share connections", async () => {
+    await using server = await startScriptedServer(json(200, pod));
+    const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+    for (let i = 0; i < 20; i += 1) await client.store.find(PODS, key);
+    expect(server.connections()).toBeLessThanOrEqual(2);
+    await client.close();
+  });
+});
+
+describe("what is not there", () => {
+  test("is undefined when the server says NotFound", async () => {
+    await ask(failure(404, "NotFound"), async (store) => {
+      expect(await store.find(PODS, key)).toBeUndefined();
+    });
+  });
+
+  test("is an error when the server does not know the kind", async () => {
+    const unknownPath: Answer = (response) => response.writeHead(404).end("404 page not found\n");
+    const error = await errorOf(unknownPath, (store) => store.find(PODS, key));
+    expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
+  });
+
+  test("is deleted already", async () => {
+    const seen = await ask(failure(404, "NotFound"), (store) => store.delete(PODS, key));
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe("a refusal", () => {
+  const tested = {
+    type: "json",
+    operations: [{ op: "test", path: "/a", value: 1 }],
+  } as const;
+  const causes = {
+    details: { causes: [{ reason: "FieldValueInvalid", field: "spec.x", message: "bad" }] },
+  };
+  test.each([
+    { name: "conflict", answer: failure(409, "Conflict"), want: "KUBE_CONFLICT" },
+    { name: "already there", answer: failure(409, "AlreadyExists"), want: "KUBE_ALREADY_EXISTS" },
+    { name: "failed test", answer: failure(422, "Invalid"), want: "KUBE_CONFLICT" },
+    { name: "invalid after a test", answer: failure(422, "Invalid", causes), want: "KUBE_REFUSED" },
+    { name: "bad request", answer: failure(400, "BadRequest"), want: "KUBE_REFUSED" },
+    { name: "no rights", answer: failure(403, "Forbidden"), want: "KUBE_FORBIDDEN" },
+    { name: "no identity", answer: failure(401, "Unauthorized"), want: "KUBE_UNAUTHORIZED" },
+    { name: "too old", answer: failure(410, "Expired"), want: "KUBE_EXPIRED" },
+    { name: "too many", answer: failure(429, "TooManyRequests"), want: "KUBE_SERVER_FAILED" },
+    { name: "server fault", answer: failure(500, "InternalError"), want: "KUBE_SERVER_FAILED" },
+    { name: "no JSON", answer: json(200, undefined), want: "API_MALFORMED" },
+  ])("$name is $want", async ({ answer, want }) => {
+    const error = await errorOf(answer, (store) => store.patch(PODS, key, tested));
+    expect(error).toMatchObject({ code: want });
+  });
+
+  test("carries message and causes, one line each", async () => {
+    const error = await errorOf(failure(422, "Invalid", causes), (store) =>
+      store.create(PODS, pod),
+    );
+    expect(error).toMatchObject({
+      code: "KUBE_REFUSED",
+      details: {
+        verb: "create",
+        object: "ns/one",
+        status: 422,
+        message: "refused: Invalid",
+        causes: "spec.x: bad",
+      },
+    });
+  });
+});
+
+describe("a server that cannot be reached", () => {
+  test("is named", async () => {
+    const server = await startScriptedServer(json(200, pod));
+    await server[Symbol.asyncDispose]();
+    const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+    await expect(client.store.find(PODS, key)).rejects.toMatchObject({
+      code: "KUBE_UNREACHABLE",
+      details: { server: server.config.server },
+    });
+    await client.close();
+  });
+
+  test("does not answer within the deadline", async () => {
+    const error = await errorOf(
+      () => undefined,
+      (store) => store.find(PODS, key, { timeoutMs: 50 }),
+    );
+    expect(error).toMatchObject({
+      code: "KUBE_UNREACHABLE",
+      details: { message: "no answer within 50 ms" },
+    });
+  });
+
+  test("an abort of the caller keeps its reason", async () => {
+    const signal = AbortSignal.abort(new Error("stop"));
+    const error = await errorOf(json(200, pod), (store) => store.find(PODS, key, { signal }));
+    expect(error).toMatchObject({ message: "stop" });
+  });
+
+  test("a read whose connection broke is sent once more, a write is not", async () => {
+    let requests = 0;
+    const breakFirst: Answer = (response, seen) => {
+      requests += 1;
+      if (requests % 2 === 1) response.socket?.destroy();
+      else json(200, pod)(response, seen);
+    };
+    await ask(breakFirst, async (store) => {
+      expect(await store.find(PODS, key)).toEqual(pod);
+      await expect(store.create(PODS, pod)).rejects.toMatchObject({ code: "KUBE_UNREACHABLE" });
+    });
+    expect(requests).toBe(3);
+  });
+});
+
+describe("credentials", () => {
+  test("are read anew when the server refuses them", async () => {
+    const tokens = ["old", "new"];
+    await using server = await startScriptedServer((response, seen) => {
+      const isNew = seen.headers.authorization === "Bearer new";
+      (isNew ? json(200, pod) : failure(401, "Unauthorized"))(response, seen);
+    });
+    const config = {
+      ...server.config,
+      readCredentials: () => Promise.resolve({ token: tokens.shift() ?? "none" }),
+    };
+    const client = createKubeClient(config, { logger: createListLogger(), clock });
+    expect(await client.store.find(PODS, key)).toEqual(pod);
+    expect(await client.store.find(PODS, key)).toEqual(pod);
+    expect(server.seen).toHaveLength(3);
+    await client.close();
+  });
+});
+
+describe("a raw request", () => {
+  test("reaches a subresource and gives status and text", async () => {
+    const seen = await ask(
+      (response) => response.writeHead(202).end(),
+      async (_store, client) => {
+        const path = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start";
+        expect(await client.requestRaw({ method: "PUT", path, body: {} })).toEqual({
+          status: 202,
+          text: "",
+        });
+      },
+    );
+    expect(seen[0]).toMatchObject({ method: "PUT", body: "{}" });
+  });
+});

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { createQueue, type Queue } from "./queue.ts";
+import { FakeClock, settle } from "./testing/fake-clock.ts";
+
+const never = new AbortController().signal;
+
+function setUp(): { clock: FakeClock; queue: Queue } {
+  const clock = new FakeClock();
+  return { clock, queue: createQueue({ clock, random: () => 0 }) };
+}
+
+/** The keys that can be taken now, in order; each is done at once. */
+async function drain(queue: Queue): Promise<readonly string[]> {
+  const keys: string[] = [];
+  while (queue.length > 0) {
+    const key = await queue.take(never);
+    keys.push(key);
+    queue.done(key);
+  }
+  return keys;
+}
+
+describe("a queue", () => {
+  test("gives keys in order, each once", async () => {
+    const { queue } = setUp();
+    for (const key of ["b", "a", "b", "c", "a"]) queue.add(key);
+    expect(await drain(queue)).toEqual(["b", "a", "c"]);
+  });
+
+  test("gives a key to who waits for it", async () => {
+    const { queue } = setUp();
+    const taken = queue.take(never);
+    queue.add("a");
+    expect(await taken).toBe("a");
+    expect(queue.length).toBe(0);
+  });
+
+  test("does not give a key while it is worked on, and gives it again after", async () => {
+    const { queue } = setUp();
+    queue.add("a");
+    await queue.take(never);
+    queue.add("a");
+    queue.add("a");
+    expect(queue.length).toBe(0);
+    queue.done("a");
+    expect(await drain(queue)).toEqual(["a"]);
+  });
+
+  test("a key added again goes behind the others", async () => {
+    const { queue } = setUp();
+    queue.add("a");
+    await queue.take(never);
+    queue.add("a");
+    queue.add("b");
+    queue.done("a");
+    expect(await drain(queue)).toEqual(["b", "a"]);
+  });
+
+  test("who waits and aborts gets no key", async () => {
+    const { queue } = setUp();
+    const abort = new AbortController();
+    const refused = queue.take(abort.signal);
+    const taken = queue.take(never);
+    abort.abort(new Error("stop"));
+    await expect(refused).rejects.toThrow("stop");
+    queue.add("a");
+    expect(await taken).toBe("a");
+  });
+
+  test("of several times the earliest counts", async () => {
+    const { clock, queue } = setUp();
+    queue.addAfter("a", 500);
+    queue.addAfter("a", 100);
+    queue.addAfter("a", 900);
+    await settle();
+    expect(clock.dueMs).toEqual([100]);
+    await clock.advance(100);
+    expect(await drain(queue)).toEqual(["a"]);
+    expect(clock.dueMs).toEqual([]);
+  });
+
+  test("waits longer after each failure of a key, up to a minute, and forgets", async () => {
+    const { queue } = setUp();
+    const waits = Array.from({ length: 12 }, () => queue.retry("a"));
+    expect(waits.slice(0, 4)).toEqual([100, 200, 400, 800]);
+    expect(waits.at(-1)).toBe(60_000);
+    expect(queue.retry("b")).toBe(100);
+    queue.forget("a");
+    expect(queue.failuresOf("a")).toBe(0);
+    expect(queue.retry("a")).toBe(100);
+    await settle();
+  });
+
+  test("half of the wait is random", () => {
+    const queue = createQueue({ clock: new FakeClock(), random: () => 1 });
+    expect(queue.retry("a")).toBe(50);
+  });
+
+  test("a success takes back the retry, not a time that was asked for", async () => {
+    const { clock, queue } = setUp();
+    queue.retry("a");
+    queue.addAfter("a", 5000);
+    queue.forget("a");
+    await settle();
+    expect(clock.dueMs).toEqual([5000]);
+  });
+
+  test("is quiet once it is closed", async () => {
+    const { clock, queue } = setUp();
+    queue.addAfter("a", 10);
+    queue.retry("b");
+    queue.close();
+    queue.add("c");
+    queue.addAfter("d", 1);
+    await clock.advance(1000);
+    expect(queue.length).toBe(0);
+    expect(clock.dueMs).toEqual([]);
+  });
+});

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { createQueue } from "./queue.ts";
+import { after, done, runReconciler, type Next } from "./reconciler.ts";
+import { FakeClock, settle } from "./testing/fake-clock.ts";
+import { createListLogger, type Line } from "./testing/scripted-server.ts";
+
+interface Loop {
+  readonly clock: FakeClock;
+  readonly add: (key: string) => void;
+  readonly passes: readonly string[];
+  readonly lines: readonly Line[];
+  readonly results: readonly string[];
+  readonly stop: () => Promise<void>;
+}
+
+function start(reconcile: (key: string, pass: number) => Promise<Next>, concurrency = 1): Loop {
+  const clock = new FakeClock();
+  const queue = createQueue({ clock, concurrency, random: () => 0 });
+  const log = createListLogger();
+  const passes: string[] = [];
+  const results: string[] = [];
+  const abort = new AbortController();
+  const running = runReconciler(
+    {
+      name: "test",
+      queue,
+      log,
+      clock,
+      metrics: { observeReconcile: ({ result }) => results.push(result) },
+      reconcile: (key) => {
+        passes.push(key);
+        return reconcile(key, passes.filter((pass) => pass === key).length);
+      },
+    },
+    abort.signal,
+  );
+  const stop = (): Promise<void> => {
+    abort.abort();
+    return running;
+  };
+  const add = queue.add.bind(queue);
+  return { clock, add, passes, lines: log.lines, results, stop };
+}
+
+describe("a reconciler", () => {
+  test("works on each key once and then rests", async () => {
+    const loop = start(() => Promise.resolve(done()));
+    loop.add("a");
+    loop.add("b");
+    await settle();
+    expect(loop.passes).toEqual(["a", "b"]);
+    expect(loop.results).toEqual(["done", "done"]);
+    expect(loop.clock.dueMs).toEqual([]);
+    expect(loop.lines).toEqual([]);
+    await loop.stop();
+  });
+
+  test("comes back after the time that a pass asks for", async () => {
+    const loop = start((_key, pass) => Promise.resolve(pass === 1 ? after(5000) : done()));
+    loop.add("a");
+    await settle();
+    expect(loop.clock.dueMs).toEqual([5000]);
+    await loop.clock.advance(5000);
+    expect(loop.passes).toEqual(["a", "a"]);
+    await loop.stop();
+  });
+
+  test.each([
+    {
+      name: "is tried again soon",
+      error: new AppError("KUBE_UNREACHABLE", { server: "s", message: "m" }),
+      want: { dueMs: 100, level: "warn" },
+    },
+    {
+      name: "lost race is tried again soon, quietly",
+      error: new AppError("KUBE_CONFLICT"),
+      want: { dueMs: 100, level: "debug" },
+    },
+    {
+      name: "that only a change can mend is tried again late",
+      error: new AppError("KUBE_REFUSED"),
+      want: { dueMs: 300_000, level: "warn" },
+    },
+    {
+      name: "that only the user can mend is not given up either",
+      error: new AppError("API_INVALID"),
+      want: { dueMs: 300_000, level: "warn" },
+    },
+    {
+      name: "that nobody thought of is loud and tried again soon",
+      error: new TypeError("x is not a function"),
+      want: { dueMs: 100, level: "error" },
+    },
+  ])("an error $name, with one line", async ({ error, want }) => {
+    const loop = start(() => Promise.reject(error));
+    loop.add("a");
+    await settle();
+    expect(loop.clock.dueMs).toEqual([want.dueMs]);
+    expect(loop.lines).toHaveLength(1);
+    expect(loop.lines[0]).toMatchObject({
+      level: want.level,
+      message: "reconcile failed",
+      fields: { key: "a", reconciler: "test", retryMs: want.dueMs },
+    });
+    expect(loop.results).toEqual(["failed"]);
+    await loop.stop();
+  });
+
+  test("a key that fails holds up no other", async () => {
+    const loop = start((key) =>
+      key === "bad" ? Promise.reject(new Error("no")) : Promise.resolve(done()),
+    );
+    loop.add("bad");
+    loop.add("good");
+    await settle();
+    expect(loop.passes).toEqual(["bad", "good"]);
+    await loop.stop();
+  });
+
+  test("waits less again after a success", async () => {
+    const loop = start((_key, pass) =>
+      pass === 3 ? Promise.resolve(done()) : Promise.reject(new Error("no")),
+    );
+    loop.add("a");
+    await settle();
+    await loop.clock.advance(100);
+    await loop.clock.advance(200);
+    expect(loop.passes).toHaveLength(3);
+    loop.add("a");
+    await settle();
+    expect(loop.clock.dueMs).toEqual([400]);
+    await loop.stop();
+  });
+
+  test("works on several keys at once, never on one key twice", async () => {
+    const gates = new Map<string, () => void>();
+    const loop = start(
+      (key) =>
+        new Promise((resolve) => {
+          gates.set(key, () => {
+            resolve(done());
+          });
+        }),
+      2,
+    );
+    for (const key of ["a", "a", "b", "c"]) loop.add(key);
+    await settle();
+    loop.add("a");
+    await settle();
+    expect(loop.passes).toEqual(["a", "b"]);
+    gates.get("a")?.();
+    await settle();
+    expect(loop.passes).toEqual(["a", "b", "c"]);
+    gates.get("b")?.();
+    gates.get("c")?.();
+    await settle();
+    expect(loop.passes).toEqual(["a", "b", "c", "a"]);
+    gates.get("a")?.();
+    await loop.stop();
+  });
+
+  test("stops when the pass that runs has ended", async () => {
+    const gate = Promise.withResolvers<Next>();
+    const loop = start(() => gate.promise);
+    loop.add("a");
+    await settle();
+    let isStopped = false;
+    const stopped = loop.stop().then(() => {
+      isStopped = true;
+    });
+    await settle();
+    expect(isStopped).toBe(false);
+    gate.resolve(after(1000));
+    await stopped;
+    expect(loop.clock.dueMs).toEqual([]);
+  });
+});

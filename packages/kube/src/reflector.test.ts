@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS, type Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { createKubeClient } from "./client.ts";
+import type { Reflection } from "./reflector.ts";
+import {
+  clock,
+  createListLogger,
+  eventually,
+  failure,
+  json,
+  lines,
+  startScriptedServer,
+  type Answer,
+  type ScriptedServer,
+} from "./testing/scripted-server.ts";
+
+function podOf(name: string, resourceVersion: string): object {
+  return { metadata: { namespace: "ns", name, uid: `uid-${name}`, resourceVersion } };
+}
+
+function listOf(resourceVersion: string, pods: readonly object[], next?: string): Answer {
+  const metadata = { resourceVersion, ...(next !== undefined && { continue: next }) };
+  return json(200, { kind: "PodList", apiVersion: "v1", metadata, items: pods });
+}
+
+function event(type: string, object: object): string {
+  return JSON.stringify({ type, object });
+}
+
+/** What a reflector tells, as words: `list a,b`, `+a@3`, `-a`. */
+function toWord(reflection: Reflection<Pod>): string {
+  if (reflection.kind === "listed") {
+    return `list ${reflection.objects.map((pod) => pod.metadata.name).join(",")}`;
+  }
+  const { name, resourceVersion } = reflection.object.metadata;
+  return reflection.kind === "removed" ? `-${name}` : `+${name}@${resourceVersion ?? ""}`;
+}
+
+interface Reflected {
+  readonly words: readonly string[];
+  readonly server: ScriptedServer;
+  readonly warnings: () => number;
+  readonly stop: () => void;
+}
+
+/** Runs a reflector against answers to lists and watches, each used once; the last watch stays silent. */
+async function reflect(
+  script: { readonly lists: readonly Answer[]; readonly watches: readonly Answer[] },
+  use: (reflected: Reflected) => Promise<void>,
+): Promise<void> {
+  const lists = [...script.lists];
+  const watches = [...script.watches];
+  await using server = await startScriptedServer((response, seen) => {
+    const answers = seen.query.has("watch") ? watches : lists;
+    const answer = answers.shift() ?? lines();
+    answer(response, seen);
+  });
+  const logger = createListLogger();
+  const client = createKubeClient(server.config, {
+    logger,
+    clock,
+    random: () => 0.99, // nearly no wait between attempts
+    watchTimes: { headersMs: 1000, serverSeconds: 300, silenceMs: 400 },
+  });
+  const words: string[] = [];
+  const subscription = client.reflect(PODS, { namespace: "ns" }).subscribe((reflection) => {
+    words.push(toWord(reflection));
+  });
+  const stop = (): void => {
+    subscription.unsubscribe();
+  };
+  const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
+  try {
+    await use({ words, server, warnings, stop });
+  } finally {
+    stop();
+    await client.close();
+  }
+}
+
+function watchVersions(server: ScriptedServer): readonly (string | null)[] {
+  return server.seen
+    .filter(({ query }) => query.has("watch"))
+    .map(({ query }) => query.get("resourceVersion"));
+}
+
+function listCount(server: ScriptedServer): number {
+  return server.seen.filter(({ query }) => !query.has("watch")).length;
+}
+
+describe("a reflector", () => {
+  test("lists, then watches from there with bookmarks", async () => {
+    const script = {
+      lists: [listOf("5", [podOf("a", "3")])],
+      watches: [
+        lines(
+          event("ADDED", podOf("b", "6")),
+          event("MODIFIED", podOf("a", "7")),
+          event("DELETED", podOf("b", "8")),
+        ),
+      ],
+    };
+    await reflect(script, async ({ words, server }) => {
+      await eventually(() => words.length === 4);
+      expect(words).toEqual(["list a", "+b@6", "+a@7", "-b"]);
+      const watch = server.seen[1];
+      expect(watch?.path).toBe("/api/v1/namespaces/ns/pods");
+      expect(watch?.query.get("resourceVersion")).toBe("5");
+      expect(watch?.query.get("allowWatchBookmarks")).toBe("true");
+      expect(Number(watch?.query.get("timeoutSeconds"))).toBeGreaterThanOrEqual(300);
+    });
+  });
+
+  test("reads a list page by page", async () => {
+    const script = {
+      lists: [listOf("5", [podOf("a", "1")], "next"), listOf("5", [podOf("b", "2")])],
+      watches: [],
+    };
+    await reflect(script, async ({ words, server }) => {
+      await eventually(() => words.length === 1);
+      expect(words).toEqual(["list a,b"]);
+      expect(server.seen[0]?.query.get("limit")).toBe("500");
+      expect(server.seen[1]?.query.get("continue")).toBe("next");
+    });
+  });
+
+  test("lists without pages when the server lost its place between two", async () => {
+    const script = {
+      lists: [
+        listOf("5", [podOf("a", "1")], "next"),
+        failure(410, "Expired"),
+        listOf("9", [podOf("a", "1"), podOf("b", "2")]),
+      ],
+      watches: [],
+    };
+    await reflect(script, async ({ words, server }) => {
+      await eventually(() => words.length === 1);
+      expect(words).toEqual(["list a,b"]);
+      expect(server.seen[2]?.query.has("limit")).toBe(false);
+    });
+  });
+
+  const resumes: readonly { name: string; first: Answer; want: string }[] = [
+    {
+      name: "a clean end",
+      first: (response, seen) => {
+        lines(event("ADDED", podOf("b", "6")))(response, seen);
+        response.end();
+      },
+      want: "6",
+    },
+    {
+      name: "a reset",
+      first: (response, seen) => {
+        lines(event("ADDED", podOf("b", "6")))(response, seen);
+        setTimeout(() => response.socket?.resetAndDestroy(), 50);
+      },
+      want: "6",
+    },
+    {
+      name: "a cut within a line",
+      first: (response, seen) => {
+        lines(event("ADDED", podOf("b", "6")))(response, seen);
+        response.end('{"type":"MODIFIED","obj');
+      },
+      want: "6",
+    },
+    {
+      name: "silence",
+      first: lines(event("ADDED", podOf("b", "6"))),
+      want: "6",
+    },
+    {
+      name: "a bookmark",
+      first: (response, seen) => {
+        const added = event("ADDED", podOf("b", "6"));
+        lines(added, event("BOOKMARK", { metadata: { resourceVersion: "99" } }))(response, seen);
+        response.end();
+      },
+      want: "99",
+    },
+    {
+      name: "a refused watch",
+      first: failure(500, "InternalError"),
+      want: "5",
+    },
+  ];
+  test.each(resumes)(
+    "goes on where it was after $name, without a list",
+    async ({ first, want }) => {
+      const script = {
+        lists: [listOf("5", [])],
+        watches: [first, lines(event("ADDED", podOf("c", "100")))],
+      };
+      await reflect(script, async ({ words, server }) => {
+        await eventually(() => words.includes("+c@100"));
+        expect(watchVersions(server)[1]).toBe(want);
+        expect(listCount(server)).toBe(1);
+      });
+    },
+  );
+
+  const relists: readonly { name: string; first: Answer }[] = [
+    {
+      name: "its place is too old (event)",
+      first: lines(event("ERROR", { kind: "Status", code: 410, reason: "Expired", metadata: {} })),
+    },
+    { name: "its place is too old (answer)", first: failure(410, "Gone") },
+    { name: "a line is no JSON", first: lines("garbage") },
+    { name: "a line is no event", first: lines('{"type":"WHAT","object":{}}') },
+    { name: "an event has no object", first: lines('{"type":"ADDED"}') },
+  ];
+  test.each(relists)("lists again when $name", async ({ first }) => {
+    const script = {
+      lists: [listOf("5", [podOf("a", "1")]), listOf("50", [podOf("b", "2")])],
+      watches: [first],
+    };
+    await reflect(script, async ({ words, server }) => {
+      await eventually(() => words.length === 2);
+      expect(words).toEqual(["list a", "list b"]);
+      await eventually(() => watchVersions(server).length === 2);
+      expect(watchVersions(server)).toEqual(["5", "50"]);
+    });
+  });
+
+  test("goes on trying while the server fails, and warns from the third time", async () => {
+    const failed = failure(503, "ServiceUnavailable");
+    const script = {
+      lists: [failed, failed, failed, failed, listOf("5", [podOf("a", "1")])],
+      watches: [],
+    };
+    await reflect(script, async ({ words, warnings }) => {
+      await eventually(() => words.length === 1);
+      expect(warnings()).toBe(2);
+    });
+  });
+
+  test("a character that is cut in two arrives whole", async () => {
+    const bytes = Buffer.from(`${event("ADDED", podOf("grün", "6"))}\n`);
+    const cut = bytes.indexOf("ü") + 1;
+    const script = {
+      lists: [listOf("5", [])],
+      watches: [
+        (response: Parameters<Answer>[0]) => {
+          response.write(bytes.subarray(0, cut));
+          setTimeout(() => response.write(bytes.subarray(cut)), 50);
+        },
+      ],
+    };
+    await reflect(script, async ({ words }) => {
+      await eventually(() => words.length === 2);
+      expect(words[1]).toBe("+grün@6");
+    });
+  });
+
+  test("tells nothing after it was stopped, and may be stopped twice", async () => {
+    const pending = Promise.withResolvers<() => void>();
+    const script = {
+      lists: [
+        (response: Parameters<Answer>[0], seen: Parameters<Answer>[1]) => {
+          pending.resolve(() => {
+            listOf("5", [podOf("a", "1")])(response, seen);
+          });
+        },
+      ],
+      watches: [],
+    };
+    await reflect(script, async ({ words, server, stop }) => {
+      const answer = await pending.promise;
+      stop();
+      stop();
+      answer();
+      await clock.sleep(50, new AbortController().signal);
+      expect(words).toEqual([]);
+      expect(server.seen).toHaveLength(1);
+    });
+  });
+});

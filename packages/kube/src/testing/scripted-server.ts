@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// An HTTP server for tests that answers as a test scripts it, and records what it was asked.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { clearTimeout, setTimeout } from "node:timers";
+import type { Clock, Logger } from "@patchbay/ports";
+import type { KubeConfig } from "../kubeconfig.ts";
+
+/** What was asked. */
+export interface Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** Answers one request. */
+export type Answer = (response: ServerResponse, seen: Seen) => void;
+
+/** A running server. */
+export interface ScriptedServer extends AsyncDisposable {
+  readonly config: KubeConfig;
+  readonly seen: readonly Seen[];
+  /** How many connections were made. */
+  readonly connections: () => number;
+  /** Breaks all connections. */
+  readonly cut: () => void;
+}
+
+/** Answers with JSON. */
+export function json(status: number, body: unknown): Answer {
+  return (response) => {
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(body));
+  };
+}
+
+/** Answers with a Status. */
+export function failure(code: number, reason: string, more: object = {}): Answer {
+  return json(code, {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: `refused: ${reason}`,
+    reason,
+    code,
+    ...more,
+  });
+}
+
+/** Starts a stream of lines and leaves it open. */
+export function lines(...texts: readonly string[]): Answer {
+  return (response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.flushHeaders();
+    for (const text of texts) response.write(`${text}\n`);
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  let body = "";
+  for await (const chunk of request) body += String(chunk);
+  return body;
+}
+
+/** Starts a server that gives every request to `answer`. */
+export async function startScriptedServer(answer: Answer): Promise<ScriptedServer> {
+  const seen: Seen[] = [];
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((request, response) => {
+    void readBody(request).then((body) => {
+      const url = new URL(request.url ?? "/", "http://localhost");
+      const { method = "", headers } = request;
+      const one = { method, path: url.pathname, query: url.searchParams, headers, body };
+      seen.push(one);
+      answer(response, one);
+    });
+  });
+  server.on("connection", (socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const cut = (): void => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    config: {
+      server: `http://127.0.0.1:${String(port)}`,
+      skipTlsVerify: false,
+      readCredentials: () => Promise.resolve({ token: "abc" }),
+    },
+    seen,
+    connections: () => connections,
+    cut,
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The machine's clock. */
+export const clock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  monotonicMs: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        reject(new Error("aborted"));
+      });
+    }),
+};
+
+/** One log line. */
+export interface Line {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A logger that keeps its lines. */
+export function createListLogger(kept: Line[] = []): Logger & { readonly lines: readonly Line[] } {
+  const at =
+    (level: string) =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+      kept.push({ level, message, fields });
+    };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    child: () => createListLogger(kept),
+    lines: kept,
+  };
+}
+
+/** Waits until `condition` holds, at most three seconds. */
+export async function eventually(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 3000;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error("it did not come to be within three seconds");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
