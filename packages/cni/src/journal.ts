@@ -19,6 +19,8 @@ export interface JournalRow {
   readonly bootId: string;
   /** Place in the order of a pod's attachments; later ones may stand on earlier ones. */
   readonly sequence: number;
+  /** `begun`: ADD was not seen to succeed. `removed`: DEL has succeeded and is still to be reported. */
+  readonly state: "begun" | "attached" | "removed";
   /** Absent until ADD has succeeded. */
   readonly result?: CniResult;
 }
@@ -41,7 +43,7 @@ const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function isRow(value: unknown): value is JournalRow {
   if (!isJsonObject(value) || !isJsonObject(value["request"])) return false;
-  const texts = ["podUid", "podNamespace", "podName", "network", "netnsInode", "bootId"];
+  const texts = ["podUid", "podNamespace", "podName", "network", "netnsInode", "bootId", "state"];
   const { containerId, interfaceName, config } = value["request"];
   return (
     texts.every((key) => typeof value[key] === "string") &&

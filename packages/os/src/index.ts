@@ -6,3 +6,4 @@ export { createProcessRunner } from "./process-runner.ts";
 export { createChildStarter } from "./child.ts";
 export { createLaunchers, type LaunchersOptions } from "./launchers.ts";
 export { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
+export { createNamespaces } from "./namespaces.ts";

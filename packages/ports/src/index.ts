@@ -24,7 +24,14 @@ export type {
 } from "./hypervisor.ts";
 export type { Launcher, Launchers } from "./launcher.ts";
 export type { LogFields, Logger } from "./logger.ts";
-export type { Link, NetnsHandle, PodNetwork, TapWiring } from "./pod-network.ts";
+export type {
+  Link,
+  Namespaces,
+  NetnsHandle,
+  OpenNetns,
+  PodNetwork,
+  TapWiring,
+} from "./pod-network.ts";
 export type { Command, CommandResult, ProcessRunner } from "./process-runner.ts";
 export type { Sandbox, Sandboxes } from "./sandbox.ts";
 export type {

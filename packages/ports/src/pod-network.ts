@@ -8,6 +8,17 @@ export interface NetnsHandle {
   readonly inode: string;
 }
 
+/** Opens network namespaces by path. */
+export interface Namespaces {
+  /** The namespace at `path`, or undefined when there is none; a plain file that was left behind is none. */
+  open(path: string): OpenNetns | undefined;
+}
+
+/** A namespace that was opened; the descriptor is valid until `close`. */
+export interface OpenNetns extends NetnsHandle {
+  close(): void;
+}
+
 /** A kernel device. Source: `ip -j -d link`. */
 export interface Link {
   readonly name: string;

@@ -33,6 +33,18 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 404,
   },
+  CNI_NETWORK_FORBIDDEN: {
+    summary: "pods of namespace {namespace} may not use network {network}",
+    who: "user",
+    retry: "on-change",
+    http: 403,
+  },
+  CNI_REQUEST_INVALID: {
+    summary: "the request for network {network} is invalid: {reason}",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
   CNI_REQUEST_NOT_MET: {
     summary: "the network did not give what was asked: {what}",
     who: "environment",

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which network namespace is mounted at a path?
+import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
+import type { Namespaces } from "@patchbay/ports";
+import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
+
+/** File system of namespaces. Source: linux/magic.h NSFS_MAGIC */
+const NSFS_MAGIC = 0x6e736673;
+
+function openPath(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY);
+  } catch (error) {
+    if (isMissing(error) || errnoOf(error) === "ESRCH") return undefined;
+    throw toFileError(error, "open", path);
+  }
+}
+
+/** Network namespaces of this machine. */
+export function createNamespaces(): Namespaces {
+  return {
+    open: (path) => {
+      const fd = openPath(path);
+      if (fd === undefined) return undefined;
+      // The descriptor is asked, not the path again, which may be another file by now.
+      if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
+        closeSync(fd);
+        return undefined;
+      }
+      return {
+        fd,
+        inode: fstatSync(fd, { bigint: true }).ino.toString(),
+        close: () => {
+          closeSync(fd);
+        },
+      };
+    },
+  };
+}
