@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of testing.
+export { eventually } from "./eventually.ts";
 export {
   openGuestConsole,
   type GuestAnswer,
@@ -7,3 +8,4 @@ export {
   type GuestConsoleAddress,
 } from "./guest-console.ts";
 export type { WaitForLine } from "./guest-log.ts";
+export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";

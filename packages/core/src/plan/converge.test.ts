@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// All plans together, on a world in memory: whatever a user asks for, in whatever order the loops run, comes true,
+// and nothing is torn down under something that still uses it.
+import { createHash } from "node:crypto";
+import {
+  names,
+  parseNetworks,
+  printNetworkStatus,
+  type NetworkStatus,
+  type Pod,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { NicFacts } from "@patchbay/domain";
+import { aVm, type NicSketch } from "@patchbay/testing";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isEqual } from "../equal.ts";
+import { collectIfaceFacts, type KernelLink } from "../iface/collect.ts";
+import { namesOf } from "../iface/names.ts";
+import { withMacs } from "../iface/mac.ts";
+import { withNics } from "../iface/specs.ts";
+import { nodeVmStatus } from "../status/node-vm.ts";
+import { ownVmiStatus } from "../status/vmi.ts";
+import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+import { planVm } from "./vm.ts";
+import { planVmi } from "./vmi.ts";
+
+const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
+const NOW = "2026-01-01T00:00:00.000Z";
+const PORTS = 8;
+
+/** One VM on one node; the guest may sit on unplug requests. */
+class World {
+  vm: VirtualMachine;
+  vmi: VirtualMachineInstance | undefined;
+  pod: Pod | undefined;
+  links = new Map<string, KernelLink>();
+  nics = new Map<string, NicFacts>();
+  running = false;
+  readonly asked = new Set<string>();
+  readonly violations: string[] = [];
+
+  constructor(nics: readonly NicSketch[]) {
+    this.vm = aVm({ nics });
+  }
+
+  edit(nics: readonly NicSketch[]): void {
+    const { template } = aVm({ nics }).spec;
+    this.vm = { ...this.vm, spec: { ...this.vm.spec, template } };
+  }
+
+  #replaceTemplate(spec: VirtualMachineInstance["spec"]): void {
+    this.vm = { ...this.vm, spec: { ...this.vm.spec, template: { spec } } };
+  }
+
+  vmLoop(): boolean {
+    const plan = planVm({ vm: this.vm, vmi: this.vmi });
+    for (const action of plan) {
+      if (action.kind === "createVmi")
+        this.vmi = { ...action.vmi, metadata: { ...action.vmi.metadata, uid: "vmi-uid" } };
+      if (action.kind === "patchVmiNics" && this.vmi !== undefined) {
+        this.vmi = {
+          ...this.vmi,
+          spec: withNics(this.vmi.spec, action.to.networks, action.to.ifaces),
+        };
+      }
+      const { spec } = this.vm.spec.template;
+      if (action.kind === "patchTemplateNics")
+        this.#replaceTemplate(withNics(spec, action.to.networks, action.to.ifaces));
+      if (action.kind === "setMacAddresses") {
+        const sources = {
+          namespace: "default",
+          earlier: this.vmi === undefined ? [] : [this.vmi.spec],
+        };
+        const ifaces = withMacs(spec, {
+          ...sources,
+          randomBytes: (size) => new Uint8Array(size).map(() => (this.#draws += 1) % 251),
+        });
+        this.#replaceTemplate(withNics(spec, spec.networks ?? [], ifaces));
+      }
+    }
+    return plan.length > 0;
+  }
+
+  #draws = 0;
+
+  vmiLoop(): boolean {
+    if (this.vmi === undefined) return false;
+    const settings = { image: "virt-launcher", useEmulation: true };
+    const plan = planVmi({ vmi: this.vmi, pod: this.pod, settings }, sha256Hex);
+    for (const action of plan) {
+      if (action.kind === "createPod") this.pod = this.#started(action.pod);
+      if (action.kind === "patchPodNetworks") this.#setNetworks(action.to);
+      if (action.kind === "labelNode") {
+        const labels = { [names.NODE_NAME_LABEL]: action.node };
+        this.vmi = { ...this.vmi, metadata: { ...this.vmi.metadata, labels } };
+      }
+    }
+    const status = ownVmiStatus({ vmi: this.vmi, pod: this.pod }, NOW, sha256Hex);
+    const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
+    const next = { ...Object.fromEntries(others), ...status };
+    const changed = !isEqual(this.vmi.status, next);
+    this.vmi = { ...this.vmi, status: next };
+    return changed || plan.length > 0;
+  }
+
+  #started(pod: Pod): Pod {
+    return {
+      ...pod,
+      metadata: { ...pod.metadata, uid: "pod-uid" },
+      spec: { ...pod.spec, nodeName: "node1" },
+      status: { phase: "Running", podIPs: [{ ip: "10.88.0.2" }] },
+    };
+  }
+
+  #setNetworks(to: string): void {
+    if (this.pod === undefined) return;
+    const annotations = { ...this.pod.metadata.annotations, [names.NETWORKS_ANNOTATION]: to };
+    this.pod = { ...this.pod, metadata: { ...this.pod.metadata, annotations } };
+  }
+
+  #wantedStatus(pod: Pod): readonly NetworkStatus[] {
+    const parsed = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    return (parsed.ok ? parsed.elements : []).map((element) => ({
+      name: `${element.namespace ?? ""}/${element.name}`,
+      interface: element.interface ?? "",
+      mac: element.mac ?? "",
+    }));
+  }
+
+  #deleteLink(name: string): void {
+    if (this.links.get(name)?.master !== undefined) {
+      this.violations.push(`${name} removed under its bridge`);
+    }
+    this.links.delete(name);
+  }
+
+  netAgent(): boolean {
+    if (this.pod === undefined) return false;
+    const status = this.#wantedStatus(this.pod);
+    const wanted = status.map((entry) => entry.interface ?? "");
+    for (const name of wanted) {
+      if (!this.links.has(name)) this.links.set(name, { name, up: true, mtu: 1500 });
+    }
+    const nics = [...this.links.keys()].filter((link) => link.startsWith("pod"));
+    for (const name of nics.filter((nic) => !wanted.includes(nic))) this.#deleteLink(name);
+    const text = printNetworkStatus(status);
+    const before = this.pod.metadata.annotations ?? {};
+    const annotations = { ...before, [names.NETWORK_STATUS_ANNOTATION]: text };
+    this.pod = { ...this.pod, metadata: { ...this.pod.metadata, annotations } };
+    return before[names.NETWORK_STATUS_ANNOTATION] !== text;
+  }
+
+  #facts(vmi: VirtualMachineInstance): NodeVmFacts {
+    const nics = [...this.nics.values()];
+    const pciAddresses = nics.flatMap(({ pciAddress }) => pciAddress ?? []);
+    const rootPorts = Array.from({ length: PORTS }, (_unused, index) => index + 1);
+    const facts = { family: "q35" as const, nics, rootPorts, pciAddresses };
+    return {
+      vmi,
+      ifaces: collectIfaceFacts({ vmi, links: [...this.links.values()], nics }, sha256Hex),
+      domain: this.running ? { running: true, crashed: false, facts } : undefined,
+      useEmulation: true,
+      askedAgoMs: Object.fromEntries([...this.asked].map((iface) => [iface, 0])),
+    };
+  }
+
+  handler(): boolean {
+    if (this.vmi?.status?.activePods === undefined) return false;
+    const facts = this.#facts(this.vmi);
+    const plan = planNodeVm(facts);
+    for (const action of plan) this.#perform(action);
+    const after = this.#facts(this.vmi);
+    const status = { ...this.vmi.status, ...nodeVmStatus(after, { hindrances: {}, now: NOW }) };
+    const changed = !isEqual(status, this.vmi.status);
+    this.vmi = { ...this.vmi, status };
+    return changed || plan.some(({ kind }) => kind !== "wait");
+  }
+
+  #perform(action: NodeAction): void {
+    if (action.kind === "wireTap") {
+      const { podInterfaceName, bridgeName, tapName } = action.wiring;
+      this.links.set(podInterfaceName, {
+        name: podInterfaceName,
+        up: true,
+        mtu: 1500,
+        master: bridgeName,
+      });
+      this.links.set(tapName, { name: tapName, up: true, mtu: 1500, master: bridgeName });
+      this.links.set(bridgeName, { name: bridgeName, up: true, mtu: 1500 });
+    }
+    if (action.kind === "unwireTap") {
+      const { tapName, bridgeName } = action.wiring;
+      if ([...this.nics.values()].some((nic) => nic.tapName === tapName))
+        this.violations.push(`${tapName} removed under its device`);
+      this.links.delete(tapName);
+      this.links.delete(bridgeName);
+      for (const link of this.links.values()) {
+        if (link.master === bridgeName)
+          this.links.set(link.name, { name: link.name, up: true, mtu: 1500 });
+      }
+    }
+    if (action.kind === "startDomain") this.running = true;
+    if (action.kind === "defineDomain") this.#plugXml(action.xml);
+    if (action.kind === "attachDevice") this.#plugXml(action.xml);
+    if (action.kind === "detachDevice") this.asked.add(action.iface);
+  }
+
+  #plugXml(xml: string): void {
+    for (const [, body = ""] of xml.matchAll(/<interface type="ethernet">(.*?)<\/interface>/gs)) {
+      const find = (pattern: RegExp): string => pattern.exec(body)?.[1] ?? "";
+      const alias = find(/alias name="([^"]+)"/);
+      const bus = Number(find(/bus="(0x[0-9a-f]+)"/));
+      const taken = [...this.nics.values()].some((nic) => nic.pciAddress?.bus === bus);
+      if (taken || this.nics.has(alias)) this.violations.push(`${alias} twice, or its port in use`);
+      this.nics.set(alias, {
+        alias,
+        mac: find(/mac address="([^"]+)"/),
+        tapName: find(/target dev="([^"]+)"/),
+        pciAddress: { bus, slot: 0, function: 0 },
+        linkUp: true,
+        queues: 1,
+      });
+    }
+  }
+
+  /** The guest lets go of what it was asked for. */
+  guest(): boolean {
+    const changed = this.asked.size > 0;
+    for (const iface of this.asked) this.nics.delete(`ua-${iface}`);
+    this.asked.clear();
+    return changed;
+  }
+
+  settle(): number {
+    for (let round = 1; round <= 60; round += 1) {
+      const steps = [this.vmLoop(), this.vmiLoop(), this.netAgent(), this.handler(), this.guest()];
+      if (!steps.some(Boolean)) return round;
+    }
+    return Infinity;
+  }
+}
+
+const NAMES = ["a", "b", "c"] as const;
+const LOOPS = ["vmLoop", "vmiLoop", "netAgent", "handler", "guest"] as const;
+
+type Step =
+  | { readonly kind: "edit"; readonly nics: readonly NicSketch[] }
+  | { readonly kind: "loop"; readonly loop: (typeof LOOPS)[number] };
+
+const sketch: fc.Arbitrary<NicSketch> = fc.record(
+  {
+    name: fc.constantFrom(...NAMES),
+    network: fc.constantFrom("blue", "red"),
+    state: fc.constantFrom("absent", "up"),
+  },
+  { requiredKeys: ["name"] },
+);
+const sketches = fc.uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 3 });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: sketches.map((nics) => ({ kind: "edit" as const, nics })) },
+  {
+    weight: 6,
+    arbitrary: fc.constantFrom(...LOOPS).map((loop) => ({ kind: "loop" as const, loop })),
+  },
+);
+
+function run(world: World, steps: readonly Step[]): void {
+  for (const next of steps) {
+    if (next.kind === "edit") world.edit(next.nics);
+    else world[next.loop]();
+  }
+}
+
+describe("all loops together", () => {
+  test("reach what was asked for last, in any order, and fall silent", () => {
+    fc.assert(
+      fc.property(sketches, fc.array(step, { maxLength: 60 }), (first, steps) => {
+        const world = new World(first);
+        run(world, steps);
+        // A network that is swapped under one name takes effect at the next start: the last edit names what is there.
+        const wanted = [{ name: "a" }, { name: "d", network: "green" }];
+        world.edit([]);
+        expect(world.settle()).toBeLessThan(60);
+        world.edit(wanted);
+        expect(world.settle()).toBeLessThan(60);
+        expect(world.violations).toEqual([]);
+        expect([...world.nics.keys()].sort()).toEqual(["ua-a", "ua-d"]);
+        const links = wanted.flatMap(({ name }) => {
+          const pod = `pod${sha256Hex(name).slice(0, 11)}`;
+          const { bridgeName, tapName } = namesOf(name, pod);
+          return [pod, bridgeName, tapName];
+        });
+        expect([...world.links.keys()].sort()).toEqual(links.sort());
+        expect(world.vmi?.status?.interfaces?.map(({ hotplug }) => hotplug?.phase)).toEqual([
+          "Ready",
+          "Ready",
+        ]);
+        expect(world.vmi?.spec.domain.devices?.interfaces?.map(({ name }) => name)).toEqual([
+          "a",
+          "d",
+        ]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

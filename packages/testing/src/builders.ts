@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects for tests: whole, valid, and each row shows only what matters.
+import type {
+  Iface,
+  Network,
+  Pod,
+  VirtualMachine,
+  VirtualMachineInstance,
+  VmiStatus,
+} from "@patchbay/api";
+
+/** NICs by a short word: name of the iface, and network or options. */
+export interface NicSketch {
+  readonly name: string;
+  /** Default: `blue`. */
+  readonly network?: string;
+  readonly state?: string;
+  readonly mac?: string;
+}
+
+function ifaceOf({ name, state, mac }: NicSketch): Iface {
+  return {
+    name,
+    bridge: {},
+    ...(mac === undefined ? {} : { macAddress: mac }),
+    ...(state === undefined ? {} : { state }),
+  };
+}
+
+function networkOf({ name, network }: NicSketch): Network {
+  return { name, multus: { networkName: network ?? "blue" } };
+}
+
+function specOf(nics: readonly NicSketch[]): VirtualMachineInstance["spec"] {
+  return {
+    domain: {
+      memory: { guest: "128Mi" },
+      firmware: { kernelBoot: { container: { image: "guest", initrdPath: "initrd" } } },
+      devices: { interfaces: nics.map(ifaceOf) },
+    },
+    networks: nics.map(networkOf),
+  };
+}
+
+/** A running VMI `default/vm1` of uid `vmi-uid`. */
+export function aVmi(
+  sketch: {
+    readonly nics?: readonly NicSketch[];
+    readonly status?: VmiStatus;
+    readonly ownedByVm?: boolean;
+  } = {},
+): VirtualMachineInstance {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1" };
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: {
+      name: "vm1",
+      namespace: "default",
+      uid: "vmi-uid",
+      resourceVersion: "1",
+      finalizers: ["foregroundDeleteVirtualMachine"],
+      ...(sketch.ownedByVm === true
+        ? { ownerReferences: [{ ...owner, uid: "vm-uid", controller: true }] }
+        : {}),
+    },
+    spec: specOf(sketch.nics ?? []),
+    ...(sketch.status === undefined ? {} : { status: sketch.status }),
+  };
+}
+
+/** A VM `default/vm1` of uid `vm-uid` that runs. */
+export function aVm(
+  sketch: { readonly nics?: readonly NicSketch[]; readonly runStrategy?: "Always" | "Halted" } = {},
+): VirtualMachine {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: {
+      name: "vm1",
+      namespace: "default",
+      uid: "vm-uid",
+      resourceVersion: "1",
+      generation: 1,
+    },
+    spec: {
+      runStrategy: sketch.runStrategy ?? "Always",
+      template: { spec: specOf(sketch.nics ?? []) },
+    },
+  };
+}
+
+/** A running launcher pod of {@link aVmi} on `node1`. */
+export function aPod(annotations: Readonly<Record<string, string>> = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "virt-launcher-vm1-abcde",
+      namespace: "default",
+      uid: "pod-uid",
+      resourceVersion: "1",
+      labels: { "kubevirt.io": "virt-launcher", "kubevirt.io/created-by": "vmi-uid" },
+      annotations: { "kubevirt.io/domain": "vm1", ...annotations },
+    },
+    spec: { nodeName: "node1", containers: [{ name: "compute", image: "virt-launcher" }] },
+    status: { phase: "Running", podIP: "10.88.0.2", podIPs: [{ ip: "10.88.0.2" }] },
+  };
+}
