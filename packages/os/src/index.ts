@@ -7,3 +7,5 @@ export { createChildStarter } from "./child.ts";
 export { createLaunchers, type LaunchersOptions } from "./launchers.ts";
 export { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
 export { createNamespaces } from "./namespaces.ts";
+export { replaceDirectory } from "./replace-directory.ts";
+export { connectUnixSocket } from "./unix-socket.ts";

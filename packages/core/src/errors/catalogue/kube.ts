@@ -57,6 +57,12 @@ export const KUBE_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  KUBE_WAIT_TIMED_OUT: {
+    summary: "{what} did not come to be within {timeoutMs} ms; it is {state}",
+    who: "environment",
+    retry: "backoff",
+    http: 504,
+  },
   KUBE_CONFIG_INVALID: {
     summary: "the kubeconfig {path} cannot be used: {reason}",
     who: "user",
