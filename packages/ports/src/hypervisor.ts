@@ -46,7 +46,7 @@ export type DeviceTarget = "live" | "config";
 export type HypervisorAddress =
   /** A URI, for example `test:///default`. */
   | { readonly kind: "uri"; readonly uri: string }
-  /** An open descriptor of a `qemu:///session` socket's inode (O_PATH); the callee keeps its own copy. */
+  /** An open descriptor of a `qemu:///session` socket's inode (O_PATH); it must stay open until `open` is settled. */
   | { readonly kind: "socket"; readonly fd: number };
 
 /** Opens connections to libvirt. */
@@ -70,15 +70,15 @@ export interface HypervisorConnection {
   readDomainXml(name: string, target: DeviceTarget): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
-  /** Starts a defined domain. Source: libvirt virDomainCreate. */
+  /** Starts a defined domain; one that runs is success. Source: libvirt virDomainCreate. */
   startDomain(name: string): Promise<void>;
-  /** Asks the guest to shut down. Source: libvirt virDomainShutdown. */
+  /** Asks the guest to shut down; one that is off is success. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
-  /** Ends it at once. Source: libvirt virDomainDestroy. */
+  /** Ends it at once; one that is off is success. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
   /** Source: libvirt virDomainAttachDeviceFlags. */
   attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
-  /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias (live), virDomainDetachDeviceFlags (config). */
+  /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias. */
   detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;

@@ -4,3 +4,17 @@ export { describeCniContract, type CniBench } from "./contracts/cni.ts";
 export { describePodNetworkContract, type PodNetworkBench } from "./contracts/pod-network.ts";
 export { createFakeCni, type FakeCni, type FakeCniEffects } from "./fakes/cni.ts";
 export { createFakePodNetwork, type FakePodNetwork } from "./fakes/pod-network.ts";
+export { createFakeStore, type FakeStore } from "./fakes/store.ts";
+export {
+  EventLog,
+  describeHypervisorContract,
+  type HypervisorBench,
+} from "./contracts/hypervisor.ts";
+export { describeHotplugContract, type HotplugBench } from "./contracts/hypervisor-hotplug.ts";
+export {
+  createFakeHypervisor,
+  type FakeDaemon,
+  type FakeHypervisor,
+  type FakeHypervisorCall,
+  type UnplugPolicy,
+} from "./fakes/hypervisor.ts";

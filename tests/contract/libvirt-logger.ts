@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A logger for tests that do not look at logs.
+import type { Logger } from "@patchbay/ports";
+
+const ignore = (): void => undefined;
+
+export const silentLogger: Logger = {
+  debug: ignore,
+  info: ignore,
+  warn: ignore,
+  error: ignore,
+  child: () => silentLogger,
+};

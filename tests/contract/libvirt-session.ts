@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session libvirtd as in a launcher: user 107, no capability, its own mount, pid and network namespaces.
+import { spawn, type ChildProcess } from "node:child_process";
+import { execFile } from "node:child_process";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { eventually } from "@patchbay/testing";
+
+const run = promisify(execFile);
+
+/** The launchers' user. */
+export const LAUNCHER = { uid: 107, gid: 107 };
+
+/** Taps that the namespace has: `tapc1` to `tapc3`. */
+const TAPS = [1, 2, 3];
+
+// The daemon looks its clients' user up, so that user must have a name; it must not be PID 1.
+const SCRIPT = `
+mount --bind "$1/passwd" /etc/passwd
+mount --bind "$1/group" /etc/group
+mknod -m 666 "$1/tun" c 10 200
+mount --bind "$1/tun" /dev/net/tun
+for tap in ${TAPS.map((tap) => `tapc${String(tap)}`).join(" ")}; do ip tuntap add "$tap" mode tap user ${String(LAUNCHER.uid)}; done
+setpriv --reuid ${String(LAUNCHER.uid)} --regid ${String(LAUNCHER.gid)} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \\
+  env -i PATH="$PATH" HOME="$1/home" XDG_RUNTIME_DIR="$1/run" XDG_CONFIG_HOME="$1/config" XDG_CACHE_HOME="$2" libvirtd &
+wait
+`;
+
+/** A running daemon. */
+export interface SessionDaemon {
+  readonly socketPath: string;
+  /** The daemon's pid, as seen here. */
+  readonly pid: number;
+  /** Inode of its network namespace, decimal text. */
+  readonly netnsInode: string;
+  /** Runs virsh. */
+  virsh(...args: readonly string[]): Promise<string>;
+  /** Kills the daemon and its guests, and waits until they are gone. */
+  stop(): Promise<void>;
+  /** Stops it and removes its files. */
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  /** Where its socket is to be: `libvirt/libvirt-sock` below. Absent: a directory of its own. */
+  readonly runDirectory?: string;
+  /** What QEMU can do is asked once and kept here. */
+  readonly cacheDirectory: string;
+}
+
+/** A directory that the launchers' user owns. */
+export function makeOwnDirectory(path: string): string {
+  mkdirSync(path, { recursive: true, mode: 0o755 });
+  chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
+  return path;
+}
+
+export async function startSessionDaemon(options: SessionOptions): Promise<SessionDaemon> {
+  const base = mkdtempSync(join(tmpdir(), "session-libvirt-"));
+  chownSync(base, LAUNCHER.uid, LAUNCHER.gid);
+  for (const name of ["home", "run", "config"]) makeOwnDirectory(join(base, name));
+  const id = `${String(LAUNCHER.uid)}:${String(LAUNCHER.gid)}`;
+  const passwd = readFileSync("/etc/passwd", "utf8");
+  writeFileSync(join(base, "passwd"), `${passwd}launcher:x:${id}::/:/usr/sbin/nologin\n`);
+  const group = readFileSync("/etc/group", "utf8");
+  writeFileSync(join(base, "group"), `${group}launcher:x:${String(LAUNCHER.gid)}:\n`);
+  const runDirectory = options.runDirectory ?? join(base, "run");
+  const child = spawn("unshare", unshareArguments(base, runDirectory, options), {
+    stdio: "ignore",
+  });
+  try {
+    return await waitForDaemon(child, base, join(runDirectory, "libvirt/libvirt-sock"));
+  } catch (error) {
+    await kill(child);
+    rmSync(base, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function unshareArguments(base: string, runDirectory: string, options: SessionOptions): string[] {
+  const script = SCRIPT.replace('"$1/run"', `"${runDirectory}"`);
+  const flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+  const shell = ["sh", "-eu", "-c", script, "session", base, options.cacheDirectory];
+  return [...flags, "--propagation", "slave", ...shell];
+}
+
+async function waitForDaemon(
+  child: ChildProcess,
+  base: string,
+  socketPath: string,
+): Promise<SessionDaemon> {
+  await eventually(() => statSync(socketPath).isSocket(), { withinMs: 20_000 });
+  const [init] = childrenOf(child.pid ?? 0);
+  const daemons = childrenOf(init ?? 0).filter((pid) => commandOf(pid) === "libvirtd");
+  const pid = daemons[0] ?? 0;
+  const uri = `qemu+unix:///session?socket=${socketPath}`;
+  return {
+    socketPath,
+    pid,
+    netnsInode: statSync(`/proc/${String(pid)}/ns/net`, { bigint: true }).ino.toString(),
+    virsh: async (...args) =>
+      (await run("virsh", ["-c", uri, ...args], { timeout: 30_000 })).stdout,
+    stop: () => kill(child),
+    close: async () => {
+      await kill(child);
+      rmSync(base, { recursive: true, force: true });
+    },
+  };
+}
+
+function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8");
+  return children.split(" ").filter(Boolean).map(Number);
+}
+
+function commandOf(pid: number): string {
+  return readFileSync(`/proc/${String(pid)}/comm`, "utf8").trim();
+}
+
+/** Ends the pid namespace: everything in it dies with its first process. */
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const [init] = childrenOf(child.pid ?? 0);
+  if (init === undefined) child.kill("SIGKILL");
+  else process.kill(init, "SIGKILL");
+  await ended;
+}
+
+/** A domain for software emulation with two free ports, no NIC and nothing to boot: its guest grants no unplug by itself. */
+export function qemuDomainXml(name: string): string {
+  const port = (index: number): string =>
+    `<controller type='pci' index='${String(index)}' model='pcie-root-port'/>`;
+  return `<domain type='qemu'><name>${name}</name><memory unit='MiB'>32</memory><vcpu>1</vcpu>
+    <os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features>
+    <devices><controller type='usb' index='0' model='none'/><controller type='pci' index='0' model='pcie-root'/>
+    ${port(1)}${port(2)}<memballoon model='none'/></devices></domain>`;
+}
+
+export function qemuNicXml(alias: string, number: number, link?: "down"): string {
+  return `<interface type='ethernet'><mac address='02:00:00:00:00:0${String(number)}'/>
+    <target dev='tapc${String(number)}' managed='no'/><model type='virtio-non-transitional'/>
+    ${link === undefined ? "" : "<link state='down'/>"}<rom enabled='no'/><alias name='${alias}'/></interface>`;
+}
