@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Iface,
+  type Network,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import type { MacOwner } from "@patchbay/core";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Deps } from "../call.ts";
+import { aVm, aVmi } from "../testing/objects.ts";
+import { mutate } from "./mutate.ts";
+import { parseReview, printReview, type AdmissionRequest, type Verdict } from "./review.ts";
+import { validate } from "./validate.ts";
+
+const POD: Network = { name: "default", pod: {} };
+const POD_IFACE: Iface = { name: "default", bridge: {} };
+const BLUE: Network = { name: "nic1", multus: { networkName: "blue" } };
+const MAC = "02:00:00:00:00:0a";
+const NEW_MAC = "02:01:01:01:01:01";
+
+let store: FakeStore;
+let owners: readonly MacOwner[];
+
+beforeEach(() => {
+  store = createFakeStore();
+  owners = [];
+  store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { namespace: "ns", name: "blue" },
+  });
+});
+
+function deps(): Deps {
+  return {
+    store,
+    log: createSilentLogger(),
+    randomBytes: (size) => new Uint8Array(size).fill(1),
+    listMacOwners: () => owners,
+  };
+}
+
+function specWith(iface: Omit<Iface, "name"> | undefined, network: Network = BLUE): VmiSpec {
+  if (iface === undefined) {
+    return { domain: { devices: { interfaces: [POD_IFACE] } }, networks: [POD] };
+  }
+  return {
+    domain: { devices: { interfaces: [POD_IFACE, { name: "nic1", ...iface }] } },
+    networks: [POD, network],
+  };
+}
+
+function vmWith(iface: Omit<Iface, "name"> | undefined, network?: Network): VirtualMachine {
+  return aVm({ template: { spec: specWith(iface, network) } });
+}
+
+function vmiWith(name: string, iface: Omit<Iface, "name"> | undefined): VirtualMachineInstance {
+  return { ...aVmi(name), spec: specWith(iface) };
+}
+
+function asked(
+  object: VirtualMachine | VirtualMachineInstance,
+  oldObject?: VirtualMachine | VirtualMachineInstance,
+  user = "alice",
+): AdmissionRequest {
+  const operation = oldObject === undefined ? "CREATE" : "UPDATE";
+  return { uid: "1", kind: object.kind, operation, namespace: "ns", user, object, oldObject };
+}
+
+function causesOf(verdict: Verdict): readonly string[] {
+  return verdict.allowed ? [] : verdict.causes.map(({ reason, field }) => `${reason} ${field}`);
+}
+
+describe("mutation", () => {
+  const PATH = "/spec/template/spec/domain/devices/interfaces/1";
+
+  test.each<{ name: string; object: VirtualMachine; old?: VirtualMachine; want: object }>([
+    {
+      name: "a secondary iface gets binding and MAC",
+      object: vmWith({}),
+      want: [
+        { op: "add", path: `${PATH}/bridge`, value: {} },
+        { op: "add", path: `${PATH}/macAddress`, value: NEW_MAC },
+      ],
+    },
+    { name: "nothing is changed twice", object: vmWith({ bridge: {}, macAddress: MAC }), want: [] },
+    {
+      name: "an applied manifest without MAC keeps the stored one",
+      object: vmWith({ bridge: {} }),
+      old: vmWith({ bridge: {}, macAddress: MAC }),
+      want: [{ op: "add", path: `${PATH}/macAddress`, value: MAC }],
+    },
+    {
+      name: "an absent iface needs none",
+      object: vmWith({ bridge: {}, state: "absent" }),
+      want: [],
+    },
+  ])("$name", async ({ object, old, want }) => {
+    expect(await mutate(deps(), asked(object, old))).toEqual({ allowed: true, patch: want });
+  });
+
+  test("an iface that comes back before it has left the guest keeps its MAC", async () => {
+    store.put(
+      VIRTUAL_MACHINE_INSTANCES,
+      vmiWith("vm", { bridge: {}, macAddress: MAC, state: "absent" }),
+    );
+    const verdict = await mutate(deps(), asked(vmWith({ bridge: {} }), vmWith(undefined)));
+    expect(verdict).toMatchObject({ patch: [{ path: `${PATH}/macAddress`, value: MAC }] });
+  });
+
+  test("a VMI is filled in at its own place", async () => {
+    expect(await mutate(deps(), asked(vmiWith("lone", {})))).toMatchObject({
+      patch: [{ path: "/spec/domain/devices/interfaces/1/bridge" }, {}],
+    });
+  });
+
+  test.each([
+    { spec: undefined },
+    { spec: { template: { spec: { domain: "x" } } } },
+    { spec: { template: { spec: { domain: { devices: { interfaces: [1] } } } } } },
+    { spec: { template: { spec: { domain: {}, networks: {} } } } },
+  ])("a shape that the schema will refuse is left to it: %j", async ({ spec }) => {
+    const object = { ...aVm(), spec };
+    const request: AdmissionRequest = { ...asked(aVm()), object };
+    expect(await mutate(deps(), request)).toEqual({ allowed: true });
+  });
+});
+
+describe("validation of a VM", () => {
+  test("refuses with all causes", async () => {
+    const verdict = await validate(
+      deps(),
+      asked(vmWith({ bridge: {}, model: "x", macAddress: "zz" })),
+    );
+    expect(causesOf(verdict)).toEqual([
+      "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].model",
+      "FieldValueInvalid spec.template.spec.domain.devices.interfaces[1].macAddress",
+    ]);
+  });
+
+  test("leaves alone what was stored before", async () => {
+    const bad = vmWith({ bridge: {}, model: "x" });
+    const relabelled = { ...bad, metadata: { ...bad.metadata, labels: { a: "b" } } };
+    expect(await validate(deps(), asked(relabelled, bad))).toEqual({ allowed: true });
+  });
+
+  test("warns of a network that is not there, once", async () => {
+    const red = { name: "nic1", multus: { networkName: "red" } };
+    const vm = vmWith({ bridge: {} }, red);
+    const warning =
+      'network "nic1": NetworkAttachmentDefinition "ns/red" does not exist yet; the interface waits for it';
+    expect(await validate(deps(), asked(vm, vmWith(undefined)))).toEqual({
+      allowed: true,
+      warnings: [warning],
+    });
+    const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
+    expect(await validate(deps(), asked(halted, vm))).toMatchObject({ warnings: [] });
+  });
+
+  test("refuses a new MAC that another VM has on the network, and no old one", async () => {
+    owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
+    const vm = vmWith({ bridge: {}, macAddress: MAC });
+    const verdict = await validate(deps(), asked(vm, vmWith(undefined)));
+    expect(causesOf(verdict)).toEqual([
+      "FieldValueDuplicate spec.template.spec.domain.devices.interfaces[1].macAddress",
+    ]);
+    expect(verdict).toMatchObject({
+      code: 422,
+      message: `MAC address ${MAC} is in use on network ns/blue by VM ns/other`,
+    });
+    const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
+    expect(await validate(deps(), asked(halted, vm))).toMatchObject({ allowed: true });
+  });
+});
+
+describe("validation of a VMI", () => {
+  const PLUGGED = { bridge: {}, macAddress: MAC };
+
+  test("of a VM refuses its networks to everybody but the controller, and says how", async () => {
+    const request = asked(vmiWith("vm", { bridge: {}, model: "it's" }), vmiWith("vm", undefined));
+    const verdict = await validate(deps(), request);
+    expect(verdict).toMatchObject({ allowed: false, code: 403 });
+    const template = {
+      spec: {
+        networks: [POD, BLUE],
+        domain: {
+          devices: { interfaces: [POD_IFACE, { name: "nic1", bridge: {}, model: "it'\\''s" }] },
+        },
+      },
+    };
+    expect(verdict).toMatchObject({
+      message: `networks and interfaces of this VMI are those of its VM vm; change the VM instead: kubectl patch vm vm -n ns --type merge -p '${JSON.stringify({ spec: { template } }).replaceAll("\\\\", "\\")}'`,
+    });
+  });
+
+  test("of a VM lets the controller change them", async () => {
+    const user = "system:serviceaccount:patchbay:virt-controller";
+    const request = asked(vmiWith("vm", PLUGGED), vmiWith("vm", undefined), user);
+    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+  });
+
+  test("without a VM lets its user plug and unplug", async () => {
+    const plug = asked(vmiWith("lone", PLUGGED), vmiWith("lone", undefined));
+    expect(await validate(deps(), plug)).toEqual({ allowed: true, warnings: [] });
+    const unplug = asked(vmiWith("lone", undefined), vmiWith("lone", PLUGGED));
+    expect(await validate(deps(), unplug)).toEqual({ allowed: true, warnings: [] });
+  });
+
+  test.each<{ name: string; spec: VmiSpec; want: readonly string[] }>([
+    {
+      name: "other fields",
+      spec: { ...specWith(undefined), terminationGracePeriodSeconds: 1 },
+      want: ["FieldValueNotSupported spec"],
+    },
+    {
+      name: "its default network",
+      spec: { domain: { devices: { interfaces: [] } }, networks: [] },
+      want: ["FieldValueForbidden spec.networks"],
+    },
+    {
+      name: "the pod network's iface to absent",
+      spec: {
+        domain: { devices: { interfaces: [{ ...POD_IFACE, state: "absent" }] } },
+        networks: [POD],
+      },
+      want: ["FieldValueInvalid spec.domain.devices.interfaces[0].state"],
+    },
+  ])("without a VM refuses a change of $name", async ({ spec, want }) => {
+    const request = asked({ ...aVmi("lone"), spec }, vmiWith("lone", undefined));
+    expect(causesOf(await validate(deps(), request))).toEqual(want);
+  });
+
+  test("says nothing of a write of its status or metadata", async () => {
+    const vmi = vmiWith("vm", PLUGGED);
+    expect(await validate(deps(), asked({ ...vmi, status: {} }, vmi))).toEqual({ allowed: true });
+  });
+});
+
+describe("a review", () => {
+  test.each([undefined, {}, { request: { uid: "1", operation: "DELETE" } }])(
+    "%j is none",
+    (body) => {
+      expect(() => parseReview(body)).toThrow("the AdmissionReview cannot be parsed");
+    },
+  );
+
+  test("carries the patch as base64 and the warnings", () => {
+    const patch = [{ op: "add", path: "/a", value: 1 }] as const;
+    const verdict: Verdict = { allowed: true, patch, warnings: ["w"] };
+    expect(printReview(asked(aVm()), verdict)).toMatchObject({
+      response: {
+        uid: "1",
+        allowed: true,
+        patchType: "JSONPatch",
+        patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
+        warnings: ["w"],
+      },
+    });
+  });
+});

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
+import type { Cause } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** One question. `object` and `oldObject` are as the client sent them: nothing about them was checked at mutation. */
+export interface AdmissionRequest {
+  readonly uid: string;
+  /** Kind of the object. */
+  readonly kind: string;
+  readonly operation: "CREATE" | "UPDATE";
+  readonly namespace: string;
+  readonly user: string;
+  readonly object: unknown;
+  readonly oldObject: unknown;
+}
+
+/** One operation that admission adds to the request. Source: RFC 6902. */
+export interface AddOperation {
+  readonly op: "add";
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** The verdict on one request. */
+export type Verdict =
+  | {
+      readonly allowed: true;
+      readonly warnings?: readonly string[];
+      readonly patch?: readonly AddOperation[];
+    }
+  | {
+      readonly allowed: false;
+      readonly code: 403 | 422;
+      readonly message: string;
+      readonly causes: readonly Cause[];
+    };
+
+export const ALLOWED: Verdict = { allowed: true };
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/**
+ * Reads an AdmissionReview.
+ * @throws AppError with API_MALFORMED when it is none.
+ */
+export function parseReview(body: unknown): AdmissionRequest {
+  const request = fieldsOf(fieldsOf(body)["request"]);
+  const operation = request["operation"];
+  const uid = textOf(request["uid"]);
+  if (uid === "" || (operation !== "CREATE" && operation !== "UPDATE")) {
+    const reason = "request.uid or an operation CREATE or UPDATE is missing";
+    throw new AppError("API_MALFORMED", { what: "the AdmissionReview", reason });
+  }
+  return {
+    uid,
+    operation,
+    kind: textOf(fieldsOf(request["kind"])["kind"]),
+    namespace: textOf(request["namespace"]),
+    user: textOf(fieldsOf(request["userInfo"])["username"]),
+    object: request["object"],
+    oldObject: request["oldObject"],
+  };
+}
+
+function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
+  const { code, message, causes } = verdict;
+  return {
+    metadata: {},
+    status: "Failure",
+    message,
+    reason: code === 403 ? "Forbidden" : "Invalid",
+    ...(causes.length === 0 ? {} : { details: { causes } }),
+    code,
+  };
+}
+
+function allowedFields(verdict: Extract<Verdict, { allowed: true }>): object {
+  const { warnings = [], patch = [] } = verdict;
+  const text = Buffer.from(JSON.stringify(patch)).toString("base64");
+  return {
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(patch.length === 0 ? {} : { patchType: "JSONPatch", patch: text }),
+  };
+}
+
+/** Writes the answer. */
+export function printReview(request: AdmissionRequest, verdict: Verdict): object {
+  return {
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    response: {
+      uid: request.uid,
+      allowed: verdict.allowed,
+      ...(verdict.allowed ? allowedFields(verdict) : { status: statusOf(verdict) }),
+    },
+  };
+}
+
+/** The verdict for causes: none means allowed. */
+export function toVerdict(causes: readonly Cause[], warnings: readonly string[] = []): Verdict {
+  if (causes.length === 0) return { allowed: true, warnings };
+  const message = causes.map((cause) => cause.message).join(", ");
+  return { allowed: false, code: 422, message, causes };
+}

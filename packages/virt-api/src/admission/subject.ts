@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The VM or VMI in a request, as far as its shape allows to judge it.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type ObjectMeta,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+
+/** A VM or a VMI. */
+export type Subject =
+  | { readonly kind: "vm"; readonly vm: VirtualMachine }
+  | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isOptional(value: unknown, is: (value: unknown) => boolean): boolean {
+  return value === undefined || is(value);
+}
+
+function isNamedList(value: unknown): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every((entry: unknown) => isFields(entry) && typeof entry["name"] === "string")
+  );
+}
+
+function isVmiSpec(value: unknown): value is VmiSpec {
+  if (!isFields(value) || !isFields(value["domain"])) return false;
+  const devices = value["domain"]["devices"];
+  return (
+    isOptional(value["networks"], isNamedList) &&
+    isOptional(devices, isFields) &&
+    isOptional(isFields(devices) ? devices["interfaces"] : undefined, isNamedList)
+  );
+}
+
+function templateSpecOf(spec: unknown): unknown {
+  const template = isFields(spec) ? spec["template"] : undefined;
+  return isFields(template) ? template["spec"] : undefined;
+}
+
+/**
+ * Finds the VM or VMI; undefined for another kind, and for a shape that the schema will refuse. The mutating webhook
+ * comes before the schema, so that only what is looked at here may be relied on.
+ */
+export function findSubject(kind: string, object: unknown): Subject | undefined {
+  if (!isFields(object) || !isFields(object["metadata"])) return undefined;
+  const spec = object["spec"];
+  // Metadata is Kubernetes' own; the parts of the specification that are read were checked.
+  if (kind === VIRTUAL_MACHINES.kind && isVmiSpec(templateSpecOf(spec))) {
+    return { kind: "vm", vm: object as unknown as VirtualMachine };
+  }
+  if (kind === VIRTUAL_MACHINE_INSTANCES.kind && isVmiSpec(spec)) {
+    return { kind: "vmi", vmi: object as unknown as VirtualMachineInstance };
+  }
+  return undefined;
+}
+
+/** The VMI specification and where it is. */
+export function vmiSpecOf(subject: Subject): VmiSpec {
+  return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
+}
+
+/** Metadata of the object. */
+export function metadataOf(subject: Subject): ObjectMeta {
+  return subject.kind === "vm" ? subject.vm.metadata : subject.vmi.metadata;
+}

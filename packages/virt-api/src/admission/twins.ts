@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether another VM has the same MAC on the same network.
+import { type Cause, type VmiSpec } from "@patchbay/api";
+import { findByName, findMacTwins, ifacesOf } from "@patchbay/core";
+import type { Deps } from "../call.ts";
+
+/** The object that is judged. */
+export interface TwinQuestion {
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: VmiSpec;
+  /** What was stored before: a MAC that was there already is not refused later. */
+  readonly old: VmiSpec | undefined;
+  /** Path of the VMI specification. */
+  readonly base: string;
+}
+
+/** One cause for each new MAC that another VM has on the same network. */
+export function twinCauses(deps: Deps, question: TwinQuestion): readonly Cause[] {
+  const { spec, old, base } = question;
+  const isNew = (index: number): boolean => {
+    const iface = ifacesOf(spec)[index];
+    const before = old === undefined ? undefined : findByName(ifacesOf(old), iface?.name ?? "");
+    return before?.macAddress !== iface?.macAddress;
+  };
+  if (!ifacesOf(spec).some((_iface, index) => isNew(index))) return [];
+  return findMacTwins(question, deps.listMacOwners())
+    .filter(({ index }) => isNew(index))
+    .map(({ index, mac, network, owner }) => ({
+      reason: "FieldValueDuplicate",
+      field: `${base}.domain.devices.interfaces[${String(index)}].macAddress`,
+      message: `MAC address ${mac} is in use on network ${network} by VM ${owner}`,
+    }));
+}

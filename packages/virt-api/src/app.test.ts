@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole of virt-api over TLS, on a store in memory.
+import {
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type StatusBody,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { startBench, type Answer, type Bench } from "./testing/bench.ts";
+import { aVm, aVmi, KEY } from "./testing/objects.ts";
+
+const BASE = "/apis/subresources.kubevirt.io/v1";
+const VM_PATH = `${BASE}/namespaces/ns/virtualmachines/vm`;
+const VMI_PATH = `${BASE}/namespaces/ns/virtualmachineinstances`;
+const NAD_FIELD = "networkAttachmentDefinitionName";
+const ADD_BLUE = { [NAD_FIELD]: "blue", name: "nic1" };
+
+let store: FakeStore;
+let bench: Bench;
+
+beforeAll(async () => {
+  bench = await startBench(() => store);
+});
+
+afterAll(async () => {
+  await bench.stop();
+});
+
+beforeEach(() => {
+  store = createFakeStore();
+  store.put(VIRTUAL_MACHINES, aVm());
+  store.put(VIRTUAL_MACHINE_INSTANCES, aVmi());
+  store.put(VIRTUAL_MACHINE_INSTANCES, aVmi("lone"));
+  store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { namespace: "ns", name: "blue" },
+  });
+});
+
+function put(path: string, body?: unknown): Promise<Answer> {
+  return bench.send("PUT", path, body === undefined ? {} : { text: JSON.stringify(body) });
+}
+
+async function ifaceNames(): Promise<readonly string[]> {
+  const vm = await store.find(VIRTUAL_MACHINES, KEY);
+  return (vm?.spec.template.spec.domain.devices?.interfaces ?? []).map(({ name }) => name);
+}
+
+function writes(): readonly string[] {
+  return store.calls.filter((call) => !call.startsWith("get"));
+}
+
+describe("who may ask", () => {
+  test.each([
+    { name: "nobody's certificate", as: "nobody" as const },
+    { name: "a certificate of another authority", as: "stranger" as const },
+  ])("$name is 401, whatever user the header names", async ({ as }) => {
+    const answer = await bench.send("PUT", `${VM_PATH}/addinterface`, { as });
+    expect(answer).toMatchObject({ code: 401, body: { kind: "Status", reason: "Unauthorized" } });
+    expect(await bench.send("GET", "/apis", { as })).toMatchObject({ code: 401 });
+  });
+
+  test("anybody sees whether it is healthy", async () => {
+    expect(await bench.send("GET", "/healthz", { as: "nobody" })).toEqual({
+      code: 200,
+      body: "ok",
+    });
+  });
+});
+
+describe("discovery", () => {
+  test("names the group, its version and the subresources", async () => {
+    const group = { name: "subresources.kubevirt.io" };
+    expect(await bench.send("GET", "/apis")).toMatchObject({
+      code: 200,
+      body: { groups: [group] },
+    });
+    expect(await bench.send("GET", "/apis/subresources.kubevirt.io")).toMatchObject({
+      body: { kind: "APIGroup", ...group, preferredVersion: { version: "v1" } },
+    });
+    const { body } = await bench.send("GET", BASE);
+    expect(body).toMatchObject({ kind: "APIResourceList", groupVersion: group.name + "/v1" });
+    const { resources } = body as { resources: readonly { name: string }[] };
+    expect(resources.map(({ name }) => name)).toEqual([
+      "virtualmachines/addinterface",
+      "virtualmachines/removeinterface",
+      "virtualmachines/restart",
+      "virtualmachines/start",
+      "virtualmachines/stop",
+      "virtualmachineinstances/addinterface",
+      "virtualmachineinstances/removeinterface",
+    ]);
+  });
+
+  test.each([
+    ["GET", `${VM_PATH}/addinterface`, 405],
+    ["PUT", `${VM_PATH}/pause`, 404],
+  ])("%s %s is %i", async (method, path, code) => {
+    expect(await bench.send(method, path)).toMatchObject({ code, body: { kind: "Status", code } });
+  });
+});
+
+describe("interfaces", () => {
+  test("are added to and removed from a VM with one write each", async () => {
+    expect(await put(`${VM_PATH}/addinterface`, ADD_BLUE)).toMatchObject({
+      code: 202,
+      body: {
+        status: "Success",
+        message: "interface 'nic1' will be plugged into the running guest",
+      },
+    });
+    expect(await ifaceNames()).toEqual(["default", "nic1"]);
+    expect(await put(`${VM_PATH}/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
+    expect(writes()).toEqual(["patch virtualmachines ns/vm"]);
+    expect(await put(`${VM_PATH}/removeinterface`, { name: "nic1" })).toMatchObject({ code: 202 });
+    const vm = await store.find(VIRTUAL_MACHINES, KEY);
+    expect(vm?.spec.template.spec.domain.devices?.interfaces?.[1]).toEqual({
+      name: "nic1",
+      bridge: {},
+      state: "absent",
+    });
+  });
+
+  test("of a VMI that a VM owns are written to the VM", async () => {
+    expect(await put(`${VMI_PATH}/vm/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
+    expect(writes()).toEqual(["patch virtualmachines ns/vm"]);
+  });
+
+  test("of a VMI without a VM are written to it", async () => {
+    expect(await put(`${VMI_PATH}/lone/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
+    expect(writes()).toEqual(["patch virtualmachineinstances ns/lone"]);
+  });
+
+  test("are not lost when somebody else writes meanwhile", async () => {
+    store.beforeNextWrite(() => {
+      const spec = aVm().spec.template.spec;
+      const interfaces = [
+        { name: "default", bridge: {} },
+        { name: "theirs", bridge: {} },
+      ];
+      const networks = [
+        { name: "default", pod: {} },
+        { name: "theirs", multus: { networkName: "x" } },
+      ];
+      const template = { spec: { ...spec, domain: { devices: { interfaces } }, networks } };
+      store.put(VIRTUAL_MACHINES, aVm({ template }));
+    });
+    expect(await put(`${VM_PATH}/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
+    expect(await ifaceNames()).toEqual(["default", "theirs", "nic1"]);
+  });
+
+  test.each([
+    ["in the query", `${VM_PATH}/addinterface?dryRun=All`, ADD_BLUE],
+    ["in the body", `${VM_PATH}/addinterface`, { ...ADD_BLUE, dryRun: ["All"] }],
+  ])("are only judged with dryRun %s", async (_where, path, body) => {
+    expect(await put(path, body)).toMatchObject({
+      code: 202,
+      body: { message: "interface 'nic1' will be plugged into the running guest" },
+    });
+    expect(await ifaceNames()).toEqual(["default"]);
+  });
+});
+
+describe("bad requests", () => {
+  const add = `${VM_PATH}/addinterface`;
+  test.each<{ name: string; path: string; body: unknown; code: number; fields: readonly string[] }>(
+    [
+      { name: "no body", path: add, body: undefined, code: 400, fields: [] },
+      {
+        name: "a missing field",
+        path: add,
+        body: { name: "nic1" },
+        code: 400,
+        fields: [NAD_FIELD],
+      },
+      {
+        name: "an unknown network",
+        path: add,
+        body: { name: "nic1", [NAD_FIELD]: "nowhere" },
+        code: 422,
+        fields: [NAD_FIELD],
+      },
+      {
+        name: "a bad name",
+        path: add,
+        body: { ...ADD_BLUE, name: "a.b" },
+        code: 422,
+        fields: ["name"],
+      },
+      {
+        name: "a name in use",
+        path: add,
+        body: { ...ADD_BLUE, name: "default" },
+        code: 409,
+        fields: ["name"],
+      },
+      {
+        name: "an unknown interface",
+        path: `${VM_PATH}/removeinterface`,
+        body: { name: "green" },
+        code: 422,
+        fields: ["name"],
+      },
+      {
+        name: "the interface on the pod network",
+        path: `${VM_PATH}/removeinterface`,
+        body: { name: "default" },
+        code: 422,
+        fields: ["name"],
+      },
+      {
+        name: "an unknown VM",
+        path: `${BASE}/namespaces/ns/virtualmachines/none/addinterface`,
+        body: ADD_BLUE,
+        code: 404,
+        fields: [],
+      },
+    ],
+  )("$name is $code and changes nothing", async ({ path, body, code, fields }) => {
+    const answer = await put(path, body);
+    // Every refusal is a Status.
+    const status = answer.body as StatusBody;
+    expect(status).toMatchObject({ kind: "Status", apiVersion: "v1", status: "Failure", code });
+    expect(answer.code).toBe(code);
+    expect((status.details?.causes ?? []).map(({ field }) => field)).toEqual(fields);
+    expect(writes()).toEqual([]);
+  });
+
+  test("a body that is no JSON is 400", async () => {
+    const answer = await bench.send("PUT", add, { text: "{" });
+    expect(answer).toMatchObject({ code: 400, body: { reason: "BadRequest" } });
+  });
+
+  test("a VMI that does not run is 409, also one that a VM owns", async () => {
+    store.put(VIRTUAL_MACHINE_INSTANCES, aVmi("vm", "Scheduled"));
+    expect(await put(`${VMI_PATH}/vm/addinterface`, ADD_BLUE)).toMatchObject({
+      code: 409,
+      body: { reason: "Conflict", message: "VMI is not running" },
+    });
+  });
+
+  test("an unknown VM says so as the API server does", async () => {
+    const answer = await put(`${BASE}/namespaces/ns/virtualmachines/none/start`);
+    expect(answer.body).toMatchObject({
+      reason: "NotFound",
+      message: 'virtualmachines.kubevirt.io "none" not found',
+      details: { name: "none", group: "kubevirt.io", kind: "virtualmachines" },
+    });
+  });
+});
+
+describe("running", () => {
+  test.each<{ name: string; spec: Partial<VirtualMachine["spec"]>; verb: string; want: object }>([
+    {
+      name: "a halted VM",
+      spec: { runStrategy: "Halted" },
+      verb: "start",
+      want: { runStrategy: "Always" },
+    },
+    {
+      name: "a VM",
+      spec: { runStrategy: "Always" },
+      verb: "stop",
+      want: { runStrategy: "Halted" },
+    },
+  ])("$verb of $name sets its run strategy", async ({ spec, verb, want }) => {
+    store.put(VIRTUAL_MACHINES, aVm(spec));
+    await store.delete(VIRTUAL_MACHINE_INSTANCES, KEY);
+    expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code: 202 });
+    expect((await store.find(VIRTUAL_MACHINES, KEY))?.spec).toMatchObject(want);
+  });
+
+  test("a VM that says `running` keeps saying so", async () => {
+    const { template } = aVm().spec;
+    store.put(VIRTUAL_MACHINES, { ...aVm(), spec: { running: true, template } });
+    await put(`${VM_PATH}/stop`);
+    expect((await store.find(VIRTUAL_MACHINES, KEY))?.spec).toEqual({ running: false, template });
+  });
+
+  test("restart deletes the VMI", async () => {
+    expect(await put(`${VM_PATH}/restart`)).toMatchObject({ code: 202 });
+    expect(writes()).toEqual(["delete virtualmachineinstances ns/vm"]);
+  });
+
+  test.each([
+    ["start", "VM is already running"],
+    ["restart?dryRun=All", undefined],
+  ])("%s of a running VM writes nothing", async (verb, message) => {
+    const { body } = await put(`${VM_PATH}/${verb}`);
+    expect(body).toMatchObject(message === undefined ? { status: "Success" } : { message });
+    expect(writes()).toEqual([]);
+  });
+
+  test("a VM that is started by hand is asked through its status", async () => {
+    store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Manual" }));
+    await put(`${VM_PATH}/stop`);
+    expect((await store.find(VIRTUAL_MACHINES, KEY))?.status).toEqual({
+      stateChangeRequests: [{ action: "Stop", uid: "vmi-uid" }],
+    });
+  });
+});
+
+test("an admission review is answered over HTTP", async () => {
+  const request = {
+    uid: "7",
+    operation: "CREATE",
+    kind: { kind: "VirtualMachine" },
+    namespace: "ns",
+    object: aVm({ running: true }),
+  };
+  const text = JSON.stringify({
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    request,
+  });
+  expect(await bench.send("POST", "/validate", { text, as: "nobody" })).toMatchObject({
+    code: 200,
+    body: { kind: "AdmissionReview", response: { uid: "7", allowed: false } },
+  });
+  expect(await bench.send("POST", "/mutate", { text: "{}", as: "nobody" })).toMatchObject({
+    code: 400,
+  });
+});

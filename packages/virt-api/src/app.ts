@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which path leads to which route.
+import { names } from "@patchbay/api";
+import { AppError, messageOf } from "@patchbay/core";
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from "express";
+import { mutate } from "./admission/mutate.ts";
+import {
+  parseReview,
+  printReview,
+  type AdmissionRequest,
+  type Verdict,
+} from "./admission/review.ts";
+import { validate } from "./admission/validate.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
+import { findRemoteUser } from "./front-proxy.ts";
+import { addIface } from "./routes/add-iface.ts";
+import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "./routes/discovery.ts";
+import { removeIface } from "./routes/remove-iface.ts";
+import { restart } from "./routes/restart.ts";
+import { start } from "./routes/start.ts";
+import { stop } from "./routes/stop.ts";
+import { toErrorAnswer, toFailureAnswer, type Answer } from "./status.ts";
+
+/** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
+const BODY_MAX_BYTES = 8 * 1024 * 1024;
+const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
+const VERSION_PATH = `${GROUP_PATH}/v1`;
+
+function send(response: Response, answer: Answer): void {
+  response.status(answer.code).json(answer.body);
+}
+
+/** Refuses whoever is not brought by the API server. */
+const requireUser: RequestHandler = (request, response, next) => {
+  if (findRemoteUser(request) !== undefined) {
+    next();
+    return;
+  }
+  send(response, toFailureAnswer({ code: 401, message: "Unauthorized" }));
+};
+
+function parseBody(request: Request): unknown {
+  const text: unknown = request.body;
+  if (typeof text !== "string" || text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const reason = messageOf(cause);
+    throw new AppError("API_MALFORMED", { what: "the request body", reason }, { cause });
+  }
+}
+
+function isDryRun(request: Request, body: unknown): boolean {
+  const inBody = typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
+  return [request.query["dryRun"], inBody].flat().includes("All");
+}
+
+function parameterOf(request: Request, name: string): string {
+  const value = request.params[name];
+  return typeof value === "string" ? value : "";
+}
+
+function toCall(request: Request): Call {
+  const body = parseBody(request);
+  return {
+    namespace: parameterOf(request, "namespace"),
+    name: parameterOf(request, "name"),
+    user: findRemoteUser(request) ?? "",
+    dryRun: isDryRun(request, body),
+    body,
+  };
+}
+
+function serve(handle: CallHandler): RequestHandler {
+  return async (request, response) => {
+    send(response, await handle(toCall(request)));
+  };
+}
+
+function serveReview(judge: (request: AdmissionRequest) => Promise<Verdict>): RequestHandler {
+  return async (request, response) => {
+    const review = parseReview(parseBody(request));
+    response.json(printReview(review, await judge(review)));
+  };
+}
+
+type Handlers = {
+  readonly [R in keyof typeof SUBRESOURCES]: Readonly<
+    Record<(typeof SUBRESOURCES)[R][number], CallHandler>
+  >;
+};
+
+function handlersOf(deps: Deps): Handlers {
+  return {
+    virtualmachines: {
+      addinterface: addIface(deps, "vm"),
+      removeinterface: removeIface(deps, "vm"),
+      restart: restart(deps),
+      start: start(deps),
+      stop: stop(deps),
+    },
+    virtualmachineinstances: {
+      addinterface: addIface(deps, "vmi"),
+      removeinterface: removeIface(deps, "vmi"),
+    },
+  };
+}
+
+function serveSubresources(app: Express, deps: Deps): void {
+  for (const [resource, handlers] of Object.entries(handlersOf(deps))) {
+    for (const [subresource, handler] of Object.entries(handlers)) {
+      const path = `${VERSION_PATH}/namespaces/:namespace/${resource}/:name/${subresource}`;
+      app
+        .route(path)
+        .put(serve(handler))
+        .all((_request, response) => {
+          const message = "the server does not allow this method on the requested resource";
+          send(response, toFailureAnswer({ code: 405, message }));
+        });
+    }
+  }
+}
+
+function statusOfHttpError(error: unknown): number | undefined {
+  const isHttp = typeof error === "object" && error !== null && "status" in error;
+  return isHttp && typeof error.status === "number" ? error.status : undefined;
+}
+
+function answerErrors(deps: Deps): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  // eslint-disable-next-line max-params -- see above
+  return (error: unknown, request, response, next) => {
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    const status = statusOfHttpError(error);
+    const answer =
+      status === undefined
+        ? toErrorAnswer(error)
+        : toFailureAnswer({ code: status, message: messageOf(error) });
+    const fields = { method: request.method, path: request.path, err: error };
+    if (answer.code >= 500) deps.log.error("request failed", fields);
+    send(response, answer);
+  };
+}
+
+/** Makes the application; it holds no state of its own. */
+export function createApp(deps: Deps): Express {
+  const app = express();
+  app.disable("x-powered-by");
+  app.get("/healthz", (_request, response) => {
+    response.type("text/plain").send("ok");
+  });
+  app.use(express.text({ type: () => true, limit: BODY_MAX_BYTES }));
+  app.post(
+    "/mutate",
+    serveReview((request) => mutate(deps, request)),
+  );
+  app.post(
+    "/validate",
+    serveReview((request) => validate(deps, request)),
+  );
+  app.use("/apis", requireUser);
+  app.get("/apis", (_request, response) => void response.json(GROUP_LIST));
+  app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
+  app.get(VERSION_PATH, (_request, response) => void response.json(RESOURCE_LIST));
+  serveSubresources(app, deps);
+  app.use((_request, response) => {
+    const message = "the server could not find the requested resource";
+    send(response, toFailureAnswer({ code: 404, message }));
+  });
+  app.use(answerErrors(deps));
+  return app;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a plan for one iface is carried out: one write, tried again when somebody else was faster.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
+import type { Call, Deps } from "./call.ts";
+import {
+  toAcceptedAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type About,
+  type Answer,
+} from "./status.ts";
+import { findOwner, observeTarget } from "./targets.ts";
+
+/** Writers that were faster so many times in a row are a fault of their own. */
+const ATTEMPTS_MAX = 5;
+
+/** What is asked: on what, and what it means. */
+export interface NicChange {
+  /** The kind whose subresource was called. */
+  readonly asked: NicTarget["kind"];
+  readonly plan: (target: NicTarget) => NicPlan;
+  /** The log line of a change that was made. */
+  readonly done: (target: NicTarget, call: Call) => void;
+}
+
+function typeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
+  return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+}
+
+/** The VM is the one source of truth: a request on its VMI is written to it. */
+async function toWritable(deps: Deps, target: NicTarget): Promise<NicTarget> {
+  if (target.kind === "vm") return target;
+  const vm = await findOwner(deps.store, target.vmi);
+  return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
+}
+
+async function write(
+  deps: Deps,
+  written: { readonly target: NicTarget; readonly plan: Extract<NicPlan, { kind: "patch" }> },
+  call: Call,
+): Promise<boolean> {
+  const { target, plan } = written;
+  const object = target.kind === "vm" ? target.vm : target.vmi;
+  const key = { namespace: call.namespace, name: object.metadata.name };
+  const patch = { type: "json", operations: plan.operations } as const;
+  try {
+    await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
+    return true;
+  } catch (error) {
+    if (isAppError(error, "KUBE_CONFLICT")) return false;
+    throw error;
+  }
+}
+
+async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answer | "again"> {
+  const about: About = { type: typeOf(change.asked), name: call.name };
+  const asked = await observeTarget(deps.store, change.asked, call);
+  if (asked === undefined) return toNotFoundAnswer(about);
+  const problem = targetProblem(asked);
+  if (problem !== undefined) return toRefusalAnswer(problem, about);
+  const target = await toWritable(deps, asked);
+  const plan = change.plan(target);
+  if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
+  if (plan.kind === "patch") {
+    if (!(await write(deps, { target, plan }, call))) return "again";
+    if (!call.dryRun) change.done(target, call);
+  }
+  return toAcceptedAnswer(plan.message);
+}
+
+/**
+ * Reads, plans, writes with tests, and reads again when the tests fail.
+ * @throws AppError with KUBE_CONFLICT when others are faster each time, and with what the store throws.
+ */
+export async function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+    const answer = await tryOnce(deps, change, call);
+    if (answer !== "again") return answer;
+  }
+  const type = typeOf(change.asked);
+  return toRefusalAnswer(
+    {
+      code: 409,
+      reason: "Conflict",
+      message: `${type.resource} "${call.name}" is being changed by others; try again`,
+      causes: [],
+    },
+    { type, name: call.name },
+  );
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program virt-api.
+import { runDaemon } from "@patchbay/daemon";
+import { parseFlags } from "./config.ts";
+import { runApi } from "./wiring.ts";
+
+const flags = parseFlags(process.argv);
+process.exitCode = await runDaemon({ component: "virt-api", flags }, (context) =>
+  runApi(context, flags),
+);

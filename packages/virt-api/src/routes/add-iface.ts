@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT .../addinterface: plugs an iface.
+import {
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  parseNadName,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from "@patchbay/api";
+import { parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
+import type { Store } from "@patchbay/ports";
+import type { Call, CallHandler, Deps } from "../call.ts";
+import { changeNics } from "../change-nics.ts";
+import { toRefusalAnswer } from "../status.ts";
+
+/** Whether the definition is there; a name that cannot be one names none. */
+export async function hasNad(
+  store: Store,
+  networkName: string,
+  namespace: string,
+): Promise<boolean> {
+  const nad = parseNadName(networkName);
+  if (nad === undefined) return false;
+  const key = { namespace: nad.namespace ?? namespace, name: nad.name };
+  return (await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
+}
+
+/** Makes the route for VMs or for VMIs. */
+export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
+  return async (call: Call) => {
+    const parsed = parseAddIface(call.body);
+    if (!parsed.ok) {
+      const type = asked === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+      return toRefusalAnswer(parsed.refusal, { type, name: call.name });
+    }
+    const request = parsed.value;
+    const network = request.networkAttachmentDefinitionName;
+    const nadExists = await hasNad(deps.store, network, call.namespace);
+    return changeNics(
+      deps,
+      {
+        asked,
+        plan: (target) => planAddIface({ target, request, nadExists }),
+        done: (target) => {
+          const object = `${call.namespace}/${call.name}`;
+          deps.log.info("interface is to be plugged", {
+            [target.kind]: object,
+            iface: request.name,
+            network,
+            user: call.user,
+          });
+        },
+      },
+      call,
+    );
+  };
+}

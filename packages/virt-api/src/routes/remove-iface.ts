@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT .../removeinterface: unplugs an iface.
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
+import { parseRemoveIface, planRemoveIface, type NicTarget } from "@patchbay/core";
+import type { Call, CallHandler, Deps } from "../call.ts";
+import { changeNics } from "../change-nics.ts";
+import { toRefusalAnswer } from "../status.ts";
+
+/** Makes the route for VMs or for VMIs. */
+export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
+  return async (call: Call) => {
+    const parsed = parseRemoveIface(call.body);
+    if (!parsed.ok) {
+      const type = asked === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+      return toRefusalAnswer(parsed.refusal, { type, name: call.name });
+    }
+    const request = parsed.value;
+    return changeNics(
+      deps,
+      {
+        asked,
+        plan: (target) => planRemoveIface({ target, request }),
+        done: (target) => {
+          const object = `${call.namespace}/${call.name}`;
+          deps.log.info("interface is to be unplugged", {
+            [target.kind]: object,
+            iface: request.name,
+            user: call.user,
+          });
+        },
+      },
+      call,
+    );
+  };
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT .../restart: a VM's guest is to end and to come anew.
+import { runStrategyOf, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import type { Call, CallHandler, Deps } from "../call.ts";
+import {
+  changeRunState,
+  hasGuest,
+  noManualRequests,
+  requestStateChange,
+  type RunFacts,
+  type RunPlan,
+} from "../run-state.ts";
+
+/** The VMI goes; the VM makes another one, since it is to run. */
+async function endVmi(deps: Deps, call: Call, uid: string): Promise<void> {
+  if (call.dryRun) return;
+  await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid });
+}
+
+function planRestart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
+  const message = "virtual machine is to be restarted";
+  const uid = facts.vmi?.metadata.uid;
+  if (!hasGuest(facts) || uid === undefined) {
+    return runStrategyOf(facts.vm) === "Halted"
+      ? noManualRequests(facts, "restart")
+      : { kind: "conflict", message: "VM is not running" };
+  }
+  switch (runStrategyOf(facts.vm)) {
+    case "Always":
+      return { kind: "act", act: () => endVmi(deps, call, uid), message };
+    case "Manual": {
+      const act = async () => {
+        await requestStateChange(deps, call, [{ action: "Stop", uid }, { action: "Start" }]);
+        await endVmi(deps, call, uid);
+      };
+      return { kind: "act", act, message };
+    }
+    case "Halted":
+    case "RerunOnFailure":
+    case "Once":
+      return noManualRequests(facts, "restart");
+  }
+}
+
+/** Makes the route. */
+export function restart(deps: Deps): CallHandler {
+  return (call) => changeRunState(deps, call, (facts) => planRestart(deps, call, facts));
+}

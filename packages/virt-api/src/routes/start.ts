@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT .../start: a VM is to run.
+import { runStrategyOf, VIRTUAL_MACHINES } from "@patchbay/api";
+import type { Call, CallHandler, Deps } from "../call.ts";
+import {
+  changeRunState,
+  hasGuest,
+  noManualRequests,
+  patchRunning,
+  requestStateChange,
+  type RunFacts,
+  type RunPlan,
+} from "../run-state.ts";
+
+function planStart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
+  const message = "virtual machine is to be started";
+  if (hasGuest(facts)) return { kind: "conflict", message: "VM is already running" };
+  switch (runStrategyOf(facts.vm)) {
+    case "Halted": {
+      const patch = patchRunning(facts.vm, true);
+      const options = { dryRun: call.dryRun };
+      const act = () => deps.store.patch(VIRTUAL_MACHINES, call, patch, options);
+      return { kind: "act", act, message };
+    }
+    case "Manual":
+    case "RerunOnFailure":
+      return {
+        kind: "act",
+        act: () => requestStateChange(deps, call, [{ action: "Start" }]),
+        message,
+      };
+    case "Always":
+    case "Once":
+      return noManualRequests(facts, "start");
+  }
+}
+
+/** Makes the route. */
+export function start(deps: Deps): CallHandler {
+  return (call) => changeRunState(deps, call, (facts) => planStart(deps, call, facts));
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What start, stop and restart write. Source: KubeVirt pkg/virt-api/rest/lifecycle.go.
+import {
+  runStrategyOf,
+  VIRTUAL_MACHINES,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { JsonPatchOperation, Patch } from "@patchbay/ports";
+import type { Call, Deps } from "./call.ts";
+import { toAcceptedAnswer, toFailureAnswer, toNotFoundAnswer, type Answer } from "./status.ts";
+import { observeVm } from "./targets.ts";
+
+/** A VM and its VMI. */
+export interface RunFacts {
+  readonly vm: VirtualMachine;
+  readonly vmi?: VirtualMachineInstance;
+}
+
+/** What a request about running does, or why not. */
+export type RunPlan =
+  | {
+      readonly kind: "act";
+      readonly act: () => Promise<unknown>;
+      /** Constant, lower case. */
+      readonly message: string;
+    }
+  | { readonly kind: "conflict"; readonly message: string };
+
+/** Whether a guest runs or is on its way. */
+export function hasGuest({ vmi }: RunFacts): boolean {
+  const phase = vmi?.status?.phase;
+  return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
+}
+
+/** Makes the conflict that KubeVirt answers. */
+export function noManualRequests({ vm }: RunFacts, request: "start" | "stop" | "restart"): RunPlan {
+  const strategy = runStrategyOf(vm);
+  return { kind: "conflict", message: `${strategy} does not support manual ${request} requests` };
+}
+
+/** Sets whether a VM runs, in the form in which it is said already. */
+export function patchRunning(vm: VirtualMachine, running: boolean): Patch {
+  const strategy = running ? "Always" : "Halted";
+  const { spec } = vm;
+  const operations: readonly JsonPatchOperation[] =
+    spec.running !== undefined
+      ? [
+          { op: "test", path: "/spec/running", value: spec.running },
+          { op: "replace", path: "/spec/running", value: running },
+        ]
+      : [
+          spec.runStrategy === undefined
+            ? { op: "test", path: "/metadata/resourceVersion", value: vm.metadata.resourceVersion }
+            : { op: "test", path: "/spec/runStrategy", value: spec.runStrategy },
+          { op: "add", path: "/spec/runStrategy", value: strategy },
+        ];
+  return { type: "json", operations };
+}
+
+/** One entry of the VM's `status.stateChangeRequests`. */
+export interface StateChange {
+  readonly action: "Start" | "Stop";
+  readonly uid?: string;
+}
+
+/** Asks the controller, where the specification leaves it to requests. Source: KubeVirt VirtualMachineStateChangeRequest. */
+export function requestStateChange(
+  deps: Deps,
+  call: Call,
+  changes: readonly StateChange[],
+): Promise<unknown> {
+  const patch: Patch = { type: "merge", fields: { status: { stateChangeRequests: changes } } };
+  return deps.store.patch(VIRTUAL_MACHINES, call, patch, {
+    subresource: "status",
+    dryRun: call.dryRun,
+  });
+}
+
+/** Reads the VM, plans and acts; the message is the log line too. */
+export async function changeRunState(
+  deps: Deps,
+  call: Call,
+  plan: (facts: RunFacts) => RunPlan,
+): Promise<Answer> {
+  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const facts = await observeVm(deps.store, call);
+  if (facts === undefined) return toNotFoundAnswer(about);
+  const planned = plan(facts);
+  if (planned.kind === "conflict") {
+    return toFailureAnswer({ code: 409, message: planned.message, about });
+  }
+  await planned.act();
+  const vm = `${call.namespace}/${call.name}`;
+  if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user });
+  return toAcceptedAnswer(planned.message);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// How answers are said: Kubernetes `metav1.Status` bodies.
+import type { Cause, KubeObject, ResourceType, StatusBody } from "@patchbay/api";
+import { CATALOGUE, isAppError, type AppError, type Refusal } from "@patchbay/core";
+
+/** An HTTP answer. */
+export interface Answer {
+  readonly code: number;
+  readonly body: unknown;
+}
+
+/** The object that an answer is about. */
+export interface About {
+  readonly type: ResourceType<KubeObject>;
+  readonly name: string;
+}
+
+/** Source: Kubernetes metav1.StatusReason. */
+const REASONS: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  409: "Conflict",
+  413: "RequestEntityTooLarge",
+  415: "UnsupportedMediaType",
+  422: "Invalid",
+  503: "ServiceUnavailable",
+  504: "Timeout",
+};
+
+/** What is said of a failure. */
+export interface Failure {
+  readonly code: number;
+  readonly message: string;
+  readonly reason?: string;
+  readonly about?: About;
+  readonly causes?: readonly Cause[];
+}
+
+function detailsOf(failure: Failure): StatusBody["details"] {
+  const { about, causes = [] } = failure;
+  const details = {
+    ...(about === undefined
+      ? {}
+      : { name: about.name, group: about.type.group, kind: about.type.resource }),
+    ...(causes.length === 0 ? {} : { causes }),
+  };
+  return Object.keys(details).length === 0 ? undefined : details;
+}
+
+/** The answer for a failure. */
+export function toFailureAnswer(failure: Failure): Answer {
+  const details = detailsOf(failure);
+  const body: StatusBody = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: failure.message,
+    reason: failure.reason ?? REASONS[failure.code] ?? "InternalError",
+    ...(details === undefined ? {} : { details }),
+    code: failure.code,
+  };
+  return { code: failure.code, body };
+}
+
+/** The answer for a refused request. */
+export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
+  return toFailureAnswer({ ...refusal, about });
+}
+
+/** 404 for an object, in the words of the API server. */
+export function toNotFoundAnswer(about: About): Answer {
+  const { group, resource } = about.type;
+  return toFailureAnswer({
+    code: 404,
+    message: `${resource}${group === "" ? "" : `.${group}`} "${about.name}" not found`,
+    about,
+  });
+}
+
+/** 202: what will happen, or would happen. */
+export function toAcceptedAnswer(message: string): Answer {
+  const body: StatusBody = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    message,
+    code: 202,
+  };
+  return { code: 202, body };
+}
+
+/** One line for each cause, `FIELD: MESSAGE`, as kube's client gives them. */
+function causesOf(error: AppError): readonly Cause[] {
+  const { causes } = error.details;
+  if (typeof causes !== "string" || causes === "") return [];
+  return causes.split("\n").map((line) => {
+    const colon = line.indexOf(": ");
+    const [field, message] = colon < 0 ? ["", line] : [line.slice(0, colon), line.slice(colon + 2)];
+    return { reason: "FieldValueInvalid", field, message };
+  });
+}
+
+/** The answer for what was thrown; what the API server said is passed on. */
+export function toErrorAnswer(error: unknown): Answer {
+  if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
+  const { status, message } = error.details;
+  const said = error.code.startsWith("KUBE_") && typeof status === "number";
+  return toFailureAnswer({
+    code: said ? status : CATALOGUE[error.code].http,
+    message: said && typeof message === "string" ? message : error.message,
+    causes: causesOf(error),
+  });
+}

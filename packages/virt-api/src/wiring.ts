@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings caches, application and server together.
+import { randomBytes } from "node:crypto";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type ObjectMeta,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { hasVm, type MacOwner } from "@patchbay/core";
+import type { DaemonContext } from "@patchbay/daemon";
+import { createCache } from "@patchbay/kube";
+import { createFiles } from "@patchbay/os";
+import type { Cache } from "@patchbay/ports";
+import { createApp } from "./app.ts";
+import type { Flags } from "./config.ts";
+import { startServer } from "./server.ts";
+
+function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {
+  return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
+}
+
+function listMacOwners(
+  vms: Cache<VirtualMachine>,
+  vmis: Cache<VirtualMachineInstance>,
+): readonly MacOwner[] {
+  const lone = vmis.list().filter((vmi) => !hasVm(vmi));
+  return [
+    ...vms.list().map((vm) => toOwner(vm.metadata, vm.spec.template.spec)),
+    ...lone.map((vmi) => toOwner(vmi.metadata, vmi.spec)),
+  ];
+}
+
+/** Serves until the signal is aborted. */
+export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
+  const { client, log, signal } = context;
+  const vms = createCache(client.reflect(VIRTUAL_MACHINES), {
+    logger: log,
+    trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
+  });
+  const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
+    logger: log,
+    trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
+  });
+  const app = createApp({
+    store: client.store,
+    log,
+    randomBytes,
+    listMacOwners: () => listMacOwners(vms, vmis),
+  });
+  const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, requestheaderClientCaFile } = flags;
+  const server = await startServer(
+    app,
+    {
+      listenAddress,
+      port,
+      certFile: tlsCertFile,
+      keyFile: tlsPrivateKeyFile,
+      ...(requestheaderClientCaFile === undefined
+        ? {}
+        : { requestHeaderCaFile: requestheaderClientCaFile }),
+    },
+    { files: createFiles(), log, signal },
+  );
+  const caches = [vms, vmis];
+  for (const cache of caches) cache.start(signal);
+  await Promise.all(caches.map((cache) => cache.synced()));
+  log.info("listening", { port: server.port });
+  context.ready();
+  await server.closed;
+}
