@@ -1,1 +1,3 @@
-export {};
+// SPDX-License-Identifier: Apache-2.0
+// The public door of net-agent.
+export { runAgent } from "./wiring.ts";

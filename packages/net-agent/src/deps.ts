@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop over pods is given.
+import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
+import type { Journal } from "@patchbay/cni";
+import type { EventRecorder } from "@patchbay/kube";
+import type {
+  Cache,
+  Clock,
+  Cni,
+  Logger,
+  Namespaces,
+  PodNetwork,
+  Sandboxes,
+  Store,
+} from "@patchbay/ports";
+import type { TrackedPods } from "./tracked-pods.ts";
+
+export interface Deps {
+  readonly store: Store;
+  /** The pods of this node. */
+  readonly pods: Cache<Pod>;
+  readonly nads: Cache<NetworkAttachmentDefinition>;
+  readonly sandboxes: Sandboxes;
+  readonly namespaces: Namespaces;
+  readonly podNetwork: Pick<PodNetwork, "listLinks">;
+  readonly cni: Cni;
+  readonly journal: Journal;
+  /** Whose rows the journal holds. */
+  readonly tracked: TrackedPods;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Boot of this machine. Source: /proc/sys/kernel/random/boot_id */
+  readonly bootId: string;
+  /** Inode of the host's own network namespace; nothing is ever attached to it. */
+  readonly hostNetnsInode: string;
+  /** Whether pods may use networks of their own namespace only. */
+  readonly isIsolated: boolean;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
+import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import {
+  AppError,
+  isAppError,
+  messageOf,
+  type AttachmentAction,
+  type ErrorCode,
+  type WantedAttachment,
+} from "@patchbay/core";
+import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import type { OwnedRow, PodFacts } from "./observe.ts";
+import { assertAskedIsGiven, requestOf } from "./request.ts";
+
+/** Why an attachment fails, as the annotation `patchbay.io/attachment-errors` says it. */
+export interface AttachmentError {
+  /** Stable, in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What a plan's steps came to. */
+export interface Outcome {
+  /** By NIC in the pod. */
+  readonly errors: ReadonlyMap<string, AttachmentError>;
+  /** What was thrown, in order. */
+  readonly failures: readonly unknown[];
+}
+
+const REASONS: Partial<Record<ErrorCode, string>> = {
+  CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
+  CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
+  CNI_CONFIG_INVALID: "NetworkInvalid",
+  CNI_REQUEST_INVALID: "RequestInvalid",
+  CNI_REQUEST_NOT_MET: "RequestNotMet",
+  CNI_NAME_TAKEN: "InterfaceNameTaken",
+};
+
+function toAttachmentError(error: unknown): AttachmentError {
+  const reason = isAppError(error) ? REASONS[error.code] : undefined;
+  return { reason: reason ?? "CniFailed", message: messageOf(error) };
+}
+
+/** Performs the actions in order. Never throws for an attachment's sake. */
+export async function act(
+  actions: readonly AttachmentAction<OwnedRow>[],
+  facts: PodFacts,
+  deps: Deps,
+): Promise<Outcome> {
+  const errors = new Map<string, AttachmentError>();
+  const failures: unknown[] = [];
+  for (const action of actions) {
+    const interfaceName = interfaceOf(action);
+    // A name that could not be freed is still in use, and its row is the recipe of its removal.
+    if (action.kind === "add" && errors.has(interfaceName)) continue;
+    try {
+      await perform(action, facts, deps);
+    } catch (error) {
+      failures.push(error);
+      errors.set(interfaceName, toAttachmentError(error));
+      tellFailure(action, { facts, error }, deps);
+    }
+    if (action.kind === "reportError" && !errors.has(interfaceName)) {
+      errors.set(interfaceName, { reason: action.reason, message: action.message });
+    }
+  }
+  return { errors, failures };
+}
+
+function interfaceOf(action: AttachmentAction<OwnedRow>): string {
+  switch (action.kind) {
+    case "add":
+      return action.wanted.interfaceName;
+    case "del":
+      return action.owned.interfaceName;
+    case "reportError":
+      return action.interfaceName;
+  }
+}
+
+function tellFailure(
+  action: AttachmentAction<OwnedRow>,
+  { facts, error }: { readonly facts: PodFacts; readonly error: unknown },
+  deps: Deps,
+): void {
+  if (facts.pod === undefined) return;
+  const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
+  const message = `${interfaceOf(action)}: ${messageOf(error)}`;
+  deps.events.record(facts.pod, { type: "Warning", reason, message });
+}
+
+async function perform(
+  action: AttachmentAction<OwnedRow>,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<void> {
+  switch (action.kind) {
+    case "add":
+      await addOne(action.wanted, facts, deps);
+      return;
+    case "del":
+      await delOne(action.owned.row, facts, deps);
+      return;
+    case "reportError":
+      if (facts.pod !== undefined) {
+        const { reason, message } = action;
+        deps.events.record(facts.pod, { type: "Warning", reason, message });
+      }
+  }
+}
+
+/** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
+async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
+  const { sandbox, key } = facts;
+  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
+  try {
+    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
+      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+    }
+    if (netns.inode === deps.hostNetnsInode) {
+      const reason = "it is the host's own network namespace";
+      throw new AppError("OS_PATH_REFUSED", { path: sandbox.netnsPath, reason });
+    }
+    return await deps.podNetwork.listLinks(netns);
+  } finally {
+    netns?.close();
+  }
+}
+
+async function addOne(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
+  const { sandbox } = facts;
+  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  const request = requestOf(wanted, { facts, sandbox }, deps);
+  const links = await listLinks(facts, deps);
+  if (links.some((link) => link.name === wanted.interfaceName)) {
+    // No DEL: it would destroy what somebody else has made.
+    throw new AppError("CNI_NAME_TAKEN", { interface: wanted.interfaceName });
+  }
+  const row = await begin(wanted, { facts, sandbox, request }, deps);
+  const startMs = deps.clock.monotonicMs();
+  const result = await addOrUndo(wanted, { facts, row }, deps);
+  await deps.journal.write({ ...row, state: "attached", result });
+  const { interfaceName: link, network } = wanted;
+  const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
+  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
+  tell(facts, deps, { reason: "AddedInterface", message: addedMessage(wanted, result) });
+}
+
+function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
+  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
+  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
+  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
+}
+
+function tell(
+  facts: PodFacts,
+  deps: Deps,
+  note: { readonly reason: string; readonly message: string },
+): void {
+  if (facts.pod !== undefined) deps.events.record(facts.pod, { type: "Normal", ...note });
+}
+
+/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
+async function begin(
+  wanted: WantedAttachment,
+  what: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+  },
+  deps: Deps,
+): Promise<JournalRow> {
+  const { facts, sandbox, request } = what;
+  const rows = await deps.journal.list(facts.uid);
+  const row: JournalRow = {
+    podUid: facts.uid,
+    podNamespace: facts.attachments.namespace,
+    podName: facts.key.slice(facts.attachments.namespace.length + 1),
+    network: wanted.network,
+    request,
+    netnsInode: sandbox.netnsInode,
+    bootId: deps.bootId,
+    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
+    state: "begun",
+  };
+  await deps.journal.write(row);
+  deps.tracked.add(facts.key, facts.uid);
+  return row;
+}
+
+/** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+async function addOrUndo(
+  wanted: WantedAttachment,
+  { facts, row }: { readonly facts: PodFacts; readonly row: JournalRow },
+  deps: Deps,
+): Promise<CniResult> {
+  let result: CniResult | undefined;
+  try {
+    result = await deps.cni.add(row.request);
+    assertAskedIsGiven(wanted, result, await seenMacOf(wanted, facts, deps));
+    return result;
+  } catch (error) {
+    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
+    const failed = result === undefined ? row : { ...row, result };
+    await delOne(failed, facts, deps).catch((undoError: unknown) => {
+      const reason = messageOf(undoError);
+      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
+    });
+    throw error;
+  }
+}
+
+/** Asked for only where a MAC was wanted: most results tell it themselves. */
+async function seenMacOf(
+  wanted: WantedAttachment,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<string | undefined> {
+  if (wanted.selection.mac === undefined) return undefined;
+  const links = await listLinks(facts, deps);
+  return links.find((link) => link.name === wanted.interfaceName)?.mac;
+}
+
+/** The request of DEL. It names the namespace only while that of ADD is there: another one is none of ours. */
+function removalOf(row: JournalRow, deps: Deps): AttachmentRequest {
+  const { containerId, interfaceName, config, args, capabilityArgs, netnsPath } = row.request;
+  const without = { containerId, interfaceName, config, args, capabilityArgs };
+  if (netnsPath === undefined || row.bootId !== deps.bootId) return without;
+  const netns = deps.namespaces.open(netnsPath);
+  netns?.close();
+  return netns?.inode === row.netnsInode ? { ...without, netnsPath } : without;
+}
+
+async function delOne(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  await deps.cni.del(removalOf(row, deps), row.result);
+  await deps.journal.write({ ...row, state: "removed" });
+  const { network } = row;
+  const link = row.request.interfaceName;
+  deps.log.info("detached network", { pod: facts.key, network, link });
+  if (row.state !== "attached") return;
+  tell(facts, deps, { reason: "RemovedInterface", message: `Removed ${link} of ${network}` });
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass over one pod: its annotation, the journal and CNI brought together.
+import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
+import { done, type Next } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import { act } from "./act.ts";
+import { listUids, observe } from "./observe.ts";
+import { report } from "./report.ts";
+
+/** One pass over the pod of that key, and over past pods of the same name. Safe to repeat. */
+export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
+  const failures: unknown[] = [];
+  for (const uid of listUids(key, deps)) {
+    try {
+      failures.push(...(await reconcileOne(key, uid, deps)));
+    } catch (error) {
+      // What is left of a past pod must not hold up the one that is there.
+      failures.push(error);
+    }
+  }
+  const worst = failures.find((error) => retryRuleOf(error) === "backoff") ?? failures[0];
+  if (worst !== undefined) throw toError(worst);
+  return done();
+}
+
+/** What libraries throw may be anything. */
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
+}
+
+async function reconcileOne(key: string, uid: string, deps: Deps): Promise<readonly unknown[]> {
+  const facts = await observe(key, uid, deps);
+  if (facts === undefined) return [];
+  const plan = planAttachmentActions(facts.attachments); // pure
+  if (plan.length > 0) {
+    deps.log.debug("plan for pod", { pod: key, plan: plan.map((action) => action.kind) });
+  }
+  const outcome = await act(plan, facts, deps);
+  await report(facts, outcome, deps);
+  return outcome.failures;
+}

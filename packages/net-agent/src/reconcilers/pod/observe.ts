@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a pod's attachments: what it asks for, what we have begun, where its namespace is.
+import {
+  isPodFinished,
+  names,
+  parseNetworks,
+  parseNetworkStatus,
+  PODS,
+  type NetworksAnnotation,
+  type Pod,
+} from "@patchbay/api";
+import type { JournalRow } from "@patchbay/cni";
+import { AppError, type AttachmentFacts, type OwnedAttachment } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { Sandbox } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+
+/** A row of the journal as the plan sees it. */
+export interface OwnedRow extends OwnedAttachment {
+  readonly row: JournalRow;
+}
+
+/** One pod, or what is left of one. */
+export interface PodFacts {
+  /** NAMESPACE/NAME. */
+  readonly key: string;
+  readonly uid: string;
+  /** Absent: it is gone. */
+  readonly pod?: Pod;
+  readonly sandbox?: Sandbox;
+  readonly attachments: AttachmentFacts<OwnedRow>;
+}
+
+const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
+
+/** The MAC that a row asked for. */
+function askedMacOf(row: JournalRow): string | undefined {
+  return row.request.args.find(([name]) => name === "MAC")?.[1];
+}
+
+function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string): OwnedRow {
+  const mac = askedMacOf(row);
+  return {
+    row,
+    network: row.network,
+    interfaceName: row.request.interfaceName,
+    state: row.state,
+    isStale:
+      row.bootId !== bootId ||
+      row.request.containerId !== sandbox?.id ||
+      row.netnsInode !== sandbox.netnsInode,
+    ...(mac === undefined ? {} : { mac }),
+  };
+}
+
+/** `over` only when nothing of the pod can use a NIC any more. */
+function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
+  if (pod === undefined || isPodFinished(pod)) return "over";
+  if (pod.metadata.deletionTimestamp === undefined) return "alive";
+  const containers = pod.status?.containerStatuses ?? [];
+  const ended = containers.every((container) => container.state.terminated !== undefined);
+  return containers.length > 0 && ended ? "over" : "ending";
+}
+
+function networksOf(pod: Pod | undefined): NetworksAnnotation {
+  if (pod === undefined || pod.spec.hostNetwork === true) return NOTHING;
+  return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+}
+
+function foreignOf(pod: Pod | undefined, rows: readonly JournalRow[]): readonly string[] {
+  const own = new Set(rows.map((row) => row.request.interfaceName));
+  const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  return entries.flatMap(({ interface: name }) =>
+    name === undefined || own.has(name) ? [] : [name],
+  );
+}
+
+/** Whether there is anything to decide. */
+function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
+  const networks = networksOf(pod);
+  const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
+  return rows.length > 0 || !networks.ok || networks.elements.length > 0 || errors !== undefined;
+}
+
+/** The sandbox, where the pod still needs one; `none` when it is too early for it. */
+async function findSandbox(
+  key: string,
+  uid: string,
+  found: { readonly pod: Pod | undefined; readonly deps: Deps },
+): Promise<Sandbox | undefined | "none"> {
+  const sandbox = await found.deps.sandboxes.find(uid);
+  if (sandbox !== undefined || stageOf(found.pod) === "over") return sandbox;
+  // Before it runs, the pod's own changes tell when to look again.
+  if (found.pod?.status?.phase !== "Running") return "none";
+  throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+}
+
+/** The pod that has the uid; a cache may be behind, so absence is asked for once more before anything is torn down. */
+async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
+  const cached = deps.pods.find(parseKey(key));
+  if (cached?.metadata.uid === uid) return cached;
+  const live = await deps.store.find(PODS, parseKey(key));
+  return live?.metadata.uid === uid ? live : undefined;
+}
+
+/** The uids to look at: the pod that is there, then those of which only the journal knows. */
+export function listUids(key: string, deps: Deps): readonly string[] {
+  const current = deps.pods.find(parseKey(key))?.metadata.uid;
+  const past = deps.tracked.uidsOf(key).filter((uid) => uid !== current);
+  return current === undefined ? past : [current, ...past];
+}
+
+/** The facts of one pod, by uid; undefined when there is nothing for us in it. */
+export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
+  const pod = await findByUid(key, uid, deps);
+  const rows = await deps.journal.list(uid);
+  if (pod !== undefined && !concernsUs(pod, rows)) return undefined;
+  const sandbox = await findSandbox(key, uid, { pod, deps });
+  if (sandbox === "none") return undefined;
+  return {
+    key,
+    uid,
+    ...(pod === undefined ? {} : { pod }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    attachments: {
+      namespace: parseKey(key).namespace ?? "",
+      networks: networksOf(pod),
+      owned: rows.map((row) => toOwned(row, sandbox, deps.bootId)),
+      foreign: foreignOf(pod, rows),
+      pod: stageOf(pod),
+    },
+  };
+}

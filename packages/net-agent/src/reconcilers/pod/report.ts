@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what the pod has to its annotations, in one write, and then forgets what is gone.
+import { names, parseNetworkStatus, PODS, type Pod } from "@patchbay/api";
+import type { JournalRow } from "@patchbay/cni";
+import { AppError, isAppError } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import type { Outcome } from "./act.ts";
+import type { PodFacts } from "./observe.ts";
+import { annotationPatch, changedAnnotations, mergeNetworkStatus } from "./status.ts";
+
+/** Tries against other writers of the pod; afterwards the pass fails and comes again. */
+const ATTEMPTS = 5;
+
+function isLive(row: JournalRow, facts: PodFacts, bootId: string): boolean {
+  const { sandbox } = facts;
+  return (
+    row.bootId === bootId &&
+    row.request.containerId === sandbox?.id &&
+    row.netnsInode === sandbox.netnsInode
+  );
+}
+
+/** The pod as it is now; undefined when it is gone or another one has its name. */
+async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
+  const pod = await deps.store.find(PODS, parseKey(facts.key));
+  return pod?.metadata.uid === facts.uid ? pod : undefined;
+}
+
+/** One attempt; true when the pod says what it should, or is gone. */
+async function writeOnce(
+  pod: Pod,
+  what: {
+    readonly facts: PodFacts;
+    readonly rows: readonly JournalRow[];
+    readonly outcome: Outcome;
+  },
+  deps: Deps,
+): Promise<boolean> {
+  const { annotations, resourceVersion = "" } = pod.metadata;
+  const live = what.rows.filter((row) => isLive(row, what.facts, deps.bootId));
+  const current = parseNetworkStatus(annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  const entries = mergeNetworkStatus(current, live, what.rows);
+  const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);
+  if (Object.keys(changed).length === 0) return true;
+  const { uid } = what.facts;
+  const operations = annotationPatch({ uid, resourceVersion, annotations }, changed);
+  try {
+    const patch = { type: "json", operations } as const;
+    await deps.store.patch(PODS, parseKey(what.facts.key), patch, { subresource: "status" });
+    return true;
+  } catch (error) {
+    if (isAppError(error, "KUBE_CONFLICT")) return false;
+    if (isAppError(error, "KUBE_NOT_FOUND")) return true;
+    throw error;
+  }
+}
+
+async function writeStatus(
+  facts: PodFacts,
+  what: { readonly rows: readonly JournalRow[]; readonly outcome: Outcome },
+  deps: Deps,
+): Promise<void> {
+  let pod = facts.pod;
+  for (let attempt = 1; pod !== undefined; attempt += 1) {
+    if (await writeOnce(pod, { facts, ...what }, deps)) return;
+    if (attempt === ATTEMPTS) {
+      const object = facts.key;
+      throw new AppError("KUBE_CONFLICT", { resource: "pods", object });
+    }
+    pod = await findAgain(facts, deps);
+  }
+}
+
+/** Writes `network-status` and `attachment-errors`; rows of removed attachments go once nobody can see them any more. */
+export async function report(facts: PodFacts, outcome: Outcome, deps: Deps): Promise<void> {
+  const rows = await deps.journal.list(facts.uid);
+  await writeStatus(facts, { rows, outcome }, deps);
+  for (const row of rows) {
+    if (row.state === "removed") await deps.journal.remove(row);
+  }
+  if (rows.every((row) => row.state === "removed")) deps.tracked.remove(facts.key, facts.uid);
+}
