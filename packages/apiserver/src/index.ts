@@ -1,1 +1,5 @@
-export {};
+// SPDX-License-Identifier: Apache-2.0
+// The public door of apiserver.
+export { startApiServer } from "./server.ts";
+export type { ApiServerOptions, KeyPair, RunningApiServer } from "./server.ts";
+export type { TokenEntry } from "./http/authentication.ts";

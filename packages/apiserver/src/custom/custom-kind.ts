@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds that a CustomResourceDefinition defines, one for each served version.
+import {
+  ALL_VERBS,
+  type CustomKind,
+  type Kind,
+  type ScalePaths,
+  type Strategy,
+  type Subresource,
+} from "../kinds/kind.ts";
+import {
+  type Fields,
+  asText,
+  fieldsOf,
+  isFields,
+  listOf,
+  textAt,
+  valueAt,
+} from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { applyDefaults } from "../schema/default.ts";
+import { pruneObject } from "../schema/prune.ts";
+import { makeValidator } from "../schema/validator.ts";
+import { columnsOf } from "./columns.ts";
+
+function scalePaths(scale: unknown): ScalePaths | undefined {
+  if (!isFields(scale)) {
+    return undefined;
+  }
+  const path = (key: string) =>
+    textAt(scale, key)
+      .split(".")
+      .filter((part) => part !== "");
+  return {
+    spec: path("specReplicasPath"),
+    status: path("statusReplicasPath"),
+    selector: path("labelSelectorPath"),
+  };
+}
+
+function subresourcesOf(hasStatus: boolean, hasScale: boolean): Subresource[] {
+  const verbs = ["get", "patch", "update"] as const;
+  return [
+    ...(hasStatus ? [{ name: "status", verbs }] : []),
+    ...(hasScale
+      ? [{ name: "scale", verbs, kind: "Scale", group: "autoscaling", version: "v1" }]
+      : []),
+  ];
+}
+
+function strategyOf(version: Fields): Strategy {
+  const schema = fieldsOf(valueAt(version, "schema", "openAPIV3Schema"));
+  const validate = makeValidator(schema);
+  const selectable = listOf(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
+  return {
+    hasStatus: isFields(valueAt(version, "subresources", "status")),
+    statusTakesMetadata: false,
+    hasGeneration: true,
+    allowsUnconditionalUpdate: false,
+    allowsCreateOnUpdate: false,
+    allowsStrategicMerge: false,
+    applyDefaults: (object: KubeObject) => {
+      pruneObject(object, schema);
+      applyDefaults(object, {
+        ...schema,
+        properties: { ...fieldsOf(schema["properties"]), metadata: {} },
+      });
+    },
+    validate: (object) => validate(object),
+    selectableFields: Object.fromEntries(
+      selectable.map((path) => [
+        path.slice(1),
+        (object: KubeObject) => {
+          return asText(valueAt(object, ...path.slice(1).split(".")));
+        },
+      ]),
+    ),
+    columns: columnsOf(version["additionalPrinterColumns"]),
+    schema,
+  };
+}
+
+function deprecationOf(
+  version: Fields,
+  apiVersion: string,
+  kind: string,
+): { deprecationWarning?: string } {
+  if (version["deprecated"] !== true) {
+    return {};
+  }
+  const text = textAt(version, "deprecationWarning");
+  return { deprecationWarning: text === "" ? `${apiVersion} ${kind} is deprecated` : text };
+}
+
+/** Text values of a list. */
+function textsOf(value: unknown): string[] {
+  return listOf(value).filter((item): item is string => typeof item === "string");
+}
+
+function toKind(definition: KubeObject, version: Fields, schemaRevision: number): Kind {
+  const names = fieldsOf(valueAt(definition, "status", "acceptedNames"));
+  const group = textAt(definition, "spec", "group");
+  const versions = listOf(valueAt(definition, "spec", "versions"));
+  const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
+  const name = textAt(version, "name");
+  const strategy = strategyOf(version);
+  const scale = scalePaths(valueAt(version, "subresources", "scale"));
+  const custom: CustomKind = {
+    storageApiVersion: `${group}/${textAt(stored, "name")}`,
+    schemaRevision,
+    terminating: definition.metadata.deletionTimestamp !== undefined,
+    ...deprecationOf(version, `${group}/${name}`, textAt(names, "kind")),
+    ...(scale === undefined ? {} : { scale }),
+  };
+  return {
+    group,
+    version: name,
+    resource: textAt(names, "plural"),
+    kind: textAt(names, "kind"),
+    listKind: textAt(names, "listKind"),
+    singular: textAt(names, "singular"),
+    shortNames: textsOf(names["shortNames"]),
+    categories: textsOf(names["categories"]),
+    namespaced: textAt(definition, "spec", "scope") === "Namespaced",
+    verbs: custom.terminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
+    subresources: subresourcesOf(strategy.hasStatus, scale !== undefined),
+    strategy,
+    custom,
+  };
+}
+
+/** Kinds of the served versions; none while the definition is not established. `schemaRevision`: of the definition's last change. */
+export function kindsOf(definition: KubeObject, schemaRevision: number): readonly Kind[] {
+  const established = listOf(valueAt(definition, "status", "conditions")).some(
+    (condition) =>
+      textAt(condition, "type") === "Established" && textAt(condition, "status") === "True",
+  );
+  return established
+    ? listOf(valueAt(definition, "spec", "versions"))
+        .map(fieldsOf)
+        .filter((version) => version["served"] === true)
+        .map((version) => toKind(definition, version, schemaRevision))
+    : [];
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the body of a request: size, content type, JSON or YAML.
+import type { IncomingMessage } from "node:http";
+import { messageOf } from "@patchbay/core";
+import { parse as parseYaml } from "yaml";
+import { type Fields, isFields, parseJson } from "../objects/json.ts";
+import { StatusError, badRequest, unsupportedMediaType } from "./status.ts";
+
+/** Source: Kubernetes apiserver MaxRequestBodyBytes. */
+const BODY_MAX_BYTES = 3 * 1024 * 1024;
+
+const OBJECT_TYPES: readonly string[] = ["application/json", "application/yaml"];
+
+/** A body as it arrived. */
+export interface Body {
+  readonly text: string;
+  /** Without parameters, lower case; empty where none was given. */
+  readonly contentType: string;
+}
+
+function tooLarge(): StatusError {
+  const message = `Request entity too large: limit is ${String(BODY_MAX_BYTES)}`;
+  return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
+}
+
+/** Reads everything. Throws a StatusError 413 where it is too much. */
+export async function readBody(request: IncomingMessage): Promise<Body> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    // A request without an encoding gives buffers.
+    const buffer = chunk as Buffer;
+    bytes += buffer.length;
+    if (bytes <= BODY_MAX_BYTES) {
+      chunks.push(buffer);
+    }
+  }
+  if (bytes > BODY_MAX_BYTES) {
+    throw tooLarge();
+  }
+  const header = request.headers["content-type"] ?? "";
+  const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
+  return { text: Buffer.concat(chunks).toString("utf8"), contentType };
+}
+
+/** Parses JSON or YAML text. Throws a StatusError 400. */
+export function parseText(text: string, contentType: string): unknown {
+  try {
+    const yaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
+    const parsed: unknown = yaml ? parseYaml(text) : parseJson(text);
+    return parsed;
+  } catch (error) {
+    throw badRequest(`couldn't get version/kind; json parse error: ${messageOf(error)}`);
+  }
+}
+
+/** The object in a body. Throws a StatusError 400 or 415. */
+export function parseObject(body: Body): Fields {
+  if (body.contentType !== "" && !OBJECT_TYPES.includes(body.contentType)) {
+    throw unsupportedMediaType(body.contentType, OBJECT_TYPES);
+  }
+  if (body.text === "") {
+    throw badRequest("unexpected end of JSON input: the body is empty");
+  }
+  const parsed = parseText(body.text, body.contentType);
+  if (!isFields(parsed)) {
+    throw badRequest("couldn't get version/kind; the body is not an object");
+  }
+  return parsed;
+}
+
+/** The options in a body of DELETE; empty where there is none. */
+export function parseOptions(body: Body): Fields {
+  return body.text === "" ? {} : parseObject(body);
+}

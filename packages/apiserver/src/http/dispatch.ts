@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request for a resource to the verb that serves it.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Kind } from "../kinds/kind.ts";
+import { isReview } from "../kinds/review-kinds.ts";
+import { createObject } from "../verbs/create.ts";
+import type { Call, Deps, Reply } from "../verbs/call.ts";
+import { deleteCollection } from "../verbs/delete-collection.ts";
+import { deleteObject } from "../verbs/delete.ts";
+import { getObject } from "../verbs/get.ts";
+import { listObjects } from "../verbs/list.ts";
+import { parseFlag } from "../verbs/options.ts";
+import { patchObject } from "../verbs/patch.ts";
+import { type ReviewDeps, answerReview } from "../verbs/review.ts";
+import { bindPod, evictPod, finalizeNamespace, serveScale } from "../verbs/subresource.ts";
+import { updateObject } from "../verbs/update.ts";
+import { watchObjects } from "../verbs/watch.ts";
+import { chooseRepresentation } from "./accept.ts";
+import { readBody } from "./body.ts";
+import { forbidden, methodNotAllowed, unknownPath } from "./status.ts";
+import type { Target } from "./target.ts";
+import type { User } from "./user.ts";
+
+/** What the dispatcher works with. */
+export interface DispatchDeps extends Deps, ReviewDeps {
+  /** Aborted when the server stops: open watches end. */
+  readonly stop: AbortSignal;
+}
+
+/** One request, authenticated. */
+export interface ResourceRequest {
+  readonly target: Target;
+  readonly query: URLSearchParams;
+  readonly user: User;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+type Serve = (call: Call, deps: DispatchDeps, method: string) => Reply | Promise<Reply>;
+
+const COLLECTION: Readonly<Record<string, Serve>> = {
+  GET: listObjects,
+  POST: createObject,
+  DELETE: deleteCollection,
+};
+
+const OBJECT: Readonly<Record<string, Serve>> = {
+  GET: getObject,
+  PUT: (call, deps) => updateObject(call, deps, "main"),
+  PATCH: (call, deps) => patchObject(call, deps, "main"),
+  DELETE: deleteObject,
+};
+
+const STATUS: Readonly<Record<string, Serve>> = {
+  GET: getObject,
+  PUT: (call, deps) => updateObject(call, deps, "status"),
+  PATCH: (call, deps) => patchObject(call, deps, "status"),
+};
+
+const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = {
+  status: STATUS,
+  binding: { POST: bindPod },
+  eviction: { POST: evictPod },
+  finalize: { PUT: finalizeNamespace },
+  scale: { GET: serveScale, PUT: serveScale, PATCH: serveScale },
+};
+
+const VERB_OF: Readonly<Record<string, string>> = {
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+};
+
+function isWatch(query: URLSearchParams): boolean {
+  return query.has("watch") && parseFlag(query.get("watch"));
+}
+
+/** The verb as discovery and authorization name it. */
+function verbOf(method: string, target: Target, query: URLSearchParams): string {
+  if (method === "GET") {
+    return isWatch(query) ? "watch" : target.name === "" ? "list" : "get";
+  }
+  if (method === "DELETE") {
+    return target.name === "" ? "deletecollection" : "delete";
+  }
+  return VERB_OF[method] ?? method.toLowerCase();
+}
+
+function serverOf(kind: Kind, target: Target, method: string): Serve {
+  if (target.subresource !== "") {
+    const subresource = kind.subresources.find(({ name }) => name === target.subresource);
+    const serve = SUBRESOURCES[target.subresource]?.[method];
+    if (subresource === undefined) {
+      throw unknownPath();
+    }
+    if (serve === undefined) {
+      throw methodNotAllowed();
+    }
+    return serve;
+  }
+  const serve = (target.name === "" ? COLLECTION : OBJECT)[method];
+  if (serve === undefined) {
+    throw methodNotAllowed();
+  }
+  return serve;
+}
+
+function authorize(
+  verb: string,
+  kind: Kind,
+  given: { target: Target; user: User; deps: DispatchDeps },
+): void {
+  const { target, user, deps } = given;
+  const decision = deps.authorize(user, { ...target, verb, path: "" });
+  if (!decision.allowed) {
+    const about = { group: kind.group, resource: kind.resource, kind: kind.kind };
+    const scope =
+      target.namespace === "" ? "at the cluster scope" : `in the namespace "${target.namespace}"`;
+    const subresource = target.subresource === "" ? "" : `/${target.subresource}`;
+    throw forbidden(
+      about,
+      target.name,
+      `User "${user.name}" cannot ${verb} resource "${kind.resource}${subresource}" in API group "${kind.group}" ${scope}${decision.reason === "" ? "" : `: ${decision.reason}`}`,
+    );
+  }
+}
+
+function checkScope(kind: Kind, target: Target): void {
+  const missing = kind.namespaced && target.namespace === "" && target.name !== "";
+  if (missing || (!kind.namespaced && target.namespace !== "")) {
+    throw unknownPath();
+  }
+}
+
+function checkVerb(kind: Kind, verb: string, target: Target): void {
+  const allowed = target.subresource !== "" || kind.verbs.some((name) => name === verb);
+  const nowhere = verb === "create" && kind.namespaced && target.namespace === "";
+  if (!allowed || nowhere) {
+    throw methodNotAllowed();
+  }
+}
+
+async function toCall(kind: Kind, given: ResourceRequest, verb: string): Promise<Call> {
+  const { target, query, user, request } = given;
+  const accept = request.headers.accept ?? "";
+  return {
+    kind,
+    namespace: target.namespace,
+    name: target.name,
+    subresource: target.subresource,
+    query,
+    user,
+    representation: chooseRepresentation(accept, parseFlag(query.get("pretty") ?? "false")),
+    body: verb === "watch" ? { text: "", contentType: "" } : await readBody(request),
+    warnings: kind.custom?.deprecationWarning === undefined ? [] : [kind.custom.deprecationWarning],
+  };
+}
+
+/** A call and its answer; no answer where the verb streamed it itself. */
+export interface Served {
+  readonly call: Call;
+  readonly reply: Reply | undefined;
+}
+
+/** Serves a request for a resource. Throws StatusErrors. */
+export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Promise<Served> {
+  const { target, query, request, response } = given;
+  const kind = deps.registry.find(target.group, target.version, target.resource);
+  if (kind === undefined) {
+    throw unknownPath();
+  }
+  const method = request.method ?? "GET";
+  const verb = verbOf(method, target, query);
+  checkScope(kind, target);
+  const serve = serverOf(kind, target, method);
+  checkVerb(kind, verb, target);
+  authorize(verb, kind, { target, user: given.user, deps });
+  const call = await toCall(kind, given, verb);
+  if (verb === "watch") {
+    await watchObjects(call, deps, { response, stop: deps.stop });
+    return { call, reply: undefined };
+  }
+  const reply = isReview(kind) ? answerReview(call, deps) : await serve(call, deps, method);
+  return { call, reply };
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path addresses. Source: Kubernetes apiserver RequestInfo.
+
+/** A resource path, taken apart. Absent parts are empty. */
+export interface Target {
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly resource: string;
+  readonly name: string;
+  readonly subresource: string;
+}
+
+function decoded(path: string): string[] | undefined {
+  try {
+    return path.split("/").slice(1).map(decodeURIComponent);
+  } catch {
+    // A path with a broken escape addresses nothing.
+    return undefined;
+  }
+}
+
+function splitGroup(
+  parts: readonly string[],
+): { group: string; version: string; rest: readonly string[] } | undefined {
+  if (parts[0] === "api" && parts.length > 2) {
+    return { group: "", version: parts[1] ?? "", rest: parts.slice(2) };
+  }
+  return parts[0] === "apis" && parts.length > 3
+    ? { group: parts[1] ?? "", version: parts[2] ?? "", rest: parts.slice(3) }
+    : undefined;
+}
+
+function inNamespace(rest: readonly string[]): boolean {
+  const isSubresource = rest.length === 3 && (rest[2] === "status" || rest[2] === "finalize");
+  return rest[0] === "namespaces" && rest.length > 2 && !isSubresource;
+}
+
+/** Takes a path apart; undefined where it addresses no resource. */
+export function parseTarget(path: string): Target | undefined {
+  const split = splitGroup(decoded(path.replace(/\/$/, "")) ?? []);
+  if (split === undefined) {
+    return undefined;
+  }
+  const { group, version, rest } = split;
+  const namespace = inNamespace(rest) ? (rest[1] ?? "") : "";
+  const [resource = "", name = "", ...subresource] = inNamespace(rest) ? rest.slice(2) : rest;
+  return { group, version, namespace, resource, name, subresource: subresource.join("/") };
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to namespaces: phase, the finalizer of the specification, the name label.
+import { labelFault } from "../meta/names.ts";
+import { fieldsOf, textAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { AGE } from "../table/age.ts";
+import { ALL_VERBS, type Kind, defineKind } from "./kind.ts";
+import { CONDITIONS, TEXT, listShape, objectShape } from "./shapes.ts";
+
+const NAME_LABEL = "kubernetes.io/metadata.name";
+
+function labelWithName(namespace: KubeObject): void {
+  namespace.metadata.labels = {
+    ...namespace.metadata.labels,
+    [NAME_LABEL]: namespace.metadata.name,
+  };
+}
+
+/** Namespaces. */
+export const NAMESPACE: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+  shortNames: ["ns"],
+  verbs: ALL_VERBS.filter((verb) => verb !== "deletecollection"),
+  subresources: [{ name: "finalize", verbs: ["update"] }],
+  strategy: {
+    hasStatus: true,
+    validateName: labelFault,
+    prepareCreate: (namespace) => {
+      labelWithName(namespace);
+      namespace["spec"] = { finalizers: ["kubernetes"] };
+      namespace["status"] = { phase: "Active" };
+    },
+    prepareUpdate: (namespace, current) => {
+      labelWithName(namespace);
+      namespace["spec"] = fieldsOf(current["spec"]);
+    },
+    selectableFields: { "status.phase": (namespace) => textAt(namespace, "status", "phase") },
+    columns: [
+      { name: "Status", type: "string", cell: (object) => textAt(object, "status", "phase") },
+      AGE,
+    ],
+    schema: objectShape(
+      {
+        spec: objectShape({ finalizers: listShape(TEXT) }),
+        status: objectShape({ phase: TEXT, conditions: CONDITIONS }),
+      },
+      "Namespace provides a scope for names.",
+    ),
+  },
+});

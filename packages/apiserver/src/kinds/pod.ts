@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to pods: defaults, immutable specification, graceful deletion. Source: Kubernetes core/v1 Pod.
+import type { Cause } from "../http/status.ts";
+import { duplicateValue, forbiddenValue, requiredValue } from "../meta/causes.ts";
+import {
+  type Fields,
+  copyJson,
+  equalJson,
+  fieldsOf,
+  isFields,
+  listOf,
+  textAt,
+  valueAt,
+} from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { AGE } from "../table/age.ts";
+import { type Column, type Kind, defineKind } from "./kind.ts";
+import { POD_SHAPE } from "./pod-shape.ts";
+
+const CONTAINER_LISTS = ["containers", "initContainers"] as const;
+
+function setDefault(fields: Fields, key: string, value: unknown): void {
+  if (fields[key] === undefined || fields[key] === null) {
+    fields[key] = value;
+  }
+}
+
+function pullPolicyOf(image: string): string {
+  const tag = /:([^/:@]+)$/.exec(image)?.[1];
+  return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
+}
+
+function defaultContainer(container: Fields): void {
+  setDefault(container, "imagePullPolicy", pullPolicyOf(textAt(container, "image")));
+  setDefault(container, "resources", {});
+  setDefault(container, "terminationMessagePath", "/dev/termination-log");
+  setDefault(container, "terminationMessagePolicy", "File");
+  for (const port of listOf(container["ports"]).filter(isFields)) {
+    setDefault(port, "protocol", "TCP");
+  }
+}
+
+/** Fills in the defaults of a pod's specification. Changes it. */
+export function defaultPodSpec(spec: Fields): void {
+  setDefault(spec, "restartPolicy", "Always");
+  setDefault(spec, "terminationGracePeriodSeconds", 30);
+  setDefault(spec, "dnsPolicy", "ClusterFirst");
+  setDefault(spec, "schedulerName", "default-scheduler");
+  setDefault(spec, "securityContext", {});
+  setDefault(spec, "enableServiceLinks", true);
+  for (const list of CONTAINER_LISTS) {
+    listOf(spec[list]).filter(isFields).forEach(defaultContainer);
+  }
+}
+
+function qosClassOf(spec: Fields): string {
+  const resources = CONTAINER_LISTS.flatMap((list) =>
+    listOf(spec[list]).map((container) => fieldsOf(valueAt(container, "resources"))),
+  );
+  const given = (of: string) =>
+    resources.map((resource) => {
+      const { cpu, memory } = fieldsOf(resource[of]);
+      return { cpu, memory };
+    });
+  const limits = given("limits");
+  const requests = given("requests");
+  const named = [...limits, ...requests].some(({ cpu, memory }) => (cpu ?? memory) !== undefined);
+  if (!named) {
+    return "BestEffort";
+  }
+  const full = limits.every(({ cpu, memory }) => cpu !== undefined && memory !== undefined);
+  const equal = requests.every(
+    ({ cpu, memory }, index) =>
+      (cpu === undefined || equalJson(cpu, limits[index]?.cpu)) &&
+      (memory === undefined || equalJson(memory, limits[index]?.memory)),
+  );
+  return full && equal ? "Guaranteed" : "Burstable";
+}
+
+function prepareCreate(pod: KubeObject): void {
+  pod["status"] = { phase: "Pending", qosClass: qosClassOf(fieldsOf(pod["spec"])) };
+}
+
+function containerCauses(spec: Fields, list: string): Cause[] {
+  const seen = new Set<string>();
+  return listOf(spec[list]).flatMap((container, index) => {
+    const field = `spec.${list}[${String(index)}]`;
+    const name = textAt(container, "name");
+    const causes: Cause[] = [];
+    if (name === "") {
+      causes.push(requiredValue(`${field}.name`));
+    } else if (seen.has(name)) {
+      causes.push(duplicateValue(`${field}.name`, name));
+    }
+    seen.add(name);
+    return textAt(container, "image") === ""
+      ? [...causes, requiredValue(`${field}.image`)]
+      : causes;
+  });
+}
+
+function validate(pod: KubeObject): Cause[] {
+  const spec = fieldsOf(pod["spec"]);
+  const none = listOf(spec["containers"]).length === 0 ? [requiredValue("spec.containers")] : [];
+  return [...none, ...CONTAINER_LISTS.flatMap((list) => containerCauses(spec, list))];
+}
+
+/** The specification without what may change. */
+function fixedPart(spec: Fields, like: Fields): Fields {
+  const fixed = copyJson(spec);
+  for (const list of CONTAINER_LISTS) {
+    listOf(fixed[list]).forEach((container, index) => {
+      if (isFields(container)) {
+        container["image"] = valueAt(listOf(like[list])[index], "image");
+      }
+    });
+  }
+  for (const key of ["activeDeadlineSeconds", "tolerations", "schedulingGates"]) {
+    fixed[key] = like[key];
+  }
+  return fixed;
+}
+
+function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
+  const was = fieldsOf(current["spec"]);
+  const fixed = fixedPart(fieldsOf(pod["spec"]), was);
+  const before = fixedPart(was, was);
+  return equalJson(JSON.parse(JSON.stringify(fixed)), JSON.parse(JSON.stringify(before)))
+    ? []
+    : [
+        forbiddenValue(
+          "spec",
+          "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        ),
+      ];
+}
+
+/** A pod that no node has, or that has ended, is removed at once; else its node removes it with grace 0. */
+function graceSeconds(pod: KubeObject, asked: number | undefined): number | undefined {
+  const phase = textAt(pod, "status", "phase");
+  if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
+    return undefined;
+  }
+  const own = valueAt(pod, "spec", "terminationGracePeriodSeconds");
+  const grace = asked ?? (typeof own === "number" ? own : 30);
+  return grace <= 0 ? undefined : grace;
+}
+
+function statusCell(pod: KubeObject): string {
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    return "Terminating";
+  }
+  const phase = textAt(pod, "status", "phase");
+  const waiting = listOf(valueAt(pod, "status", "containerStatuses"))
+    .map(
+      (status) =>
+        textAt(status, "state", "waiting", "reason") ||
+        textAt(status, "state", "terminated", "reason"),
+    )
+    .find((reason) => reason !== "");
+  return waiting ?? (textAt(pod, "status", "reason") || phase || "Unknown");
+}
+
+function readyCell(pod: KubeObject): string {
+  const statuses = listOf(valueAt(pod, "status", "containerStatuses"));
+  const ready = statuses.filter((status) => valueAt(status, "ready") === true).length;
+  return `${String(ready)}/${String(listOf(valueAt(pod, "spec", "containers")).length)}`;
+}
+
+function restartsCell(pod: KubeObject): string {
+  const counts = listOf(valueAt(pod, "status", "containerStatuses")).map((status) =>
+    Number(valueAt(status, "restartCount") ?? 0),
+  );
+  return String(counts.reduce((sum, count) => sum + count, 0));
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: "Ready", type: "string", cell: readyCell },
+  { name: "Status", type: "string", cell: statusCell },
+  { name: "Restarts", type: "string", cell: restartsCell },
+  AGE,
+  {
+    name: "IP",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "status", "podIP") || "<none>",
+  },
+  {
+    name: "Node",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "spec", "nodeName") || "<none>",
+  },
+  {
+    name: "Nominated Node",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "status", "nominatedNodeName") || "<none>",
+  },
+  { name: "Readiness Gates", type: "string", priority: 1, cell: () => "<none>" },
+];
+
+/** Pods. */
+export const POD: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "pods",
+  kind: "Pod",
+  shortNames: ["po"],
+  categories: ["all"],
+  subresources: [
+    { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
+    { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
+    { name: "log", verbs: ["get"] },
+  ],
+  strategy: {
+    hasStatus: true,
+    applyDefaults: (pod) => {
+      const spec = fieldsOf(pod["spec"]);
+      defaultPodSpec(spec);
+      pod["spec"] = spec;
+    },
+    prepareCreate,
+    validate,
+    validateUpdate,
+    graceSeconds,
+    selectableFields: {
+      "spec.nodeName": (pod) => textAt(pod, "spec", "nodeName"),
+      "spec.restartPolicy": (pod) => textAt(pod, "spec", "restartPolicy"),
+      "spec.schedulerName": (pod) => textAt(pod, "spec", "schedulerName"),
+      "spec.serviceAccountName": (pod) => textAt(pod, "spec", "serviceAccountName"),
+      "status.phase": (pod) => textAt(pod, "status", "phase"),
+      "status.podIP": (pod) => textAt(pod, "status", "podIP"),
+      "status.nominatedNodeName": (pod) => textAt(pod, "status", "nominatedNodeName"),
+    },
+    columns: COLUMNS,
+    schema: POD_SHAPE,
+  },
+});

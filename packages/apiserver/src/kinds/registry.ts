@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kinds are served right now: the built-in ones, and those of the CustomResourceDefinitions in the store.
+import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
+import { kindsOf } from "../custom/custom-kind.ts";
+import { equalJson, textAt, valueAt } from "../objects/json.ts";
+import type { Change, Store, StoredObject } from "../storage/store.ts";
+import { CONFIG_MAP } from "./config-map.ts";
+import { EVENT } from "./event.ts";
+import type { Kind } from "./kind.ts";
+import { LEASE } from "./lease.ts";
+import { NAMESPACE } from "./namespace.ts";
+import { NODE } from "./node.ts";
+import { PLAIN_KINDS } from "./plain-kinds.ts";
+import { POD } from "./pod.ts";
+import { REVIEW_KINDS } from "./review-kinds.ts";
+import { SECRET } from "./secret.ts";
+import { SERVICE } from "./service.ts";
+
+const BUILT_IN: readonly Kind[] = [
+  CONFIG_MAP,
+  EVENT,
+  NAMESPACE,
+  NODE,
+  POD,
+  SECRET,
+  SERVICE,
+  LEASE,
+  ...PLAIN_KINDS,
+  ...REVIEW_KINDS,
+];
+
+/** Kinds by group, version and resource. */
+export class Registry {
+  readonly #builtIn: readonly Kind[];
+  /** By name of the definition. */
+  readonly #custom = new Map<string, readonly Kind[]>();
+  #all: ReadonlyMap<string, Kind> = new Map();
+
+  constructor(store: Store) {
+    const definitions = (group: string) =>
+      store
+        .list({ bucket: DEFINITIONS_BUCKET })
+        .map((stored) => stored.view())
+        .filter((definition) => textAt(definition, "spec", "group") === group);
+    this.#builtIn = [...BUILT_IN, definitionKind(definitions)];
+    for (const stored of store.list({ bucket: DEFINITIONS_BUCKET })) {
+      this.#define(stored, stored.revision);
+    }
+    this.#rebuild();
+    store.subscribe((changes) => {
+      this.#follow(changes);
+    });
+  }
+
+  find(group: string, version: string, resource: string): Kind | undefined {
+    return this.#all.get(`${group}/${version}/${resource}`);
+  }
+
+  /** All kinds, sorted by group, version and resource. */
+  list(): readonly Kind[] {
+    return [...this.#all.values()];
+  }
+
+  /** Kinds in a bucket, in whatever version. */
+  findByBucket(bucket: string): Kind | undefined {
+    return this.list().find((kind) => `${kind.group}/${kind.resource}` === bucket);
+  }
+
+  /** The kind that an ownerReference names. */
+  findByKind(apiVersion: string, name: string): Kind | undefined {
+    const [group, version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
+    return this.list().find(
+      (kind) => kind.group === group && kind.version === version && kind.kind === name,
+    );
+  }
+
+  #follow(changes: readonly Change[]): void {
+    const own = changes.filter((change) => change.current.address.bucket === DEFINITIONS_BUCKET);
+    for (const change of own) {
+      if (change.type === "DELETED") {
+        this.#custom.delete(change.current.address.name);
+      } else {
+        this.#define(change.current, this.#schemaRevision(change));
+      }
+    }
+    if (own.length > 0) {
+      this.#rebuild();
+    }
+  }
+
+  /** A change that leaves the versions alone asks no reader to prune and default again. */
+  #schemaRevision(change: Change): number {
+    const before = change.previous?.view();
+    const same = equalJson(
+      valueAt(before, "spec", "versions"),
+      valueAt(change.current.view(), "spec", "versions"),
+    );
+    const known = this.#custom.get(change.current.address.name)?.[0]?.custom?.schemaRevision;
+    return same && known !== undefined ? known : change.revision;
+  }
+
+  #define(stored: StoredObject, schemaRevision: number): void {
+    this.#custom.set(stored.address.name, kindsOf(stored.view(), schemaRevision));
+  }
+
+  #rebuild(): void {
+    const kinds = [...this.#builtIn, ...[...this.#custom.values()].flat()];
+    const keyed = kinds.map(
+      (kind) => [`${kind.group}/${kind.version}/${kind.resource}`, kind] as const,
+    );
+    this.#all = new Map(keyed.sort(([left], [right]) => (left < right ? -1 : 1)));
+  }
+}

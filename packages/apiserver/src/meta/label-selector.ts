@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label selectors: text to predicate. Source: Kubernetes labels.Parse.
+import { badRequest } from "../http/status.ts";
+import { labelValueFault, qualifiedFault } from "./names.ts";
+
+/** Whether labels match. */
+export type LabelMatcher = (labels: Readonly<Record<string, string>>) => boolean;
+
+type Operator = "=" | "!=" | "in" | "notin" | "exists" | "!" | ">" | "<";
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: Operator;
+  readonly values: readonly string[];
+}
+
+const TOKEN = /\s*(==|!=|=|!|\(|\)|,|>|<|[^\s=!(),<>]+)/y;
+
+function tokensOf(text: string): string[] {
+  const tokens: string[] = [];
+  TOKEN.lastIndex = 0;
+  while (TOKEN.lastIndex < text.trimEnd().length) {
+    const token = TOKEN.exec(text)?.[1];
+    if (token === undefined) {
+      throw refused(text, "unexpected character");
+    }
+    tokens.push(token);
+  }
+  return tokens;
+}
+
+function refused(text: string, why: string): Error {
+  return badRequest(`unable to parse requirement: ${why} in label selector "${text}"`);
+}
+
+const PUNCTUATION = new Set(["==", "!=", "=", "!", "(", ")", ",", ">", "<"]);
+
+/** Reads one token after the other. */
+class Tokens {
+  #position = 0;
+  readonly #tokens: readonly string[];
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#tokens = tokensOf(text);
+  }
+
+  get ended(): boolean {
+    return this.#position >= this.#tokens.length;
+  }
+
+  takeIf(...wanted: readonly string[]): string | undefined {
+    const token = this.#tokens[this.#position];
+    if (token === undefined || !wanted.includes(token)) {
+      return undefined;
+    }
+    this.#position += 1;
+    return token;
+  }
+
+  /** A word, or empty text where there is none. */
+  word(): string {
+    const token = this.#tokens[this.#position];
+    if (token === undefined || PUNCTUATION.has(token)) {
+      return "";
+    }
+    this.#position += 1;
+    return token;
+  }
+
+  fail(why: string): never {
+    throw refused(this.#text, why);
+  }
+}
+
+function takeKey(tokens: Tokens): string {
+  const key = tokens.word();
+  const fault = qualifiedFault(key);
+  return fault === undefined ? key : tokens.fail(`key: Invalid value: "${key}": ${fault}`);
+}
+
+function takeValue(tokens: Tokens): string {
+  const value = tokens.word();
+  const fault = labelValueFault(value);
+  return fault === undefined ? value : tokens.fail(`values: Invalid value: "${value}": ${fault}`);
+}
+
+function takeSet(tokens: Tokens): string[] {
+  if (tokens.takeIf("(") === undefined) {
+    tokens.fail("expected: '('");
+  }
+  const values = [takeValue(tokens)];
+  while (tokens.takeIf(",") !== undefined) {
+    values.push(takeValue(tokens));
+  }
+  return tokens.takeIf(")") === undefined ? tokens.fail("expected: ',' or ')'") : values;
+}
+
+function takeRequirement(tokens: Tokens): Requirement {
+  if (tokens.takeIf("!") !== undefined) {
+    return { key: takeKey(tokens), operator: "!", values: [] };
+  }
+  const key = takeKey(tokens);
+  const set = tokens.takeIf("in", "notin");
+  if (set === "in" || set === "notin") {
+    return { key, operator: set, values: takeSet(tokens) };
+  }
+  const operator = tokens.takeIf("=", "==", "!=", ">", "<");
+  if (operator === undefined) {
+    return { key, operator: "exists", values: [] };
+  }
+  const values = [takeValue(tokens)];
+  return { key, operator: operator === "==" ? "=" : (operator as Operator), values };
+}
+
+type Test = (value: string | undefined, values: readonly string[]) => boolean;
+
+const isIn: Test = (value, values) => value !== undefined && values.includes(value);
+const isNotIn: Test = (value, values) => !isIn(value, values);
+
+const TESTS: Readonly<Record<Operator, Test>> = {
+  exists: (value) => value !== undefined,
+  "!": (value) => value === undefined,
+  "=": isIn,
+  in: isIn,
+  "!=": isNotIn,
+  notin: isNotIn,
+  ">": (value, [limit]) => value !== undefined && Number(value) > Number(limit),
+  "<": (value, [limit]) => value !== undefined && Number(value) < Number(limit),
+};
+
+function holds(requirement: Requirement, labels: Readonly<Record<string, string>>): boolean {
+  const { key, operator, values } = requirement;
+  return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
+}
+
+/** Parses a selector; undefined when it is empty and everything matches. Throws a StatusError 400. */
+export function parseLabelSelector(text: string): LabelMatcher | undefined {
+  if (text.trim() === "") {
+    return undefined;
+  }
+  const tokens = new Tokens(text);
+  const requirements = [takeRequirement(tokens)];
+  while (!tokens.ended) {
+    if (tokens.takeIf(",") === undefined) {
+      tokens.fail("expected: ','");
+    }
+    requirements.push(takeRequirement(tokens));
+  }
+  return (labels) => requirements.every((requirement) => holds(requirement, labels));
+}
+
+/** A metav1.LabelSelector (matchLabels, matchExpressions) as a predicate. */
+export function matcherOf(selector: {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values?: readonly string[];
+  }[];
+}): LabelMatcher {
+  const operators: Readonly<Record<string, Operator>> = {
+    In: "in",
+    NotIn: "notin",
+    Exists: "exists",
+    DoesNotExist: "!",
+  };
+  const requirements: Requirement[] = [
+    ...Object.entries(selector.matchLabels ?? {}).map(([key, value]) => ({
+      key,
+      operator: "=" as const,
+      values: [value],
+    })),
+    ...(selector.matchExpressions ?? []).map((expression) => ({
+      key: expression.key,
+      operator: operators[expression.operator] ?? "in",
+      values: expression.values ?? [],
+    })),
+  ];
+  return (labels) => requirements.every((requirement) => holds(requirement, labels));
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API server as a whole: opens the store, listens, stops.
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { type Server, createServer } from "node:https";
+import { AppError, messageOf } from "@patchbay/core";
+import type { Clock, Logger } from "@patchbay/ports";
+import { NO_ADMISSION } from "./admission/admission.ts";
+import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
+import { type AppDeps, makeApp } from "./http/app.ts";
+import { Authentication, type TokenEntry } from "./http/authentication.ts";
+import { allowAuthenticated } from "./http/user.ts";
+import { Registry } from "./kinds/registry.ts";
+import { openStore } from "./storage/sqlite-store.ts";
+import type { Store } from "./storage/store.ts";
+
+/** A certificate and its key, PEM. The key is a secret. */
+export interface KeyPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** How the server is to run. */
+export interface ApiServerOptions {
+  /** File of the store, whose directory must be there; `:memory:` keeps nothing. */
+  readonly storePath: string;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tls: KeyPair;
+  /** Authority of client certificates: CN is the user, O are the groups. */
+  readonly clientCaPem: string;
+  /** What this server shows to aggregated servers. */
+  readonly frontProxy: KeyPair;
+  readonly tokens: readonly TokenEntry[];
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** A running server. */
+export interface RunningApiServer {
+  /** For example `https://127.0.0.1:6443`. */
+  readonly url: string;
+  readonly port: number;
+  /** Ends open watches, writes what is queued, closes the store. */
+  close(): Promise<void>;
+}
+
+/** Characters of generated names. Source: Kubernetes util/rand. */
+const SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH = 5;
+
+function randomSuffix(): string {
+  return [...randomBytes(SUFFIX_LENGTH)]
+    .map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length])
+    .join("");
+}
+
+function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): AppDeps {
+  const registry = new Registry(store);
+  return {
+    store,
+    registry,
+    admission: NO_ADMISSION,
+    clock: options.clock,
+    logger: options.logger,
+    random: { uid: randomUUID, suffix: randomSuffix },
+    authentication: new Authentication(options.tokens),
+    authorize: allowAuthenticated,
+    stop,
+    aggregatedGroupVersions: () => [],
+    aggregator: { serve: () => Promise.resolve(false) },
+  };
+}
+
+function makeServer(options: ApiServerOptions, deps: AppDeps): Server {
+  try {
+    return createServer(
+      {
+        cert: options.tls.certPem,
+        key: options.tls.keyPem,
+        ca: options.clientCaPem,
+        requestCert: true,
+        rejectUnauthorized: false,
+        keepAliveTimeout: 120_000,
+        requestTimeout: 0,
+      },
+      makeApp(deps),
+    );
+  } catch (error) {
+    throw new AppError("APISERVER_TLS_INVALID", { reason: messageOf(error) }, { cause: error });
+  }
+}
+
+async function listen(server: Server, options: ApiServerOptions): Promise<number> {
+  const { host, port } = options;
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (error) {
+    throw new AppError(
+      "APISERVER_LISTEN_FAILED",
+      { host, port, reason: messageOf(error) },
+      { cause: error },
+    );
+  }
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : port;
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeIdleConnections();
+  server.closeAllConnections();
+  await closed;
+}
+
+/**
+ * Starts the server; it is ready when this resolves. A store that was left by a killed server opens as it was at the last acknowledgement.
+ * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID.
+ */
+export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
+  const store = openStore(options.storePath);
+  const stopping = new AbortController();
+  try {
+    const deps = makeDeps(options, store, stopping.signal);
+    await makeStandardNamespaces(deps);
+    const server = makeServer(options, deps);
+    const port = await listen(server, options);
+    return {
+      url: `https://${options.host}:${String(port)}`,
+      port,
+      close: async () => {
+        stopping.abort();
+        await closeServer(server);
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server needs from storage: one log of revisions, one writer, changes in commit order.
+import type { Address, KubeObject } from "../objects/object.ts";
+
+/** One state of one object. */
+export interface StoredObject {
+  readonly address: Address;
+  /** The revision that made this state; it is the object's resourceVersion. */
+  readonly revision: number;
+  /** The object as JSON text. */
+  readonly text: string;
+  /** The object, shared by all readers: it must not be changed. */
+  view(): KubeObject;
+  /** The object, to be changed by the caller. */
+  copy(): KubeObject;
+}
+
+/** What happened to one object. */
+export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
+
+/** One change, in commit order. */
+export interface Change {
+  readonly type: ChangeType;
+  readonly revision: number;
+  /** The new state; for DELETED the last state, with the revision of the deletion. */
+  readonly current: StoredObject;
+  /** The state before; undefined for ADDED. */
+  readonly previous: StoredObject | undefined;
+}
+
+/** What a mutation may do. It runs without interruption and sees all mutations before it. */
+export interface Transaction {
+  find(address: Address): StoredObject | undefined;
+  /** Writes the object and sets its resourceVersion. */
+  put(address: Address, object: KubeObject): KubeObject;
+  /** Removes the object; `object` is its last state, whose resourceVersion becomes the deletion's. */
+  remove(address: Address, object: KubeObject): KubeObject;
+}
+
+/** Which objects: a bucket, and a namespace unless all are meant. */
+export interface Scope {
+  readonly bucket: string;
+  readonly namespace?: string;
+}
+
+/** The store. */
+export interface Store {
+  /** The last committed revision. */
+  revision(): number;
+  find(address: Address): StoredObject | undefined;
+  /** Current objects in the order of their addresses. */
+  list(scope: Scope): readonly StoredObject[];
+  /** Names of all buckets with objects, sorted. */
+  buckets(): readonly string[];
+  /** Objects as they were at a revision; undefined when that is compacted. */
+  listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
+  /** Changes after a revision in commit order; undefined when that is compacted. */
+  changesAfter(scope: Scope, revision: number): readonly Change[] | undefined;
+  /**
+   * Runs a mutation; resolves with its result when everything it wrote is durable. What it throws is thrown, and nothing is written.
+   * @throws AppError with STORE_WRITE_FAILED when the disk refuses.
+   */
+  write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
+  /** Calls `listener` with the changes of each commit, before their writers get their answer. */
+  subscribe(listener: (changes: readonly Change[]) => void): () => void;
+  /** Writes what is queued, then closes. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON paths of printer columns and scale: `.spec.a`, `.status.conditions[?(@.type=="Ready")].status`, `[0]`, `[*]`.
+import { fieldsOf, isFields, listOf } from "../objects/json.ts";
+
+type Step = (value: unknown) => readonly unknown[];
+
+function childStep(key: string): Step {
+  return (value) => {
+    const fields = fieldsOf(value);
+    return Object.hasOwn(fields, key) ? [fields[key]] : [];
+  };
+}
+
+function filterStep(path: string, wanted: string): Step {
+  const steps = parsePath(path);
+  return (value) =>
+    listOf(value).filter((item) => steps(item).some((found) => String(found) === wanted));
+}
+
+function everyStep(value: unknown): readonly unknown[] {
+  return isFields(value) ? Object.values(value) : listOf(value);
+}
+
+function indexStep(index: number): Step {
+  return (value) => {
+    const found = listOf(value).at(index);
+    return found === undefined ? [] : [found];
+  };
+}
+
+const TOKEN =
+  /\.([\w-]+)|\.?\[\?\(@((?:\.[\w-]+)+)\s*==\s*["']([^"']*)["']\)\]|\[(-?\d+)\]|\[\*\]|\['([^']*)'\]|\.((?:[\w-]|\\.)+)/y;
+
+function toStep(match: RegExpExecArray): Step {
+  const [, plain, filter, wanted, index, quoted, escaped] = match;
+  const key = plain ?? quoted ?? escaped?.replace(/\\(.)/g, "$1");
+  if (key !== undefined) {
+    return childStep(key);
+  }
+  if (filter !== undefined) {
+    return filterStep(filter, wanted ?? "");
+  }
+  return index === undefined ? everyStep : indexStep(Number(index));
+}
+
+function tokensOf(path: string): Step[] {
+  const steps: Step[] = [];
+  TOKEN.lastIndex = 0;
+  while (TOKEN.lastIndex < path.length) {
+    const match = TOKEN.exec(path);
+    if (match === null) {
+      return [() => []];
+    }
+    steps.push(toStep(match));
+  }
+  return steps;
+}
+
+/** Parses a path; the result finds its values. A path that cannot be read finds nothing. */
+export function parsePath(path: string): (value: unknown) => readonly unknown[] {
+  const steps = tokensOf(path.replace(/^\$?\{?/, "").replace(/\}$/, ""));
+  return (value) => {
+    let values: readonly unknown[] = [value];
+    for (const step of steps) {
+      values = values.flatMap(step);
+    }
+    return values;
+  };
+}

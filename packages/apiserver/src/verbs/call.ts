@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every verb is given, and what it answers.
+import type { Clock, Logger } from "@patchbay/ports";
+import type { Admission } from "../admission/admission.ts";
+import type { Body } from "../http/body.ts";
+import type { Representation } from "../http/accept.ts";
+import type { About } from "../http/status.ts";
+import type { User } from "../http/user.ts";
+import { type Kind, bucketOf } from "../kinds/kind.ts";
+import type { Registry } from "../kinds/registry.ts";
+import type { Fields } from "../objects/json.ts";
+import type { Address, KubeObject } from "../objects/object.ts";
+import type { Store, StoredObject } from "../storage/store.ts";
+
+/** What all verbs work with. */
+export interface Deps {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly admission: Admission;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Random names: a uid, and five characters behind generateName. */
+  readonly random: { readonly uid: () => string; readonly suffix: () => string };
+}
+
+/** One request for a resource. */
+export interface Call {
+  readonly kind: Kind;
+  /** Empty: cluster-scoped, or all namespaces. */
+  readonly namespace: string;
+  /** Empty for collections. */
+  readonly name: string;
+  readonly subresource: string;
+  readonly query: URLSearchParams;
+  readonly body: Body;
+  readonly user: User;
+  readonly representation: Representation;
+  /** Shown to the client as Warning headers; verbs add to it. */
+  readonly warnings: string[];
+}
+
+/** One object in an answer: text where nothing has to be changed. */
+export type Shown = StoredObject | KubeObject;
+
+/** What a verb answers. */
+export type Reply =
+  | { readonly type: "object"; readonly code: number; readonly object: Shown }
+  | { readonly type: "fields"; readonly code: number; readonly fields: Fields }
+  | {
+      readonly type: "list";
+      readonly items: readonly StoredObject[];
+      readonly revision: number;
+      readonly continueToken?: string;
+      readonly remaining?: number;
+    };
+
+/** What a refusal of this call is about. */
+export function aboutOf(kind: Kind): About {
+  return { group: kind.group, resource: kind.resource, kind: kind.kind };
+}
+
+/** Where the object of a call lives. */
+export function addressOf(call: Pick<Call, "kind" | "namespace" | "name">): Address {
+  return { bucket: bucketOf(call.kind), namespace: call.namespace, name: call.name };
+}
+
+/** Whether everything is to be tried and nothing to be kept. */
+export function isDryRun(query: URLSearchParams): boolean {
+  return query.getAll("dryRun").includes("All");
+}

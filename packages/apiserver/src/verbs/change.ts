@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
+import { invalid, modified, notFound } from "../http/status.ts";
+import type { Kind } from "../kinds/kind.ts";
+import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
+import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { StoredObject } from "../storage/store.ts";
+import { type Call, type Deps, aboutOf, addressOf, isDryRun } from "./call.ts";
+import { toObject } from "./decode.ts";
+import { readObject, toStorage } from "./readable.ts";
+
+/** After so many lost races a change without a resourceVersion is refused too. */
+const ATTEMPTS = 20;
+
+/** What part of the object a change may touch. */
+export type Part = "main" | "status" | "all";
+
+/** A change to make. */
+export interface Change {
+  readonly part: Part;
+  /** Makes the new object of the current one, which it may change. Throws StatusErrors. */
+  readonly edit: (current: KubeObject) => KubeObject;
+  /** Whether a race is lost at once (the client named a resourceVersion). */
+  readonly once: boolean;
+}
+
+/** Keeps what clients can never change. */
+function keepServerMeta(next: KubeObject, current: KubeObject): void {
+  const { metadata } = next;
+  const fixed = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+    "resourceVersion",
+    "generateName",
+  ] as const;
+  for (const key of fixed) {
+    const value = current.metadata[key];
+    if (value === undefined) {
+      Reflect.deleteProperty(metadata, key);
+    } else {
+      Object.assign(metadata, { [key]: value });
+    }
+  }
+  next.apiVersion = current.apiVersion;
+  next.kind = current.kind;
+}
+
+function takeField(next: KubeObject, from: KubeObject, field: string): void {
+  if (from[field] === undefined) {
+    Reflect.deleteProperty(next, field);
+  } else {
+    next[field] = from[field];
+  }
+}
+
+/** What a status write may change: status, and for built-in kinds metadata. */
+function statusOnly(kind: Kind, next: KubeObject, current: KubeObject): KubeObject {
+  const result: KubeObject = { ...current };
+  takeField(result, next, "status");
+  if (kind.strategy.statusTakesMetadata) {
+    result.metadata = next.metadata;
+  }
+  return result;
+}
+
+function isolate(
+  kind: Kind,
+  part: Part,
+  pair: { next: KubeObject; current: KubeObject },
+): KubeObject {
+  const { next, current } = pair;
+  if (part === "status") {
+    return statusOnly(kind, next, current);
+  }
+  if (part === "main" && kind.strategy.hasStatus) {
+    takeField(next, current, "status");
+  }
+  return next;
+}
+
+/** What generation counts: everything but metadata, and status where it has a subresource. */
+function specificationOf(kind: Kind, object: KubeObject): Fields {
+  const status = kind.strategy.hasStatus ? ["status"] : [];
+  return without(object, "metadata", "apiVersion", ...status);
+}
+
+function countGeneration(kind: Kind, next: KubeObject, current: KubeObject): void {
+  if (
+    kind.strategy.hasGeneration &&
+    !equalJson(specificationOf(kind, next), specificationOf(kind, current))
+  ) {
+    next.metadata.generation = (current.metadata.generation ?? 0) + 1;
+  }
+}
+
+/** What the server itself changes (`all`) is held to the form only. */
+function validateChange(
+  kind: Kind,
+  part: Part,
+  pair: { next: KubeObject; current: KubeObject },
+): void {
+  const { next, current } = pair;
+  const causes = [
+    ...validateMeta(kind, next),
+    ...validateMetaUpdate(next, current),
+    ...(kind.strategy.validate?.(next) ?? []),
+    ...(part === "all" ? [] : (kind.strategy.validateUpdate?.(next, current) ?? [])),
+  ];
+  if (causes.length > 0) {
+    throw invalid(aboutOf(kind), current.metadata.name, causes);
+  }
+}
+
+/** Whether nothing holds an object any more that is being deleted. */
+export function isReleased(object: KubeObject): boolean {
+  const { metadata } = object;
+  return (
+    metadata.deletionTimestamp !== undefined &&
+    (metadata.deletionGracePeriodSeconds ?? 0) === 0 &&
+    (metadata.finalizers ?? []).length === 0 &&
+    listOf(valueAt(object, "spec", "finalizers")).length === 0
+  );
+}
+
+function prepare(
+  call: Call,
+  change: Change,
+  pair: { next: KubeObject; current: KubeObject },
+): KubeObject {
+  const { kind } = call;
+  const { current } = pair;
+  keepServerMeta(pair.next, current);
+  const next = isolate(kind, change.part, pair);
+  kind.strategy.applyDefaults?.(next);
+  if (change.part === "main") {
+    kind.strategy.prepareUpdate?.(next, current);
+  }
+  return next;
+}
+
+/** Decodes what a webhook made; what clients can never change stays. */
+function recomplete(
+  call: Call,
+  change: Change,
+  pair: { next: KubeObject; current: KubeObject },
+): KubeObject {
+  return prepare(call, change, { next: toObject(call.kind, pair.next), current: pair.current });
+}
+
+async function admit(
+  call: Call,
+  deps: Deps,
+  step: { change: Change; current: KubeObject; next: KubeObject },
+): Promise<KubeObject> {
+  const { change, current } = step;
+  const question = {
+    kind: call.kind,
+    subresource: call.subresource,
+    operation: "UPDATE",
+    namespace: call.namespace,
+    name: current.metadata.name,
+    oldObject: current,
+    options: { kind: "UpdateOptions", apiVersion: "meta.k8s.io/v1" } as Fields,
+    user: call.user,
+    dryRun: isDryRun(call.query),
+    warnings: call.warnings,
+  } as const;
+  const next = await deps.admission.mutate({ ...question, object: step.next }, (changed) =>
+    recomplete(call, change, { next: changed, current }),
+  );
+  countGeneration(call.kind, next, current);
+  validateChange(call.kind, change.part, { next, current });
+  await deps.admission.validate({ ...question, object: next });
+  return next;
+}
+
+/** The written object; undefined where someone else was faster. */
+function commit(
+  call: Call,
+  deps: Deps,
+  step: { stored: StoredObject; next: KubeObject },
+): Promise<KubeObject | undefined> {
+  const address = addressOf(call);
+  return deps.store.write((transaction) => {
+    if (transaction.find(address)?.revision !== step.stored.revision) {
+      return undefined;
+    }
+    const { next } = step;
+    if (isDryRun(call.query)) {
+      return next;
+    }
+    const object = toStorage(call.kind, next);
+    const written = isReleased(next)
+      ? transaction.remove(address, object)
+      : transaction.put(address, object);
+    next.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
+    return next;
+  });
+}
+
+/** Makes a change; a race that is lost is run again on the newer object. Throws StatusErrors 404, 409 and 422. */
+export async function changeObject(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const stored = deps.store.find(addressOf(call));
+    if (stored === undefined) {
+      throw notFound(aboutOf(call.kind), call.name);
+    }
+    const current = readObject(call.kind, stored);
+    const edited = change.edit(readObject(call.kind, stored));
+    const next = await admit(call, deps, {
+      change,
+      current,
+      next: prepare(call, change, { next: edited, current }),
+    });
+    if (equalJson(next, current) && !isReleased(next)) {
+      return current;
+    }
+    const written = await commit(call, deps, { stored, next });
+    if (written !== undefined) {
+      return written;
+    }
+    if (change.once) {
+      break;
+    }
+  }
+  throw modified(aboutOf(call.kind), call.name);
+}

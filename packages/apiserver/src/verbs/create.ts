@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST: a new object.
+import { parseObject } from "../http/body.ts";
+import {
+  type StatusError,
+  alreadyExists,
+  badRequest,
+  forbidden,
+  invalid,
+  methodNotAllowed,
+  notFound,
+} from "../http/status.ts";
+import { NAMESPACE } from "../kinds/namespace.ts";
+import { type Kind, bucketOf } from "../kinds/kind.ts";
+import { validateMeta } from "../meta/validate-meta.ts";
+import type { Fields } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { rfc3339 } from "../objects/time.ts";
+import type { Store } from "../storage/store.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf, isDryRun } from "./call.ts";
+import { toObject } from "./decode.ts";
+import { toStorage } from "./readable.ts";
+
+/** A generated name: at most 63 characters, 5 of them random. Source: Kubernetes names.SimpleNameGenerator. */
+const GENERATED_BASE_MAX = 58;
+
+function checkNamespaceField(call: Call, object: KubeObject): void {
+  const given = object.metadata.namespace ?? "";
+  if (call.kind.namespaced && given !== "" && given !== call.namespace) {
+    throw badRequest(
+      "the namespace of the provided object does not match the namespace sent on the request",
+    );
+  }
+}
+
+/** Sets what only the server sets. */
+function initialMeta(call: Call, deps: Deps, object: KubeObject): void {
+  const { metadata } = object;
+  for (const key of [
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "resourceVersion",
+    "generation",
+  ]) {
+    Reflect.deleteProperty(metadata, key);
+  }
+  if (metadata.name === "" && metadata.generateName !== undefined) {
+    metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
+  }
+  metadata.uid = deps.random.uid();
+  metadata.creationTimestamp = rfc3339(deps.clock.now());
+  if (call.kind.namespaced) {
+    metadata.namespace = call.namespace;
+  }
+  if (call.kind.strategy.hasGeneration) {
+    metadata.generation = 1;
+  }
+}
+
+function terminating(kind: Kind, object: KubeObject): StatusError {
+  const namespace = object.metadata.namespace ?? "";
+  const message = `unable to create new content in namespace ${namespace} because it is being terminated`;
+  const refusal = forbidden(aboutOf(kind), object.metadata.name, message);
+  const cause = {
+    reason: "NamespaceTerminating",
+    message: `namespace ${namespace} is being terminated`,
+    field: "metadata.namespace",
+  } as const;
+  Object.assign(refusal.details ?? {}, { causes: [cause] });
+  return refusal;
+}
+
+/** Refuses objects for namespaces that are not there or that are going. */
+export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store, "find">): void {
+  if (!kind.namespaced) {
+    return;
+  }
+  const name = object.metadata.namespace ?? "";
+  const namespace = store.find({ bucket: bucketOf(NAMESPACE), namespace: "", name });
+  if (namespace === undefined) {
+    throw notFound(aboutOf(NAMESPACE), name);
+  }
+  if (namespace.view().metadata.deletionTimestamp !== undefined) {
+    throw terminating(kind, object);
+  }
+}
+
+function complete(kind: Kind, object: KubeObject): KubeObject {
+  kind.strategy.applyDefaults?.(object);
+  return object;
+}
+
+function dropStatus(kind: Kind, object: KubeObject): void {
+  if (kind.strategy.hasStatus && kind.kind !== "Node") {
+    Reflect.deleteProperty(object, "status");
+  }
+}
+
+function validateNew(kind: Kind, object: KubeObject): void {
+  const causes = [...validateMeta(kind, object), ...(kind.strategy.validate?.(object) ?? [])];
+  if (causes.length > 0) {
+    throw invalid(aboutOf(kind), object.metadata.name, causes);
+  }
+}
+
+/** Creates an object that was decoded already. */
+export async function createDecoded(
+  call: Call,
+  deps: Deps,
+  object: KubeObject,
+): Promise<KubeObject> {
+  const { kind } = call;
+  const dryRun = isDryRun(call.query);
+  checkNamespace(kind, object, deps.store);
+  dropStatus(kind, object);
+  complete(kind, object);
+  const question = {
+    kind,
+    subresource: "",
+    operation: "CREATE",
+    namespace: call.namespace,
+    name: object.metadata.name,
+    oldObject: undefined,
+    options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" } as Fields,
+    user: call.user,
+    dryRun,
+    warnings: call.warnings,
+  } as const;
+  const admitted = await deps.admission.mutate({ ...question, object }, (changed) =>
+    complete(kind, toObject(kind, changed)),
+  );
+  kind.strategy.prepareCreate?.(admitted);
+  validateNew(kind, admitted);
+  await deps.admission.validate({ ...question, object: admitted });
+  const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
+  return deps.store.write((transaction) => {
+    if (transaction.find(address) !== undefined) {
+      throw alreadyExists(aboutOf(kind), address.name);
+    }
+    checkNamespace(kind, admitted, transaction);
+    if (dryRun) {
+      return admitted;
+    }
+    const written = transaction.put(address, toStorage(kind, admitted));
+    admitted.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
+    return admitted;
+  });
+}
+
+/** Creates the object in the body. Throws StatusErrors 400, 403, 404, 409 and 422. */
+export async function createObject(call: Call, deps: Deps): Promise<Reply> {
+  if (call.kind.custom?.terminating === true) {
+    throw methodNotAllowed();
+  }
+  const object = toObject(call.kind, parseObject(call.body));
+  checkNamespaceField(call, object);
+  if ((object.metadata.resourceVersion ?? "") !== "") {
+    throw badRequest("resourceVersion should not be set on objects to be created");
+  }
+  initialMeta(call, deps, object);
+  const created = await createDecoded(call, deps, object);
+  return { type: "object", code: 201, object: created };
+}
+
+/** Creates an object for a PUT to a name that is absent. */
+export async function createByUpdate(call: Call, deps: Deps, object: KubeObject): Promise<Reply> {
+  initialMeta(call, deps, object);
+  return { type: "object", code: 201, object: await createDecoded(call, deps, object) };
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET of one object.
+import { notFound } from "../http/status.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { checkReached, parseRevision } from "./options.ts";
+
+/** Answers with the object. Throws a StatusError 404. */
+export function getObject(call: Call, deps: Deps): Reply {
+  checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
+  const stored = deps.store.find(addressOf(call));
+  if (stored === undefined) {
+    throw notFound(aboutOf(call.kind), call.name);
+  }
+  return { type: "object", code: 200, object: stored };
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subresources that are not simply a part of the object: binding, eviction, finalize, scale.
+import { parseObject } from "../http/body.ts";
+import {
+  badRequest,
+  conflict,
+  internalError,
+  methodNotAllowed,
+  successBody,
+} from "../http/status.ts";
+import { type Kind, type ScalePaths } from "../kinds/kind.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { rfc3339 } from "../objects/time.ts";
+import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
+import { changeObject } from "./change.ts";
+import { toObject } from "./decode.ts";
+import { deleteOne, deleteOptionsOf } from "./delete.ts";
+import { getObject } from "./get.ts";
+import { parsePatch } from "./patch.ts";
+import { viewObject } from "./readable.ts";
+
+function withCondition(object: KubeObject, condition: Fields): void {
+  const status = fieldsOf(object["status"]);
+  const others = listOf(status["conditions"]).filter(
+    (existing) => textAt(existing, "type") !== condition["type"],
+  );
+  object["status"] = { ...status, conditions: [...others, condition] };
+}
+
+/** POST pods/binding: puts a pod onto a node, once. */
+export async function bindPod(call: Call, deps: Deps): Promise<Reply> {
+  const node = textAt(parseObject(call.body), "target", "name");
+  if (node === "") {
+    throw badRequest("Binding target.name: Required value");
+  }
+  await changeObject(call, deps, {
+    part: "all",
+    once: false,
+    edit: (pod) => {
+      const bound = textAt(pod, "spec", "nodeName");
+      if (bound !== "") {
+        const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
+        throw conflict({ ...aboutOf(call.kind), resource: "pods/binding" }, call.name, why);
+      }
+      pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
+      withCondition(pod, {
+        type: "PodScheduled",
+        status: "True",
+        lastProbeTime: null,
+        lastTransitionTime: rfc3339(deps.clock.now()),
+      });
+      return pod;
+    },
+  });
+  return {
+    type: "fields",
+    code: 201,
+    fields: { ...successBody({}), details: undefined, code: 201 },
+  };
+}
+
+/** POST pods/eviction: deletes a pod; there are no disruption budgets here. */
+export async function evictPod(call: Call, deps: Deps): Promise<Reply> {
+  const options = fieldsOf(parseObject(call.body)["deleteOptions"]);
+  const body = { contentType: "application/json", text: JSON.stringify(options) };
+  await deleteOne(call, deps, deleteOptionsOf({ ...call, body }));
+  return {
+    type: "fields",
+    code: 201,
+    fields: { ...successBody({}), details: undefined, code: 201 },
+  };
+}
+
+/** PUT namespaces/finalize: the only way to change `spec.finalizers`. */
+export async function finalizeNamespace(call: Call, deps: Deps): Promise<Reply> {
+  const given = toObject(call.kind, parseObject(call.body));
+  const finalizers = listOf(valueAt(given, "spec", "finalizers"));
+  const object = await changeObject(call, deps, {
+    part: "all",
+    once: false,
+    edit: (namespace) => {
+      namespace["spec"] = { ...fieldsOf(namespace["spec"]), finalizers };
+      return namespace;
+    },
+  });
+  return { type: "object", code: 200, object };
+}
+
+function scalePathsOf(kind: Kind): ScalePaths {
+  const paths = kind.custom?.scale;
+  if (paths === undefined) {
+    throw internalError(`${kind.resource} has no scale`);
+  }
+  return paths;
+}
+
+function toScale(kind: Kind, object: KubeObject): KubeObject {
+  const paths = scalePathsOf(kind);
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const selector = textAt(object, ...paths.selector);
+  const metadata = { name, namespace, uid, resourceVersion, creationTimestamp };
+  return {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    // Members that are undefined are not printed.
+    metadata: metadata as KubeObject["metadata"],
+    spec: { replicas: valueAt(object, ...paths.spec) ?? 0 },
+    status: {
+      replicas: valueAt(object, ...paths.status) ?? 0,
+      ...(selector === "" ? {} : { selector }),
+    },
+  };
+}
+
+function setAt(object: Fields, path: readonly string[], value: unknown): void {
+  const [key = "", ...rest] = path;
+  if (rest.length === 0) {
+    object[key] = value;
+    return;
+  }
+  const child = isFields(object[key]) ? object[key] : {};
+  object[key] = child;
+  setAt(child, rest, value);
+}
+
+async function changeScale(
+  call: Call,
+  deps: Deps,
+  edit: (scale: KubeObject) => unknown,
+): Promise<Reply> {
+  const changed = await changeObject(call, deps, {
+    part: "main",
+    once: false,
+    edit: (object) => {
+      const replicas = valueAt(edit(toScale(call.kind, object)), "spec", "replicas");
+      if (typeof replicas !== "number") {
+        throw badRequest("spec.replicas: Required value");
+      }
+      setAt(object, scalePathsOf(call.kind).spec, replicas);
+      return object;
+    },
+  });
+  return { type: "object", code: 200, object: toScale(call.kind, changed) };
+}
+
+/** GET, PUT and PATCH of `scale`. */
+export async function serveScale(call: Call, deps: Deps, method: string): Promise<Reply> {
+  switch (method) {
+    case "GET": {
+      const reply = getObject(call, deps);
+      const stored = deps.store.find({
+        bucket: `${call.kind.group}/${call.kind.resource}`,
+        namespace: call.namespace,
+        name: call.name,
+      });
+      return stored === undefined
+        ? reply
+        : { type: "object", code: 200, object: toScale(call.kind, viewObject(call.kind, stored)) };
+    }
+    case "PUT": {
+      const given = parseObject(call.body);
+      return changeScale(call, deps, () => given);
+    }
+    case "PATCH": {
+      const patch = parsePatch(call);
+      return changeScale(call, deps, (scale) => patch(scale));
+    }
+    default:
+      throw methodNotAllowed();
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT: a whole object, or its status.
+import { parseObject } from "../http/body.ts";
+import { badRequest, conflict, invalid, modified } from "../http/status.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type Change, changeObject } from "./change.ts";
+import { createByUpdate } from "./create.ts";
+import { toObject } from "./decode.ts";
+
+/** Refuses an object whose name or namespace is not the path's. */
+export function checkAddress(call: Call, object: KubeObject): void {
+  const { name, namespace = "" } = object.metadata;
+  if (name !== call.name) {
+    const given =
+      name === ""
+        ? "must be provided"
+        : `of the object (${name}) does not match the name on the URL (${call.name})`;
+    throw badRequest(`the name ${given}`);
+  }
+  if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
+    throw badRequest(
+      `the namespace of the object (${namespace}) does not match the namespace on the request (${call.namespace})`,
+    );
+  }
+}
+
+/** Refuses a write that was made of a state that is not the current one. */
+export function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
+  const about = aboutOf(call.kind);
+  const { resourceVersion = "", uid } = given.metadata;
+  if (resourceVersion === "" && !call.kind.strategy.allowsUnconditionalUpdate) {
+    throw invalid(about, call.name, [
+      {
+        reason: "FieldValueInvalid",
+        field: "metadata.resourceVersion",
+        message: "Invalid value: 0x0: must be specified for an update",
+      },
+    ]);
+  }
+  if (uid !== undefined && uid !== current.metadata.uid) {
+    throw conflict(
+      about,
+      call.name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ""}`,
+    );
+  }
+  if (resourceVersion !== "" && resourceVersion !== current.metadata.resourceVersion) {
+    throw modified(about, call.name);
+  }
+}
+
+/** Replaces the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409 and 422. */
+export async function updateObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
+  const given = toObject(call.kind, parseObject(call.body));
+  checkAddress(call, given);
+  const absent = deps.store.find(addressOf(call)) === undefined;
+  if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
+    return createByUpdate(call, deps, given);
+  }
+  const object = await changeObject(call, deps, {
+    part,
+    once: (given.metadata.resourceVersion ?? "") !== "",
+    edit: (current) => {
+      checkVersion(call, given, current);
+      return toObject(call.kind, structuredClone(given));
+    },
+  });
+  return { type: "object", code: 200, object };
+}
