@@ -133,4 +133,4 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
     });
   });
 }
-/* eslint-enable max-lines-per-function */
+/* eslint-enable max-lines-per-function -- the suite ends */

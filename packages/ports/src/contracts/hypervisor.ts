@@ -162,4 +162,4 @@ export class EventLog {
     return promise;
   }
 }
-/* eslint-enable max-lines-per-function */
+/* eslint-enable max-lines-per-function -- the suite ends */

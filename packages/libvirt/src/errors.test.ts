@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
+import { describe, expect, test } from "vitest";
+import { toAppError, VIR_ERR, VIR_FROM } from "./errors.ts";
+
+/** Compiles assertions; the compiler's complaints. */
+function compile(source: string): string {
+  const done = spawnSync("g++", ["-fsyntax-only", "-x", "c++", "-"], {
+    input: source,
+    encoding: "utf8",
+    timeout: 30_000,
+  });
+  return done.error === undefined ? done.stderr : done.error.message;
+}
+
+function assertionsFor(prefix: string, numbers: Readonly<Record<string, number>>): string {
+  return Object.entries(numbers)
+    .map(([name, value]) => `static_assert(${prefix}${name} == ${String(value)}, "${name}");`)
+    .join("\n");
+}
+
+describe("libvirt errors", () => {
+  test("numbers are those of virterror.h", () => {
+    const source = [
+      "#include <libvirt/virterror.h>",
+      assertionsFor("VIR_ERR_", VIR_ERR),
+      assertionsFor("VIR_FROM_", VIR_FROM),
+    ].join("\n");
+    expect(compile(source)).toBe("");
+  });
+
+  test("a wrong number would be noticed", () => {
+    const source = `#include <libvirt/virterror.h>\n${assertionsFor("VIR_ERR_", { NO_DOMAIN: 41 })}`;
+    expect(compile(source)).toContain("static assertion failed");
+  });
+
+  // Messages as libvirt 9.0.0 with QEMU 7.2 gave them.
+  test.each([
+    {
+      name: "a domain that is not there",
+      given: {
+        number: 42,
+        domain: 10,
+        message: "Domain not found: no domain with matching name 'x'",
+      },
+      want: "LIBVIRT_NO_DOMAIN",
+    },
+    {
+      name: "a NIC that is not there, by MAC",
+      given: {
+        number: 99,
+        domain: 20,
+        message:
+          "device not found: no device found at address '(<null>)' matching MAC address 02:00:00:00:00:01",
+      },
+      want: "LIBVIRT_DEVICE_MISSING",
+    },
+    {
+      name: "a NIC that is not there, by alias",
+      given: {
+        number: 1,
+        domain: 20,
+        message: "internal error: no device found with alias ua-none",
+      },
+      want: "LIBVIRT_DEVICE_MISSING",
+    },
+    {
+      name: "no free port",
+      given: { number: 1, domain: 20, message: "internal error: No more available PCI slots" },
+      want: "LIBVIRT_NO_FREE_PORT",
+    },
+    {
+      name: "another job of the domain",
+      given: {
+        number: 68,
+        domain: 0,
+        message:
+          "Timed out during operation: cannot acquire state change lock (held by monitor=remoteDispatchDomainMigratePerform3Params)",
+      },
+      want: "LIBVIRT_BUSY",
+    },
+    {
+      name: "an unplug that was asked before, native hotplug",
+      given: {
+        number: 1,
+        domain: 10,
+        message:
+          "internal error: unable to execute QEMU command 'device_del': Device ua-x is already in the process of unplug",
+      },
+      want: "LIBVIRT_BUSY",
+    },
+    {
+      name: "an unplug while the guest blinks, native hotplug",
+      given: {
+        number: 1,
+        domain: 10,
+        message:
+          "internal error: unable to execute QEMU command 'device_del': Hot-unplug failed: guest is busy (power indicator blinking)",
+      },
+      want: "LIBVIRT_BUSY",
+    },
+    {
+      name: "a connection that is closed",
+      given: { number: 1, domain: 7, message: "internal error: client socket is closed" },
+      want: "LIBVIRT_CONNECTION_LOST",
+    },
+    {
+      name: "a daemon that was killed",
+      given: { number: 38, domain: 7, message: "Cannot recv data: Connection reset by peer" },
+      want: "LIBVIRT_CONNECTION_LOST",
+    },
+    {
+      name: "a tap that another VM uses",
+      given: {
+        number: 38,
+        domain: 0,
+        message: "Unable to create tap device tapx: Device or resource busy",
+      },
+      want: "LIBVIRT_REFUSED",
+    },
+    {
+      name: "a daemon's text that looks like another error",
+      given: { number: 55, domain: 20, message: "No more available PCI slots" },
+      want: "LIBVIRT_REFUSED",
+    },
+    {
+      name: "anything else",
+      given: { number: 67, domain: 20, message: "unsupported configuration: non unique alias" },
+      want: "LIBVIRT_REFUSED",
+    },
+  ])("$name is $want", ({ given, want }) => {
+    expect(toAppError({ ...given, level: 2 }, { call: "virDomainX", domain: "vm1" }).code).toBe(
+      want,
+    );
+  });
+
+  test("the error names what was asked and what libvirt said", () => {
+    const error = toAppError(
+      { number: 67, domain: 20, level: 2, message: "unsupported configuration" },
+      { call: "virDomainAttachDeviceFlags", domain: "vm1" },
+    );
+    expect(error.message).toBe(
+      "libvirt refused virDomainAttachDeviceFlags: unsupported configuration (67/20)",
+    );
+  });
+});

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isAppError } from "@patchbay/core";
+import type {
+  ChildProcessHandle,
+  ChildStarter,
+  Clock,
+  HypervisorConnection,
+  Logger,
+} from "@patchbay/ports";
+import { beforeEach, describe, expect, test } from "vitest";
+import { createHypervisor } from "./hypervisor.ts";
+import type { Reply, Request } from "./protocol.ts";
+
+const uri = { kind: "uri", uri: "test:///default" } as const;
+const ignore = (): void => undefined;
+const logger: Logger = {
+  debug: ignore,
+  info: ignore,
+  warn: ignore,
+  error: ignore,
+  child: () => logger,
+};
+
+/** A child whose answers the test gives; connections open at once. */
+class ScriptedChild implements ChildProcessHandle {
+  readonly pid = 1;
+  readonly ended: Promise<string>;
+  readonly requests: Request[] = [];
+  /** Open calls are answered only when set. */
+  isAnswering = true;
+  #listener: (message: unknown) => void = ignore;
+  readonly #end: (reason: string) => void;
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.ended = promise;
+    this.#end = resolve;
+  }
+
+  send(message: unknown): void {
+    const request = message as Request; // the parent sends nothing else
+    this.requests.push(request);
+    if (request.kind === "open" && this.isAnswering) {
+      this.say({ kind: "result", connection: request.connection, call: 0 });
+    }
+  }
+
+  say(reply: Reply | { readonly kind: "nonsense" }): void {
+    this.#listener(reply);
+  }
+
+  onMessage(listener: (message: unknown) => void): void {
+    this.#listener = listener;
+  }
+
+  sendDescriptor(): void {
+    throw new Error("not used here");
+  }
+
+  takeDescriptor(): never {
+    throw new Error("not used here");
+  }
+
+  kill(): void {
+    this.#end("SIGKILL");
+  }
+}
+
+/** Time that passes when the test says so. */
+class StepClock implements Clock {
+  #waits: { readonly ms: number; readonly wake: () => void; readonly signal: AbortSignal }[] = [];
+
+  now(): number {
+    return 0;
+  }
+
+  monotonicMs(): number {
+    return 0;
+  }
+
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    this.#waits.push({
+      ms,
+      signal,
+      wake: () => {
+        resolve(undefined);
+      },
+    });
+    signal.addEventListener("abort", () => {
+      reject(new Error("aborted"));
+    });
+    return promise;
+  }
+
+  /** Every wait of that length is over. */
+  async pass(ms: number): Promise<void> {
+    const over = this.#waits.filter((wait) => wait.ms === ms && !wait.signal.aborted);
+    this.#waits = this.#waits.filter((wait) => !over.includes(wait));
+    for (const wait of over) wait.wake();
+    await settle();
+  }
+}
+
+/** Lets everything run that waits for nothing but its turn. */
+async function settle(): Promise<void> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+let children: ScriptedChild[] = [];
+let clock = new StepClock();
+let hypervisor = makeHypervisor();
+
+function makeHypervisor(): ReturnType<typeof createHypervisor> {
+  children = [];
+  clock = new StepClock();
+  const starter: ChildStarter = {
+    start: () => {
+      const child = new ScriptedChild();
+      children.push(child);
+      return Promise.resolve(child);
+    },
+  };
+  const times = { callTimeoutMs: 1000, openTimeoutMs: 2000, stuckAfterMs: 3000, stuckMax: 1 };
+  return createHypervisor({ starter, clock, logger, ...times });
+}
+
+function childAt(index: number): ScriptedChild {
+  const child = children[index];
+  if (child === undefined) throw new Error(`no child ${String(index)}`);
+  return child;
+}
+
+/** The code with which it fails; to be taken before it does. */
+function failureOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => "none",
+    (error: unknown) => (isAppError(error) ? error.code : String(error)),
+  );
+}
+
+/** Opens a connection and lets a call on it run into its deadline. */
+async function abandonOne(): Promise<HypervisorConnection> {
+  const connection = await hypervisor.open(uri);
+  const failure = failureOf(connection.findDomain("x"));
+  await settle();
+  await clock.pass(1000);
+  expect(await failure).toBe("LIBVIRT_TIMED_OUT");
+  return connection;
+}
+
+beforeEach(() => {
+  hypervisor = makeHypervisor();
+});
+
+describe("hypervisor", () => {
+  test("one child serves all connections", async () => {
+    await hypervisor.open(uri);
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(1);
+  });
+
+  test("one call is in flight for a connection", async () => {
+    const connection = await hypervisor.open(uri);
+    const first = connection.findDomain("a");
+    const second = connection.findDomain("b");
+    await settle();
+    const calls = (): readonly Request[] =>
+      childAt(0).requests.filter((request) => request.kind === "call");
+    expect(calls()).toHaveLength(1);
+    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    await first;
+    await settle();
+    expect(calls()).toHaveLength(2);
+    childAt(0).say({ kind: "result", connection: 1, call: 2 });
+    await second;
+  });
+
+  test("a call beyond its deadline gives its connection up, and that one only", async () => {
+    const other = await hypervisor.open(uri);
+    const connection = await abandonOne();
+    expect(await connection.closed).toBe("no answer to virDomainLookupByName");
+    await expect(connection.findDomain("x")).rejects.toMatchObject({
+      code: "LIBVIRT_CONNECTION_LOST",
+    });
+    const found = other.findDomain("x");
+    await settle();
+    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    expect(await found).toBeUndefined();
+  });
+
+  test("an open beyond its deadline fails", async () => {
+    await hypervisor.open(uri);
+    childAt(0).isAnswering = false;
+    const failure = failureOf(hypervisor.open(uri));
+    await settle();
+    await clock.pass(2000);
+    expect(await failure).toBe("LIBVIRT_TIMED_OUT");
+  });
+
+  test("a child that dies fails every call, and the next open starts another", async () => {
+    const connection = await hypervisor.open(uri);
+    const failure = failureOf(connection.findDomain("x"));
+    await settle();
+    childAt(0).kill();
+    expect(await failure).toBe("LIBVIRT_CONNECTION_LOST");
+    expect(await connection.closed).toBe("the libvirt child ended: SIGKILL");
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("too many connections that hang replace the child", async () => {
+    await abandonOne();
+    await abandonOne();
+    await clock.pass(3000);
+    expect(await childAt(0).ended).toBe("SIGKILL");
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("connections that end in time are not counted as hanging", async () => {
+    await abandonOne();
+    await abandonOne();
+    childAt(0).say({ kind: "ended", connection: 1 });
+    await clock.pass(3000);
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(1);
+  });
+
+  test("a child that breaks the protocol is replaced", async () => {
+    const connection = await hypervisor.open(uri);
+    childAt(0).say({ kind: "nonsense" });
+    expect(await connection.closed).toContain("SIGKILL");
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("a closed hypervisor opens nothing", async () => {
+    const connection = await hypervisor.open(uri);
+    await hypervisor.close();
+    expect(await connection.closed).toContain("SIGKILL");
+    await expect(hypervisor.open(uri)).rejects.toMatchObject({ code: "LIBVIRT_UNREACHABLE" });
+  });
+});

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { parseDomain, parseReply } from "./protocol.ts";
+
+const error = { number: 1, domain: 2, level: 2, message: "m" };
+
+describe("what the child says", () => {
+  test.each([
+    { kind: "ended", connection: 1 },
+    { kind: "lost", connection: 1, reason: "gone" },
+    { kind: "result", connection: 1, call: 2, value: "xml" },
+    { kind: "failed", connection: 1, call: 2, error },
+    { kind: "event", connection: 1, event: { kind: "deviceAdded", domain: "d", alias: "ua-x" } },
+    {
+      kind: "event",
+      connection: 1,
+      event: { kind: "lifecycle", domain: "d", event: "started", detail: 0 },
+    },
+  ])("$kind is understood", (message) => {
+    expect(parseReply(message)).toEqual(message);
+  });
+
+  test.each([
+    { name: "nothing", message: undefined },
+    { name: "a text", message: "ready" },
+    { name: "a list", message: [] },
+    { name: "no connection", message: { kind: "ended" } },
+    { name: "an unknown kind", message: { kind: "exec", connection: 1 } },
+    { name: "a result of no call", message: { kind: "result", connection: 1 } },
+    { name: "a failure without error", message: { kind: "failed", connection: 1, call: 1 } },
+    { name: "an event of nothing", message: { kind: "event", connection: 1, event: null } },
+    {
+      name: "an unknown event",
+      message: { kind: "event", connection: 1, event: { kind: "x", domain: "d", alias: "a" } },
+    },
+    {
+      name: "an unknown lifecycle",
+      message: {
+        kind: "event",
+        connection: 1,
+        event: { kind: "lifecycle", domain: "d", event: "x" },
+      },
+    },
+  ])("$name is refused", ({ message }) => {
+    expect(parseReply(message)).toBeUndefined();
+  });
+
+  test("a long message is cut", () => {
+    const reply = parseReply({ kind: "lost", connection: 1, reason: "x".repeat(5000) });
+    expect(reply).toEqual({ kind: "lost", connection: 1, reason: "x".repeat(1000) });
+  });
+
+  test.each([
+    {
+      name: "a domain",
+      value: { name: "d", uuid: "u", state: "running", persistent: true },
+      is: true,
+    },
+    { name: "nothing", value: undefined, is: false },
+    { name: "an unknown state", value: { name: "d", uuid: "u", state: "x" }, is: false },
+  ])("$name as a domain", ({ value, is }) => {
+    expect(parseDomain(value) !== undefined).toBe(is);
+  });
+});
