@@ -9,3 +9,12 @@ export { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
 export { createNamespaces } from "./namespaces.ts";
 export { replaceDirectory } from "./replace-directory.ts";
 export { connectUnixSocket } from "./unix-socket.ts";
+export {
+  isRunning,
+  signalProcess,
+  startDaemon,
+  waitForLine,
+  type Daemon,
+  type DaemonProgram,
+  type ProcessName,
+} from "./daemon.ts";

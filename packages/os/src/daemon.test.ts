@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { isRunning, signalProcess, startDaemon, waitForLine, type Daemon } from "./daemon.ts";
+
+const DEADLINE_MS = 5000;
+let directory: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "daemon-"));
+});
+
+afterAll(async () => {
+  await rm(directory, { recursive: true });
+});
+
+function start(script: string): Promise<Daemon> {
+  return startDaemon({
+    argv: ["/bin/sh", "-c", script],
+    env: { PATH: "/usr/bin:/bin" },
+    outFile: join(directory, "out"),
+    logFile: join(directory, "log"),
+  });
+}
+
+function waitForReady(): Promise<string> {
+  return waitForLine(join(directory, "out"), "ready", AbortSignal.timeout(DEADLINE_MS));
+}
+
+test("a service runs in a session of its own, says that it is ready, and is ended", async () => {
+  const daemon = await start("echo starting; echo ready $$; exec sleep 60");
+  expect(await waitForReady()).toBe(`ready ${String(daemon.pid)}`);
+  const stat = await readFile(`/proc/${String(daemon.pid)}/stat`, "utf8");
+  const session = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3];
+  expect(session).toBe(String(daemon.pid));
+  expect(await isRunning(daemon)).toBe(true);
+  await signalProcess(daemon, "SIGTERM");
+  expect(await daemon.ended).toBe("SIGTERM");
+  expect(await isRunning(daemon)).toBe(false);
+});
+
+test("another process of the same pid is left alone", async () => {
+  const daemon = await start("exec sleep 60");
+  const other = { pid: daemon.pid, startTime: "1" };
+  expect(await isRunning(other)).toBe(false);
+  await signalProcess(other, "SIGKILL");
+  expect(await isRunning(daemon)).toBe(true);
+  await signalProcess(daemon, "SIGKILL");
+  expect(await daemon.ended).toBe("SIGKILL");
+});
+
+test("standard error is appended", async () => {
+  const first = await start("echo one >&2");
+  expect(await first.ended).toBe("exit code 0");
+  const second = await start("echo two >&2; exit 3");
+  expect(await second.ended).toBe("exit code 3");
+  expect(await readFile(join(directory, "log"), "utf8")).toMatch(/one\ntwo\n$/);
+});
+
+test("a program that is not there is said to be missing", async () => {
+  const program = { argv: ["/no/such/program"], env: {} } as const;
+  const files = { outFile: join(directory, "out"), logFile: join(directory, "log") };
+  await expect(startDaemon({ ...program, ...files })).rejects.toMatchObject({
+    code: "OS_PROGRAM_MISSING",
+  });
+});
+
+test("waiting for a line ends with the signal", async () => {
+  const reason = new Error("too late");
+  await expect(
+    waitForLine(join(directory, "none"), "ready", AbortSignal.abort(reason)),
+  ).rejects.toBe(reason);
+});
