@@ -9,3 +9,13 @@ export {
 } from "./guest-console.ts";
 export type { WaitForLine } from "./guest-log.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";
+export { Machine, type CommandOutcome, type MachineAddress } from "./machine.ts";
+export {
+  bridgeNetworkManifest,
+  ifaceManifest,
+  networkManifest,
+  vmiManifest,
+  vmManifest,
+  type GuestOptions,
+  type ManifestNic,
+} from "./manifests.ts";

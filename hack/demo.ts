@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main job, step by step, each with its command and its time; ends with a table and leaves nothing behind.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import {
+  bridgeNetworkManifest,
+  eventually,
+  Machine,
+  vmiManifest,
+  vmManifest,
+} from "@patchbay/testing";
+
+const ROOT = join(import.meta.dirname, "..");
+const GUESTS = ["alpha", "beta", "gamma"] as const;
+const ADDRESSES = { alpha: "10.9.0.1", beta: "10.9.0.2", gamma: "10.9.0.3" } as const;
+/** Software emulation on a busy machine. */
+const BOOT_MS = 120_000;
+const CHANGE_MS = 60_000;
+
+const rows: { readonly what: string; readonly seconds: number; readonly seen: string }[] = [];
+const begun = performance.now();
+
+function say(text: string): void {
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  process.stdout.write(`${seconds.padStart(7)} s  ${text}\n`);
+}
+
+function show(text: string): void {
+  for (const line of text.trimEnd().split("\n")) process.stdout.write(`           | ${line}\n`);
+}
+
+/** One step: says what is done, does it, notes what was seen and how long it took. */
+async function step(what: string, act: () => Promise<string> | string): Promise<void> {
+  say(what);
+  const started = performance.now();
+  const seen = await act();
+  const seconds = (performance.now() - started) / 1000;
+  rows.push({ what, seconds, seen });
+  show(seen);
+}
+
+const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-demo-")), "data");
+const machine = new Machine({ root: ROOT, dataDir });
+
+function run(...argv: readonly [string, ...string[]]): string {
+  show(`$ ${argv.join(" ")}`);
+  const [program, ...args] = argv;
+  return program === "kubectl" ? machine.kubectl(...args) : machine.patchbay(...args);
+}
+
+function patch(kind: string, name: string, operations: readonly unknown[]): string {
+  return run("kubectl", "patch", kind, name, "--type=json", "-p", JSON.stringify(operations));
+}
+
+function append(base: string, name: string, network: string): readonly unknown[] {
+  return [
+    { op: "add", path: `${base}/networks/-`, value: { name, multus: { networkName: network } } },
+    { op: "add", path: `${base}/domain/devices/interfaces/-`, value: { name, bridge: {} } },
+  ];
+}
+
+async function booted(...names: readonly string[]): Promise<string> {
+  for (const name of names) {
+    await eventually(() => machine.findVmi(name)?.status?.phase === "Running", {
+      withinMs: BOOT_MS,
+    });
+    await machine.console(name).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
+  }
+  return `guests ${names.join(" and ")} are up`;
+}
+
+/** Waits for the guest's own line. */
+async function guestSays(name: string, pattern: RegExp, act: () => string): Promise<string> {
+  const console = machine.console(name);
+  const since = console.position();
+  show(act());
+  return `guest ${name}: ${await console.waitForLine(pattern, { timeoutMs: CHANGE_MS, since })}`;
+}
+
+async function nicOf(vmi: string, iface: string): Promise<string> {
+  return eventually(
+    async () => {
+      const mac = machine.findVmi(vmi)?.status?.interfaces?.find(({ name }) => name === iface)?.mac;
+      const { lines } = await machine.console(vmi).run("report");
+      const line = lines.find((text) => mac !== undefined && text.includes(mac));
+      return /^nic (\S+)/.exec(line ?? "")?.[1];
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+async function pingAll(): Promise<string> {
+  for (const name of GUESTS) {
+    await machine.console(name).run(`address ${await nicOf(name, "blue")} ${ADDRESSES[name]}/24`);
+  }
+  const results: string[] = [];
+  for (const [from, to] of [
+    ["alpha", "beta"],
+    ["beta", "gamma"],
+    ["gamma", "alpha"],
+  ] as const) {
+    const { lines } = await machine
+      .console(from)
+      .run(`ping ${ADDRESSES[to]} 3 200`, { timeoutMs: CHANGE_MS });
+    results.push(`${from} pings ${to}: ${lines.join(" ")}`);
+    if (!lines.join(" ").includes("received 3")) throw new Error(results.join("\n"));
+  }
+  return results.join("\n");
+}
+
+async function gone(vmi: string, name: string): Promise<void> {
+  await eventually(
+    () => {
+      const found = machine.findVmi(vmi);
+      const left = [
+        ...(found?.status?.interfaces ?? []),
+        ...(found?.spec.domain.devices?.interfaces ?? []),
+      ];
+      return !left.some((entry) => entry.name === name);
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+async function unplugWhilePinging(): Promise<string> {
+  const ping = machine
+    .console("alpha")
+    .run(`ping ${ADDRESSES.beta} 30 100`, { timeoutMs: CHANGE_MS });
+  const line = await guestSays("alpha", /nic removed/, () =>
+    run("patchbay", "removeinterface", "alpha", "--name", "red", "--wait"),
+  );
+  await gone("alpha", "red");
+  const { lines } = await ping;
+  if (!lines.join(" ").includes("received 30")) throw new Error(lines.join("\n"));
+  return `${line}\nmeanwhile over blue: ${lines.join(" ")}`;
+}
+
+async function deleteAll(): Promise<string> {
+  run("kubectl", "delete", "vm", "alpha", "beta", "--wait=true");
+  run("kubectl", "delete", "vmi", "gamma", "--wait=true");
+  await eventually(() => machine.kubectl("get", "vmi,pods", "-o", "name") === "", {
+    withinMs: CHANGE_MS,
+  });
+  return "no VM, VMI or pod is left";
+}
+
+async function demonstrate(): Promise<void> {
+  await step("a standalone machine comes up", () => {
+    run("patchbay", "image", "add", "guest", join(ROOT, ".cache/guest"));
+    return run("patchbay", "up", "--api-port", "16643");
+  });
+  await step("two VMs boot", () => {
+    machine.apply(
+      bridgeNetworkManifest("blue", "pbd-blue", "10.77.2.0/24"),
+      bridgeNetworkManifest("red", "pbd-red"),
+      vmManifest({ name: "alpha" }),
+      vmManifest({ name: "beta" }),
+    );
+    return booted("alpha", "beta");
+  });
+  await step("a VMI without a VM boots", () => {
+    machine.apply(vmiManifest({ name: "gamma" }));
+    return booted("gamma");
+  });
+  await step("network blue is plugged into alpha by the subresource", () =>
+    guestSays("alpha", /nic added/, () =>
+      run(
+        ...(["patchbay", "addinterface", "alpha", "--name", "blue"] as const),
+        ...(["--network-attachment-definition-name", "blue", "--wait"] as const),
+      ),
+    ),
+  );
+  await step("… into beta by a patch of the VM's template", () =>
+    guestSays("beta", /nic added/, () =>
+      patch("vm", "beta", append("/spec/template/spec", "blue", "blue")),
+    ),
+  );
+  await step("… into gamma by a patch of the VMI", () =>
+    guestSays("gamma", /nic added/, () => patch("vmi", "gamma", append("/spec", "blue", "blue"))),
+  );
+  await step("the guests ping one another over it", pingAll);
+  await step("two more NICs at once", async () => {
+    const operations = [
+      ...append("/spec/template/spec", "red", "red"),
+      ...append("/spec/template/spec", "blue2", "blue"),
+    ];
+    show(patch("vm", "alpha", operations));
+    await nicOf("alpha", "red");
+    await nicOf("alpha", "blue2");
+    return run("patchbay", "get", "interfaces", "alpha");
+  });
+  await step("red is unplugged while blue keeps pinging", unplugWhilePinging);
+  await step("the NIC of the pod network is refused", () => {
+    const outcome = machine.try([
+      "patchbay",
+      "--data-dir",
+      dataDir,
+      "removeinterface",
+      "alpha",
+      "--name",
+      "default",
+    ]);
+    if (outcome.code === 0) throw new Error("the default network was removed");
+    return outcome.stderr;
+  });
+  await step("everything is deleted", deleteAll);
+}
+
+function printTable(): void {
+  process.stdout.write(
+    "\nstep                                                            seconds  seen\n",
+  );
+  for (const { what, seconds, seen } of rows) {
+    const first = seen.trim().split("\n")[0] ?? "";
+    process.stdout.write(`${what.padEnd(62)} ${seconds.toFixed(1).padStart(8)}  ${first}\n`);
+  }
+  process.stdout.write(
+    `${"all".padEnd(62)} ${((performance.now() - begun) / 1000).toFixed(1).padStart(8)}\n`,
+  );
+}
+
+try {
+  await demonstrate();
+} finally {
+  machine.close();
+  say("the machine goes down and is purged");
+  show(machine.patchbay("down", "--purge"));
+  rmSync(dirname(dataDir), { recursive: true, force: true });
+}
+printTable();

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A standalone machine as a user has it: its command line, kubectl, and the consoles of its guests.
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { names, type Pod, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
+import { openGuestConsole, type GuestConsole } from "./guest-console.ts";
+
+/** How a command ended. */
+export interface CommandOutcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Where the machine is. */
+export interface MachineAddress {
+  /** Checkout whose executables are used. */
+  readonly root: string;
+  readonly dataDir: string;
+}
+
+/** Longest time for one command. */
+const COMMAND_TIMEOUT_MS = 180_000;
+
+/** A running standalone machine. */
+export class Machine {
+  readonly dataDir: string;
+  readonly #root: string;
+  readonly #consoles = new Map<string, GuestConsole>();
+
+  constructor(address: MachineAddress) {
+    this.dataDir = address.dataDir;
+    this.#root = address.root;
+  }
+
+  /** Runs a program; `input` is its standard input. Does not throw. */
+  try(argv: readonly [string, ...string[]], input = ""): CommandOutcome {
+    const [program, ...args] = argv;
+    const bin = join(this.#root, "node_modules/.bin");
+    const result = spawnSync(program, args, {
+      input,
+      encoding: "utf8",
+      timeout: COMMAND_TIMEOUT_MS,
+      env: {
+        ...process.env,
+        PATH: [bin, process.env["PATH"] ?? ""].join(delimiter),
+        KUBECONFIG: join(this.dataDir, "kubeconfig"),
+      },
+    });
+    return { code: result.status ?? 1, stdout: result.stdout, stderr: result.stderr };
+  }
+
+  #run(argv: readonly [string, ...string[]], input?: string): string {
+    const { code, stdout, stderr } = this.try(argv, input);
+    if (code !== 0)
+      throw new Error(`${argv.join(" ")}: exit code ${String(code)}: ${stderr}${stdout}`);
+    return stdout;
+  }
+
+  /** kubectl against this machine; throws when it fails. */
+  kubectl(...args: readonly string[]): string {
+    return this.#run(["kubectl", ...args]);
+  }
+
+  /** patchbay against this machine; throws when it fails. */
+  patchbay(...args: readonly string[]): string {
+    return this.#run(["patchbay", "--data-dir", this.dataDir, ...args]);
+  }
+
+  /** Creates or changes objects with `kubectl apply`. */
+  apply(...objects: readonly unknown[]): void {
+    const list = { apiVersion: "v1", kind: "List", items: objects };
+    this.#run(["kubectl", "apply", "-f", "-"], JSON.stringify(list));
+  }
+
+  /** A subresource request: PUT with a body. */
+  put(path: string, body: unknown): CommandOutcome {
+    return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
+  }
+
+  #find(kind: string, name: string): unknown {
+    const text = this.kubectl("get", kind, name, "--ignore-not-found", "-o", "json");
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  findVm(name: string): VirtualMachine | undefined {
+    // The API server validated it against the schema that the type is made of.
+    return this.#find("vm", name) as VirtualMachine | undefined;
+  }
+
+  findVmi(name: string): VirtualMachineInstance | undefined {
+    // As above.
+    return this.#find("vmi", name) as VirtualMachineInstance | undefined;
+  }
+
+  /** The launcher pod of a VMI. */
+  findPod(vmi: string): Pod | undefined {
+    const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
+    // Pods of the embedded server have the type's form.
+    const pods = JSON.parse(this.kubectl("get", "pods", "-o", "json")) as { items: readonly Pod[] };
+    return pods.items.find(({ metadata }) => metadata.uid === uid);
+  }
+
+  /** The directory of the launcher's sockets of a running VMI. */
+  launcherDir(vmi: string): string {
+    const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
+    if (uid === undefined) throw new Error(`VMI ${vmi} has no pod`);
+    return join(
+      this.dataDir,
+      "pods",
+      uid,
+      "volumes/kubernetes.io~empty-dir",
+      names.LAUNCHER_VOLUME,
+    );
+  }
+
+  /** The console of a running VMI's guest; opened once. */
+  console(vmi: string): GuestConsole {
+    const directory = this.launcherDir(vmi);
+    const known = this.#consoles.get(directory);
+    if (known !== undefined) return known;
+    const opened = openGuestConsole({
+      socketPath: join(directory, names.CONSOLE_SOCKET),
+      logPath: join(directory, names.CONSOLE_LOG),
+    });
+    this.#consoles.set(directory, opened);
+    return opened;
+  }
+
+  /** Process id of a component, as the supervisor wrote it down. */
+  pidOf(component: string): number {
+    const text = readFileSync(join(this.dataDir, "run", `${component}.json`), "utf8");
+    const state: unknown = JSON.parse(text);
+    if (
+      typeof state === "object" &&
+      state !== null &&
+      "pid" in state &&
+      typeof state.pid === "number"
+    ) {
+      return state.pid;
+    }
+    throw new Error(`${component} has no process id`);
+  }
+
+  /** Lets go of the consoles. */
+  close(): void {
+    for (const opened of this.#consoles.values()) opened.close();
+  }
+}

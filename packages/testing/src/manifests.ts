@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests of small guests and networks, as a user writes them.
+
+/** A NIC of a manifest. */
+export interface ManifestNic {
+  readonly name: string;
+  /** NetworkAttachmentDefinition; absent: the pod network. */
+  readonly network?: string;
+  readonly macAddress?: string;
+}
+
+/** What differs between guests. */
+export interface GuestOptions {
+  readonly name: string;
+  readonly nics?: readonly ManifestNic[];
+  readonly machine?: string;
+  readonly kernelArgs?: string;
+  readonly running?: boolean;
+}
+
+const DEFAULT_NIC: ManifestNic = { name: "default" };
+
+/** Entry of `spec.domain.devices.interfaces`. */
+export function ifaceManifest({
+  name,
+  macAddress,
+}: ManifestNic): Readonly<Record<string, unknown>> {
+  return { name, bridge: {}, ...(macAddress === undefined ? {} : { macAddress }) };
+}
+
+/** Entry of `spec.networks`. */
+export function networkManifest({ name, network }: ManifestNic): Readonly<Record<string, unknown>> {
+  return network === undefined ? { name, pod: {} } : { name, multus: { networkName: network } };
+}
+
+function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
+  const nics = options.nics ?? [DEFAULT_NIC];
+  return {
+    terminationGracePeriodSeconds: 10,
+    domain: {
+      machine: { type: options.machine ?? "q35" },
+      memory: { guest: "128Mi" },
+      firmware: {
+        kernelBoot: {
+          kernelArgs: options.kernelArgs ?? "console=ttyS0 quiet",
+          container: { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" },
+        },
+      },
+      devices: { interfaces: nics.map(ifaceManifest) },
+    },
+    networks: nics.map(networkManifest),
+  };
+}
+
+/** A VirtualMachine with the guest image `guest`. */
+export function vmManifest(options: GuestOptions): unknown {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: { name: options.name, namespace: "default" },
+    spec: {
+      runStrategy: options.running === false ? "Halted" : "Always",
+      template: { spec: guestSpec(options) },
+    },
+  };
+}
+
+/** A VirtualMachineInstance without a VM. */
+export function vmiManifest(options: GuestOptions): unknown {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: { name: options.name, namespace: "default" },
+    spec: guestSpec(options),
+  };
+}
+
+/** A NetworkAttachmentDefinition with the bridge plugin on a bridge of the host; with a subnet, host-local gives addresses. */
+export function bridgeNetworkManifest(name: string, bridge: string, subnet?: string): unknown {
+  const ipam = subnet === undefined ? {} : { type: "host-local", subnet };
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name, namespace: "default" },
+    spec: { config: JSON.stringify({ cniVersion: "0.4.0", name, type: "bridge", bridge, ipam }) },
+  };
+}

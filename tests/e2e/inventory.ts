@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a machine is on this host: namespaces, links, leases, processes, mounts.
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { Sandbox } from "@patchbay/ports";
+import { machine } from "./machine.ts";
+
+function tryRead<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    // A process or file that went meanwhile.
+    return undefined;
+  }
+}
+
+/** Names of the links in a pod's network namespace, sorted. */
+export function linksOf(podUid: string): readonly string[] {
+  // Written by the node runtime in the form of the port.
+  const sandbox = JSON.parse(
+    readFileSync(join(machine.dataDir, "pods", podUid, "sandbox.json"), "utf8"),
+  ) as Sandbox;
+  const text = execFileSync("nsenter", [`--net=${sandbox.netnsPath}`, "ip", "-j", "link"], {
+    encoding: "utf8",
+  });
+  // `ip -j` prints a list of objects with ifname.
+  const links = JSON.parse(text) as readonly { readonly ifname: string }[];
+  return links.map(({ ifname }) => ifname).sort();
+}
+
+/** Addresses that host-local has given out on a network. Source: CNI host-local, one file for each address. */
+export function leaseFiles(network: string): readonly string[] {
+  const names = tryRead(() => readdirSync(join("/var/lib/cni/networks", network))) ?? [];
+  return names.filter((name) => /^\d/.test(name)).sort();
+}
+
+/** Network namespaces, host links, mounts and processes of the machine that concern `text`. */
+export function tracesOf(text: string): readonly string[] {
+  const netns = tryRead(() => readdirSync("/run/netns")) ?? [];
+  const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
+  const processes = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const command = tryRead(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))?.replaceAll(
+        "\0",
+        " ",
+      );
+      const directory = tryRead(() => readlinkSync(`/proc/${pid}/cwd`));
+      return [`${command ?? ""} ${directory ?? ""}`];
+    });
+  return [...netns, ...mounts, ...processes].filter((entry) => entry.includes(text));
+}
+
+/** Names of the host ends of veth pairs, sorted. */
+export function hostVeths(): readonly string[] {
+  const text = execFileSync("ip", ["-j", "link", "show", "type", "veth"], { encoding: "utf8" });
+  const links = JSON.parse(text) as readonly { readonly ifname?: string }[];
+  return links.flatMap(({ ifname }) => ifname ?? []).sort();
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC goes into a running VM, in each of the ways in which people ask for it.
+import { describe, expect, test } from "vitest";
+import {
+  addInterface,
+  appendOperations,
+  CHANGE_MS,
+  expectReady,
+  machine,
+  ping,
+  setAddress,
+} from "./machine.ts";
+
+const TEMPLATE = "/spec/template/spec";
+const BLUE = { name: "blue1", network: "blue" };
+
+function patch(kind: string, name: string, operations: readonly unknown[]): void {
+  machine.kubectl("patch", kind, name, "--type=json", "-p", JSON.stringify(operations));
+}
+
+describe("network blue is plugged into", () => {
+  test.each([
+    {
+      name: "a VM by the subresource",
+      vmi: "alpha",
+      ask: () => {
+        addInterface("alpha", BLUE);
+      },
+    },
+    {
+      name: "a VM by a patch of its template",
+      vmi: "beta",
+      ask: () => {
+        patch("vm", "beta", appendOperations(TEMPLATE, BLUE));
+      },
+    },
+    {
+      name: "a VMI without a VM by a patch of the VMI",
+      vmi: "gamma",
+      ask: () => {
+        patch("vmi", "gamma", appendOperations("/spec", BLUE));
+      },
+    },
+  ])("$name", async ({ vmi, ask }) => {
+    const console = machine.console(vmi);
+    const since = console.position();
+    ask();
+    const line = await console.waitForLine(/nic added \S+ mac/, { timeoutMs: CHANGE_MS, since });
+    const status = await expectReady(vmi, "blue1");
+    expect(line).toContain(`mac ${status.mac ?? "none"} pci ${status.pciAddress ?? "none"}`);
+    expect(status.infoSource).toBe("domain, multus-status");
+    expect(status.podInterfaceName).toMatch(/^pod[0-9a-f]{11}$/);
+  });
+
+  test("and the guests reach one another over it", async () => {
+    await setAddress("alpha", "blue1", "10.9.0.1/24");
+    await setAddress("beta", "blue1", "10.9.0.2/24");
+    await setAddress("gamma", "blue1", "10.9.0.3/24");
+    expect(await ping("alpha", "10.9.0.2")).toEqual({ sent: 3, received: 3 });
+    expect(await ping("beta", "10.9.0.3")).toEqual({ sent: 3, received: 3 });
+    expect(await ping("gamma", "10.9.0.1")).toEqual({ sent: 3, received: 3 });
+  });
+
+  test("with the MAC that the VM's template has, the same in VMI, pod, domain and guest", async () => {
+    const status = await expectReady("alpha", "blue1");
+    const template = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces;
+    const vmi = machine.findVmi("alpha");
+    const annotation =
+      machine.findPod("alpha")?.metadata.annotations?.["k8s.v1.cni.cncf.io/networks"];
+    expect(template?.find(({ name }) => name === "blue1")?.macAddress).toBe(status.mac);
+    expect(vmi?.spec.domain.devices?.interfaces?.[1]?.macAddress).toBe(status.mac);
+    expect(vmi?.status?.attachments?.[1]?.mac).toBe(status.mac);
+    expect(annotation).toContain(status.mac);
+  });
+});

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One standalone machine with two VMs and a VMI for all stories; guests are slow to boot and are shared.
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  bridgeNetworkManifest,
+  eventually,
+  Machine,
+  vmiManifest,
+  vmManifest,
+} from "@patchbay/testing";
+import type { TestProject } from "vitest/node";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** Software emulation takes about 5 s for one guest on an idle machine; two boot at once. */
+const BOOT_MS = 120_000;
+
+async function booted(machine: Machine, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await eventually(() => machine.findVmi(name)?.status?.phase === "Running", {
+      withinMs: BOOT_MS,
+    });
+    await machine.console(name).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
+  }
+}
+
+function tearDown(machine: Machine): void {
+  machine.close();
+  const outcome = machine.try(["patchbay", "--data-dir", machine.dataDir, "down", "--purge"]);
+  if (outcome.code !== 0) throw new Error(`patchbay down: ${outcome.stderr}`);
+  if (existsSync(machine.dataDir)) rmSync(machine.dataDir, { recursive: true });
+}
+
+export async function setup(project: TestProject): Promise<() => void> {
+  const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-e2e-")), "data");
+  const machine = new Machine({ root: ROOT, dataDir });
+  machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
+  try {
+    machine.patchbay("up", "--api-port", "16443");
+    machine.apply(
+      bridgeNetworkManifest("blue", "pbt-blue", "10.77.1.0/24"),
+      bridgeNetworkManifest("red", "pbt-red"),
+      vmManifest({ name: "alpha" }),
+      vmManifest({ name: "beta" }),
+    );
+    await booted(machine, ["alpha", "beta"]);
+    machine.apply(vmiManifest({ name: "gamma" }));
+    await booted(machine, ["gamma"]);
+  } catch (error) {
+    tearDown(machine);
+    throw error;
+  }
+  project.provide("machine", { root: ROOT, dataDir });
+  return () => {
+    tearDown(machine);
+  };
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly machine: { readonly root: string; readonly dataDir: string };
+  }
+}
