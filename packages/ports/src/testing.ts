@@ -18,3 +18,4 @@ export {
   type FakeHypervisorCall,
   type UnplugPolicy,
 } from "./fakes/hypervisor.ts";
+export { createFakeFiles, type FakeFiles } from "./fakes/files.ts";

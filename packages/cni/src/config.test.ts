@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { hasCapability, parseNetworkConfig, printPluginConfig, withCniArgs } from "./config.ts";
+
+const parse = (config: unknown): ReturnType<typeof parseNetworkConfig> =>
+  parseNetworkConfig(JSON.stringify(config), "net1");
+
+describe("a configuration", () => {
+  test.each([
+    {
+      name: "one plugin becomes a list and gets the name of the object",
+      given: { type: "mynet", cniVersion: "0.2.0" },
+      want: {
+        cniVersion: "0.2.0",
+        name: "net1",
+        plugins: [{ type: "mynet", cniVersion: "0.2.0" }],
+      },
+    },
+    {
+      name: "its own name is kept although the object has another",
+      given: { type: "mynet", name: "other", cniVersion: "1.0.0" },
+      want: {
+        cniVersion: "1.0.0",
+        name: "other",
+        plugins: [{ type: "mynet", name: "other", cniVersion: "1.0.0" }],
+      },
+    },
+    {
+      name: "a list keeps its order and unknown keys",
+      given: {
+        cniVersion: "1.0.0",
+        name: "l",
+        disableCheck: true,
+        plugins: [{ type: "bridge", x: { y: 1 } }, { type: "tuning" }],
+      },
+      want: {
+        cniVersion: "1.0.0",
+        name: "l",
+        disableCheck: true,
+        plugins: [{ type: "bridge", x: { y: 1 } }, { type: "tuning" }],
+      },
+    },
+    {
+      name: "without a version it is the oldest",
+      given: { plugins: [{ type: "a" }] },
+      want: { cniVersion: "0.1.0", name: "net1", plugins: [{ type: "a" }] },
+    },
+    {
+      name: "of several versions the newest that is known counts",
+      given: {
+        cniVersion: "0.4.0",
+        cniVersions: ["0.3.1", "1.0.0", "2.0.0"],
+        plugins: [{ type: "a" }],
+      },
+      want: { cniVersion: "1.0.0", name: "net1", plugins: [{ type: "a" }] },
+    },
+    {
+      name: "versions may be a list alone",
+      given: { cniVersions: ["0.4.0", "1.1.0"], plugins: [{ type: "a" }] },
+      want: { cniVersion: "1.1.0", name: "net1", plugins: [{ type: "a" }] },
+    },
+  ])("is read: $name", ({ given, want }) => {
+    expect(parse(given)).toEqual({ ok: true, config: want });
+  });
+
+  test.each([
+    { name: "no JSON", text: "{nope", fields: ["spec.config"] },
+    { name: "empty", text: "", fields: ["spec.config"] },
+    { name: "a list", text: "[]", fields: ["spec.config"] },
+    { name: "no plugin", text: "{}", fields: ["spec.config.plugins"] },
+    { name: "an empty list of plugins", text: '{"plugins":[]}', fields: ["spec.config.plugins"] },
+    {
+      name: "a plugin without type and one with a path",
+      text: '{"plugins":[{},{"type":"ok"},{"type":"../evil"}]}',
+      fields: ["spec.config.plugins[0].type", "spec.config.plugins[2].type"],
+    },
+    { name: "a path as type", text: '{"type":"a/b"}', fields: ["spec.config.type"] },
+    {
+      name: "all that is wrong at once",
+      text: '{"cniVersion":"9.0.0","name":"a/b","plugins":[]}',
+      fields: ["spec.config.cniVersion", "spec.config.name", "spec.config.plugins"],
+    },
+  ])("is refused: $name", ({ text, fields }) => {
+    expect(parseNetworkConfig(text, "net1")).toMatchObject({
+      ok: false,
+      causes: fields.map((field) => ({ field })),
+    });
+  });
+});
+
+test("a plugin gets only capabilities that it declares and that have a value", () => {
+  const plugin = {
+    type: "noop",
+    capabilities: { portMappings: true, somethingElse: true, noCapability: false, absent: true },
+  };
+  const list = { name: "n", cniVersion: "1.0.0" };
+  const capabilityArgs = {
+    portMappings: [{ hostPort: 8080 }],
+    somethingElse: ["foobar"],
+    noCapability: true,
+    notAdded: [true],
+  };
+  expect(JSON.parse(printPluginConfig(plugin, list, { capabilityArgs }))).toEqual({
+    ...plugin,
+    ...list,
+    runtimeConfig: { portMappings: [{ hostPort: 8080 }], somethingElse: ["foobar"] },
+  });
+});
+
+test("arguments of the request win over those of the configuration", () => {
+  const config = {
+    cniVersion: "1.0.0",
+    name: "n",
+    plugins: [{ type: "a", args: { cni: { keep: 1, change: 1 }, other: 2 } }, { type: "b" }],
+  };
+  expect(withCniArgs(config, { change: 3 }).plugins).toEqual([
+    { type: "a", args: { cni: { keep: 1, change: 3 }, other: 2 } },
+    { type: "b", args: { cni: { change: 3 } } },
+  ]);
+});
+
+test("a list has a capability when one of its plugins declares it", () => {
+  const config = {
+    cniVersion: "1.0.0",
+    name: "n",
+    plugins: [{ type: "a" }, { type: "b", capabilities: { mac: true, ips: false } }],
+  };
+  expect(hasCapability(config, "mac")).toBe(true);
+  expect(hasCapability(config, "ips")).toBe(false);
+});

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeFiles } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createJournal, type JournalRow } from "./journal.ts";
+
+function row(interfaceName: string, more: Partial<JournalRow> = {}): JournalRow {
+  return {
+    podUid: "uid-1",
+    podNamespace: "ns1",
+    podName: "pod",
+    network: "ns1/blue",
+    request: {
+      containerId: "box1",
+      netnsPath: "/run/netns/box1",
+      interfaceName,
+      config: { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge", x: 1 }] },
+      args: [["IgnoreUnknown", "1"]],
+      capabilityArgs: {},
+    },
+    netnsInode: "4026",
+    bootId: "boot-1",
+    sequence: 1,
+    state: "begun",
+    ...more,
+  };
+}
+
+test("rows come back as they were written, in the order in which they were begun", async () => {
+  const journal = createJournal(createFakeFiles(), "/j");
+  const rows = [row("z", { sequence: 1 }), row("a", { sequence: 2 })];
+  for (const entry of rows) await journal.write(entry);
+  expect(await journal.list("uid-1")).toEqual(rows);
+  expect(await journal.listPods()).toEqual(["uid-1"]);
+});
+
+test("a row replaces the one of the same sandbox and interface, not that of another sandbox", async () => {
+  const journal = createJournal(createFakeFiles(), "/j");
+  const other = row("a", { request: { ...row("a").request, containerId: "box0" } });
+  await journal.write(other);
+  await journal.write(row("a", { sequence: 2 }));
+  await journal.write(row("a", { sequence: 2, state: "attached" }));
+  expect((await journal.list("uid-1")).map((entry) => entry.state)).toEqual(["begun", "attached"]);
+});
+
+test("a pod whose last row is removed is forgotten; removing twice is success", async () => {
+  const files = createFakeFiles();
+  const journal = createJournal(files, "/j");
+  await journal.write(row("a"));
+  await journal.write(row("b"));
+  await journal.remove(row("a"));
+  expect(await journal.listPods()).toEqual(["uid-1"]);
+  await journal.remove(row("b"));
+  await journal.remove(row("b"));
+  expect(await journal.listPods()).toEqual([]);
+  expect(await journal.list("uid-1")).toEqual([]);
+});
+
+test("what a crash left of a write is not a row", async () => {
+  const files = createFakeFiles();
+  const journal = createJournal(files, "/j");
+  await journal.write(row("a"));
+  await files.writeAtomic("/j/uid-1/box1.a.json.77-1.tmp", "{");
+  expect(await journal.list("uid-1")).toHaveLength(1);
+});
+
+test("a row that cannot be read is an error, since it may stand for a lease", async () => {
+  const files = createFakeFiles();
+  await files.writeAtomic("/j/uid-1/box1.a.json", "{}");
+  await expect(createJournal(files, "/j").list("uid-1")).rejects.toMatchObject({
+    code: "CNI_JOURNAL_BROKEN",
+  });
+});
+
+test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
+  const journal = createJournal(createFakeFiles(), "/j");
+  await expect(async () => journal.write(row("a", { podUid }))).rejects.toMatchObject({
+    code: "OS_PATH_REFUSED",
+  });
+});

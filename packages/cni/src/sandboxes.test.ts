@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeFiles } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createNodeRuntimeSandboxes } from "./sandboxes.ts";
+
+const SANDBOX = { id: "box", podUid: "uid-1", netnsPath: "/run/netns/box", netnsInode: "402" };
+
+test.each([
+  { name: "as the runtime wrote it", text: JSON.stringify(SANDBOX), want: SANDBOX },
+  { name: "none before it is written", text: undefined, want: undefined },
+  { name: "none that is cut short", text: '{"id":', want: undefined },
+  {
+    name: "none of another pod",
+    text: JSON.stringify({ ...SANDBOX, podUid: "uid-2" }),
+    want: undefined,
+  },
+])("the sandbox is found: $name", async ({ text, want }) => {
+  const files = createFakeFiles();
+  await files.writeAtomic("/pods/uid-1/sandbox.json", text ?? "");
+  expect(await createNodeRuntimeSandboxes(files, "/pods").find("uid-1")).toEqual(want);
+});
+
+test("a uid that is a path is none", async () => {
+  const files = createFakeFiles();
+  expect(await createNodeRuntimeSandboxes(files, "/pods").find("../uid-1")).toBeUndefined();
+});

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { parseResult } from "./result.ts";
+import { networkStatusOf } from "./status.ts";
+
+const MAC = "92:79:27:01:7c:cf";
+const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };
+
+test.each([
+  {
+    name: "both families and the MTU, without prefix lengths",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [{ ...NIC, mtu: 9000 }],
+      ips: [{ address: "1.1.1.3/24" }, { address: "2001::1/64" }],
+    },
+    want: { ips: ["1.1.1.3", "2001::1"], mac: MAC, mtu: 9000, dns: {} },
+  },
+  {
+    name: "the gateways of default routes, one with an empty destination",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC],
+      ips: [{ address: "1.1.1.3/24" }],
+      routes: [{ dst: "0.0.0.0/0", gw: "10.10.10.10" }, { gw: "20.20.20.20" }],
+    },
+    want: { ips: ["1.1.1.3"], mac: MAC, dns: {}, gateway: ["10.10.10.10", "20.20.20.20"] },
+  },
+  {
+    name: "a default route without a gateway means the one of the addresses",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "br" }, { name: "veth1" }, NIC],
+      ips: [{ interface: 2, address: "10.99.0.10/24", gateway: "10.99.0.1" }],
+      routes: [{ dst: "0.0.0.0/0" }],
+      dns: {},
+    },
+    want: { ips: ["10.99.0.10"], mac: MAC, dns: {}, gateway: ["10.99.0.1"] },
+  },
+  {
+    name: "no gateway at all when none is known",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC],
+      ips: [{ address: "1.1.1.3/24" }],
+      routes: [{ dst: "0.0.0.0/0" }],
+    },
+    want: { ips: ["1.1.1.3"], mac: MAC, dns: {} },
+  },
+  {
+    name: "a route to half of the world is no default route",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC],
+      routes: [{ dst: "0.0.0.0/1", gw: "1.1.1.1" }],
+    },
+    want: { mac: MAC, dns: {} },
+  },
+  {
+    name: "addresses of host interfaces are left out",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "br" }, NIC],
+      ips: [
+        { interface: 0, address: "10.0.0.1/24" },
+        { interface: 1, address: "10.0.0.2/24" },
+      ],
+    },
+    want: { ips: ["10.0.0.2"], mac: MAC, dns: {} },
+  },
+  {
+    name: "of several sandbox interfaces the one that was asked for",
+    result: {
+      cniVersion: "1.1.0",
+      interfaces: [{ ...NIC, name: "aux", mac: "02:00:00:00:00:01" }, NIC],
+      dns: { nameservers: ["8.8.8.8"] },
+    },
+    want: { mac: MAC, dns: { nameservers: ["8.8.8.8"] } },
+  },
+  {
+    name: "an old result names no interface: the one that was asked for",
+    result: {
+      cniVersion: "0.2.0",
+      ip4: { ip: "10.99.0.11/24", gateway: "10.99.0.1", routes: [{ dst: "0.0.0.0/0" }] },
+      dns: {},
+    },
+    want: { ips: ["10.99.0.11"], dns: {}, gateway: ["10.99.0.1"] },
+  },
+  {
+    name: "a result of 0.4.0",
+    result: {
+      cniVersion: "0.4.0",
+      interfaces: [{ name: "mxb1" }, { name: "v" }, NIC],
+      ips: [{ version: "4", interface: 2, address: "10.99.0.11/24" }],
+      dns: {},
+    },
+    want: { ips: ["10.99.0.11"], mac: MAC, dns: {} },
+  },
+  { name: "an empty result", result: null, want: { dns: {} } },
+])("the status entry has $name", ({ result, want }) => {
+  const parsed = parseResult(JSON.stringify(result), "1.0.0");
+  expect(parsed && networkStatusOf(parsed, "ns1/n", "net1")).toEqual({
+    name: "ns1/n",
+    interface: "net1",
+    ...want,
+  });
+});
+
+test.each(["", "Usage", "[]", '{"interfaces":[{"mac":"x"}]}', '{"ips":[{"interface":"1"}]}'])(
+  "%s is no result",
+  (text) => {
+    expect(parseResult(text, "1.0.0")).toBeUndefined();
+  },
+);
+
+test("a result without version has that of its configuration", () => {
+  expect(parseResult("{}", "0.3.1")).toEqual({ cniVersion: "0.3.1" });
+});
