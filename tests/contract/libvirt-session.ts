@@ -24,10 +24,12 @@ export const LAUNCHER = { uid: 107, gid: 107 };
 /** Taps that the namespace has: `tapc1` to `tapc3`. */
 const TAPS = [1, 2, 3];
 
+// The path of the socket may be too long for a socket's address: there it is a short one.
 // The daemon looks its clients' user up, so that user must have a name; it must not be PID 1.
 const SCRIPT = `
 mount --bind "$1/passwd" /etc/passwd
 mount --bind "$1/group" /etc/group
+mount --bind "$3" "$1/run"
 mknod -m 666 "$1/tun" c 10 200
 mount --bind "$1/tun" /dev/net/tun
 for tap in ${TAPS.map((tap) => `tapc${String(tap)}`).join(" ")}; do ip tuntap add "$tap" mode tap user ${String(LAUNCHER.uid)}; done
@@ -88,10 +90,9 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
 }
 
 function unshareArguments(base: string, runDirectory: string, options: SessionOptions): string[] {
-  const script = SCRIPT.replace('"$1/run"', `"${runDirectory}"`);
   const flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
-  const shell = ["sh", "-eu", "-c", script, "session", base, options.cacheDirectory];
-  return [...flags, "--propagation", "slave", ...shell];
+  const shell = ["sh", "-eu", "-c", SCRIPT, "session", base, options.cacheDirectory];
+  return [...flags, "--propagation", "slave", ...shell, runDirectory];
 }
 
 async function waitForDaemon(
