@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { inodeOf, World } from "../../testing/world.ts";
+
+const MAC = "02:00:00:00:00:01";
+const FOREIGN = [{ name: "kindnet", interface: "eth0", default: true, dns: {} }];
+
+/** A node with networks a and b, and the pod. */
+async function aWorld(networks?: string): Promise<World> {
+  const world = new World();
+  world.putNads("a", "b");
+  await world.putPod(networks === undefined ? {} : { networks });
+  return world;
+}
+
+async function interfacesOf(world: World): Promise<readonly string[]> {
+  return (await world.networkStatus()).map((entry) => `${entry.name}@${entry.interface ?? ""}`);
+}
+
+describe("a running pod", () => {
+  test("gets what its annotation asks for, in order, and says so", async () => {
+    const world = await aWorld(`[{"name":"b","interface":"net7","mac":"${MAC}"},{"name":"a"}]`);
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-uid-1/net7", "box-uid-1/net2"]);
+    expect(await world.networkStatus()).toEqual([
+      { name: "ns1/b", interface: "net7", mac: MAC, dns: {} },
+      { name: "ns1/a", interface: "net2", mac: expect.any(String) as string, dns: {} },
+    ]);
+    expect(world.notes.map((note) => note.reason)).toEqual(["AddedInterface", "AddedInterface"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("costs one write, and at rest none", async () => {
+    const world = await aWorld("a,b");
+    await world.pass();
+    const before = world.store.calls.length;
+    await world.pass();
+    const since = world.store.calls.slice(before).filter((call) => !call.startsWith("list"));
+    expect(since).toEqual([]);
+    expect(world.store.calls.filter((call) => call.startsWith("patch"))).toHaveLength(1);
+    expect(world.cni.calls).toHaveLength(2);
+  });
+
+  test("tells CNI which pod it is for", async () => {
+    const world = await aWorld(`[{"name":"a","mac":"${MAC}","cni-args":{"x":1}}]`);
+    await world.pass();
+    const [row] = await world.journal.list("uid-1");
+    expect(row?.request.args).toEqual([
+      ["IgnoreUnknown", "1"],
+      ["K8S_POD_NAMESPACE", "ns1"],
+      ["K8S_POD_NAME", "pod"],
+      ["K8S_POD_INFRA_CONTAINER_ID", "box-uid-1"],
+      ["K8S_POD_UID", "uid-1"],
+      ["MAC", MAC],
+    ]);
+    expect(row?.request.config.plugins[0]).toMatchObject({ args: { cni: { x: 1 } } });
+  });
+
+  test("loses what it no longer asks for, and others' entries stay in their place", async () => {
+    const status = JSON.stringify([...FOREIGN, { name: "x/y", interface: "foreign1" }]);
+    const world = await aWorld();
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
+    await world.putPod({ networks: "a,b", annotations });
+    await world.pass();
+    await world.putPod({ networks: "b@net2" });
+    await world.pass();
+    expect(await interfacesOf(world)).toEqual(["kindnet@eth0", "x/y@foreign1", "ns1/b@net2"]);
+    expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
+    expect(await world.journal.list("uid-1")).toHaveLength(1);
+  });
+
+  test("is swapped to another network under the same interface name", async () => {
+    const world = await aWorld("a@net1");
+    await world.pass();
+    await world.putPod({ networks: "b@net1" });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls.slice(1)).toEqual(["DEL box-uid-1/net1", "ADD box-uid-1/net1"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/b@net1"]);
+  });
+
+  test("is left alone by an annotation that cannot be read", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    await world.putPod({ networks: "[null]" });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+    expect(await world.errorReasons()).toEqual({ "": "AnnotationInvalid" });
+  });
+
+  test("waits for a sandbox", async () => {
+    const world = await aWorld("a");
+    await world.files.remove("/pods/uid-1/sandbox.json");
+    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test("gets everything again in a new sandbox, and the old one's leases are freed", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.dropNamespace("box-uid-1");
+    await world.putSandbox("uid-1", "box-2");
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-2/net1"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+    expect(await world.journal.list("uid-1")).toHaveLength(1);
+  });
+
+  test("gets everything again after the machine was started anew", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.bootId = "boot-2";
+    world.podNetwork.takeLink(inodeOf("uid-1"), "net1");
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls).toEqual([
+      "ADD box-uid-1/net1",
+      "DEL box-uid-1/net1",
+      "ADD box-uid-1/net1",
+    ]);
+  });
+});
+
+describe("an attachment that fails", () => {
+  const failed = new AppError("CNI_PLUGIN_FAILED", {
+    plugin: "bridge",
+    command: "ADD",
+    message: "no more addresses",
+  });
+
+  test("holds up no other, is undone, and says why", async () => {
+    const world = await aWorld("a,b");
+    world.cni.failNext("add", failed, "half");
+    expect(await world.pass()).toBe(failed);
+    expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/b@net2"]);
+    expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
+    expect(world.notes.map((note) => note.reason)).toContain("FailedAddingInterface");
+    expect(await world.journal.list("uid-1")).toHaveLength(1);
+  });
+
+  test("is tried again, and the reason goes when it succeeds", async () => {
+    const world = await aWorld("a");
+    world.cni.failNext("add", failed);
+    await world.pass();
+    expect(await world.pass()).toBeUndefined();
+    expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+  });
+
+  test("whose undoing fails too is undone before the next try", async () => {
+    const world = await aWorld("a");
+    world.cni.failNext("add", failed, "half");
+    world.cni.failNext("del", failed);
+    await world.pass();
+    expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls.slice(2)).toEqual(["DEL box-uid-1/net1", "ADD box-uid-1/net1"]);
+  });
+
+  test("because its network is not there yet is made when the network comes", async () => {
+    const world = await aWorld("later,a");
+    expect(await world.pass()).toMatchObject({ code: "CNI_NETWORK_NOT_FOUND" });
+    expect(await world.errorReasons()).toEqual({ net1: "NetworkNotFound" });
+    world.putNads("later");
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net2", "ns1/later@net1"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("because the name is taken by another is not undone: that would harm the other", async () => {
+    const world = await aWorld("a@net1");
+    const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
+    world.podNetwork.putLink(inodeOf("uid-1"), link);
+    expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
+    expect(world.cni.calls).toEqual([]);
+    expect(await world.errorReasons()).toEqual({ net1: "InterfaceNameTaken" });
+    expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeDefined();
+  });
+
+  test("because another attachment of the same name is asked for leaves the first alone", async () => {
+    const world = await aWorld("a@net1,b@net1");
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+    expect(await world.errorReasons()).toEqual({ net1: "DuplicateInterface" });
+  });
+
+  test.each([
+    { name: "a bad MAC", element: { name: "a", mac: "x;IP=1.2.3.4" }, want: "RequestInvalid" },
+    {
+      name: "a MAC of 8 bytes",
+      element: { name: "a", mac: `${MAC}:02:03` },
+      want: "RequestInvalid",
+    },
+    { name: "a bad address", element: { name: "a", ips: ["foo"] }, want: "RequestInvalid" },
+    {
+      name: "an address that the network does not give",
+      element: { name: "a", ips: ["10.0.0.9/24"] },
+      want: "RequestNotMet",
+    },
+    { name: "a configuration that is none", element: { name: "bad" }, want: "NetworkInvalid" },
+  ])("says what is wrong and leaves nothing: $name", async ({ element, want }) => {
+    const world = await aWorld(JSON.stringify([element]));
+    world.putNad({ namespace: "ns1", name: "bad" }, { plugins: [] });
+    expect(await world.pass()).toBeDefined();
+    expect(await world.errorReasons()).toEqual({ net1: want });
+    expect(world.cni.attachments).toEqual([]);
+  });
+
+  test("for another namespace is refused only where pods are isolated", async () => {
+    const world = await aWorld("other/a");
+    world.putNads("other/a");
+    world.isIsolated = true;
+    expect(await world.pass()).toMatchObject({ code: "CNI_NETWORK_FORBIDDEN" });
+    expect(await world.errorReasons()).toEqual({ net1: "NetworkForbidden" });
+    world.isIsolated = false;
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["other/a@net1"]);
+  });
+
+  test("at DEL stays in the status and is tried again", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    await world.putPod({ networks: "" });
+    world.cni.failNext("del", failed);
+    expect(await world.pass()).toBe(failed);
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual([]);
+  });
+});
+
+describe("the end", () => {
+  test("of the network's definition: it is detached with the configuration of its attachment", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.dropNad("ns1/a");
+    await world.putPod({ networks: "" });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual([]);
+  });
+
+  test.each([
+    { name: "a finished pod", end: (world: World) => world.putPod({ phase: "Succeeded" }) },
+    { name: "a pod that is gone", end: (world: World) => world.deletePod() },
+  ])("of $name: everything of it goes, the last first", async ({ end }) => {
+    const world = await aWorld("a,b");
+    await world.pass();
+    await end(world);
+    world.dropNamespace("box-uid-1");
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls.slice(2)).toEqual(["DEL box-uid-1/net2", "DEL box-uid-1/net1"]);
+    expect(await world.journal.listPods()).toEqual([]);
+    expect(await interfacesOf(world)).toEqual([]);
+  });
+
+  test("of a pod in whose place another one came: the old goes, the new gets its own", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    await world.deletePod();
+    await world.putPod({ networks: "b", uid: "uid-2" });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-uid-2/net1"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/b@net1"]);
+    expect(await world.journal.listPods()).toEqual(["uid-2"]);
+  });
+
+  test("that only a cache believes in tears nothing down", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    const pod = await world.store.list((await import("@patchbay/api")).PODS);
+    await world.deletePod();
+    for (const item of pod.items) world.store.put((await import("@patchbay/api")).PODS, item);
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+  });
+
+  test("of a pod that is being deleted waits for its processes, and nothing new is made", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    await world.putPod({ networks: "a,b", isDeleting: true });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+  });
+});
+
+describe("another writer of the pod", () => {
+  test("keeps what it wrote meanwhile", async () => {
+    const world = await aWorld("a");
+    world.store.beforeNextWrite(() => {
+      void world.putPod({
+        networks: "a",
+        annotations: { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(FOREIGN) },
+      });
+    });
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["kindnet@eth0", "ns1/a@net1"]);
+  });
+});

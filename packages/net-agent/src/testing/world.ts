@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node in memory for the tests of the loop: API server, kernel, CNI and disk outlive the agent, which can die at any call.
+import {
+  names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  parseNetworkStatus,
+  PODS,
+  type KubeObject,
+  type NetworkAttachmentDefinition,
+  type NetworkStatus,
+  type Pod,
+} from "@patchbay/api";
+import { createJournal, createNodeRuntimeSandboxes, type Journal } from "@patchbay/cni";
+import type { Note } from "@patchbay/kube";
+import type { Cache, Cni, ObjectKey, Store } from "@patchbay/ports";
+import {
+  createFakeCni,
+  createFakeFiles,
+  createFakePodNetwork,
+  createFakeStore,
+  type FakeCni,
+  type FakeFiles,
+  type FakePodNetwork,
+  type FakeStore,
+} from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import type { Deps } from "../deps.ts";
+import { reconcilePod } from "../reconcilers/pod/index.ts";
+import { loadTrackedPods } from "../tracked-pods.ts";
+
+/** A cache that is told by hand. */
+class HandCache<T extends KubeObject> implements Cache<T> {
+  readonly objects = new Map<string, T>();
+  find({ namespace = "", name }: ObjectKey): T | undefined {
+    return this.objects.get(`${namespace}/${name}`);
+  }
+  list(): readonly T[] {
+    return [...this.objects.values()];
+  }
+  listBy(): readonly T[] {
+    return this.list();
+  }
+  onChange(): () => void {
+    return () => undefined;
+  }
+  synced(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
+class Life {
+  #calls = 0;
+  readonly #dieAt: number;
+  constructor(dieAt: number) {
+    this.#dieAt = dieAt;
+  }
+  get isOver(): boolean {
+    return this.#calls >= this.#dieAt;
+  }
+  async call<T>(perform: () => Promise<T>): Promise<T> {
+    if (this.isOver) throw new Error("the process is dead");
+    this.#calls += 1;
+    if (this.#calls >= this.#dieAt) throw new Error("the process dies here");
+    return perform();
+  }
+}
+
+/** What the tests say of a pod. */
+export interface PodSketch {
+  /** Annotation `k8s.v1.cni.cncf.io/networks`. */
+  readonly networks?: string;
+  readonly uid?: string;
+  readonly phase?: "Pending" | "Running" | "Succeeded";
+  readonly isDeleting?: boolean;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** The key of the one pod. */
+export const POD_KEY = "ns1/pod";
+const NAMES = { namespace: "ns1", name: "pod" };
+
+/** The inode of a sandbox's namespace. */
+export function inodeOf(uid: string): string {
+  return `inode-${uid}`;
+}
+
+export class World {
+  readonly files: FakeFiles = createFakeFiles();
+  readonly podNetwork: FakePodNetwork = createFakePodNetwork();
+  readonly store: FakeStore = createFakeStore();
+  readonly notes: Note[] = [];
+  readonly #namespaces = new Map<string, string>();
+  readonly #pods = new HandCache<Pod>();
+  readonly #nads = new HandCache<NetworkAttachmentDefinition>();
+  readonly cni: FakeCni = createFakeCni({
+    attached: (request, result) => {
+      const mac = result.interfaces?.[0]?.mac ?? "";
+      const link = { name: request.interfaceName, kind: "veth", mac, mtu: 1500, up: true };
+      this.podNetwork.putLink(this.#namespaces.get(request.netnsPath ?? "") ?? "", link);
+    },
+    detached: (request) => {
+      const inode = this.#namespaces.get(request.netnsPath ?? "") ?? "";
+      this.podNetwork.takeLink(inode, request.interfaceName);
+    },
+  });
+  isIsolated = false;
+  bootId = "boot-1";
+
+  get journal(): Journal {
+    return createJournal(this.files, "/state/journal");
+  }
+
+  /** Puts the pod there, and its sandbox unless it is still pending. */
+  async putPod(sketch: PodSketch): Promise<void> {
+    const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
+    const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
+    const kept = this.#pods.find(NAMES);
+    const before = kept?.metadata.uid === uid ? kept.metadata.annotations : undefined;
+    const annotations = { ...before, ...sketch.annotations, ...asked };
+    this.store.put(PODS, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        ...NAMES,
+        uid,
+        ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+        ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
+      },
+      spec: { nodeName: "node", containers: [] },
+      status: { phase },
+    });
+    if (phase !== "Pending") await this.putSandbox(uid, `box-${uid}`);
+    await this.sync();
+  }
+
+  /** The runtime makes a sandbox, in place of the one before. */
+  async putSandbox(podUid: string, id: string): Promise<void> {
+    const netnsPath = `/run/netns/${id}`;
+    const netnsInode = inodeOf(id === `box-${podUid}` ? podUid : id);
+    this.#namespaces.set(netnsPath, netnsInode);
+    const text = JSON.stringify({ id, podUid, netnsPath, netnsInode });
+    await this.files.writeAtomic(`/pods/${podUid}/sandbox.json`, text);
+  }
+
+  /** The runtime removes a namespace. */
+  dropNamespace(id: string): void {
+    this.#namespaces.delete(`/run/netns/${id}`);
+  }
+
+  async deletePod(): Promise<void> {
+    await this.store.delete(PODS, NAMES);
+    await this.sync();
+  }
+
+  /** Defines networks of namespace ns1 with one plugin; the name may be NAMESPACE/NAME. */
+  putNads(...nads: readonly string[]): void {
+    for (const nad of nads) {
+      const [name = "", namespace = "ns1"] = nad.split("/").toReversed();
+      this.putNad({ namespace, name }, { cniVersion: "1.0.0", type: "bridge" });
+    }
+  }
+
+  putNad(key: { readonly namespace: string; readonly name: string }, config: unknown): void {
+    this.#nads.objects.set(`${key.namespace}/${key.name}`, {
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind: NETWORK_ATTACHMENT_DEFINITIONS.kind,
+      metadata: key,
+      spec: { config: JSON.stringify(config) },
+    });
+  }
+
+  dropNad(key: string): void {
+    this.#nads.objects.delete(key);
+  }
+
+  /** The caches catch up with the API server. */
+  async sync(): Promise<void> {
+    this.#pods.objects.clear();
+    for (const pod of (await this.store.list(PODS)).items) {
+      this.#pods.objects.set(`${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, pod);
+    }
+  }
+
+  /** A new agent process makes one pass; the error of the pass, if any. `dieAt`: number of the outside call before which it dies. */
+  async pass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
+    const life = new Life(dieAt);
+    try {
+      await reconcilePod(POD_KEY, await this.#deps(life));
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      await this.sync();
+    }
+  }
+
+  /** Whether a new agent, killed at that call, got that far. */
+  async dies(dieAt: number): Promise<boolean> {
+    const life = new Life(dieAt);
+    await reconcilePod(POD_KEY, await this.#deps(life)).catch(() => undefined); // dead or failed: seen below
+    await this.sync();
+    return life.isOver;
+  }
+
+  async networkStatus(): Promise<readonly NetworkStatus[]> {
+    return parseNetworkStatus(await this.annotation(names.NETWORK_STATUS_ANNOTATION));
+  }
+
+  /** Reasons of `patchbay.io/attachment-errors` by interface. */
+  async errorReasons(): Promise<Readonly<Record<string, string>>> {
+    const text = await this.annotation(names.ATTACHMENT_ERRORS_ANNOTATION);
+    // The annotation is the agent's own.
+    const errors = JSON.parse(text ?? "{}") as Record<string, { readonly reason: string }>;
+    return Object.fromEntries(Object.entries(errors).map(([key, { reason }]) => [key, reason]));
+  }
+
+  async annotation(name: string): Promise<string | undefined> {
+    return (await this.store.find(PODS, NAMES))?.metadata.annotations?.[name];
+  }
+
+  async #deps(life: Life): Promise<Deps> {
+    const journal = this.journal;
+    return {
+      store: this.#mortalStore(life),
+      pods: this.#pods,
+      nads: this.#nads,
+      sandboxes: createNodeRuntimeSandboxes(this.files, "/pods"),
+      namespaces: {
+        open: (path) => {
+          const inode = this.#namespaces.get(path);
+          return inode === undefined ? undefined : { fd: -1, inode, close: () => undefined };
+        },
+      },
+      podNetwork: this.podNetwork,
+      cni: this.#mortalCni(life),
+      journal: {
+        ...journal,
+        write: (row) => life.call(() => journal.write(row)),
+        remove: (row) => life.call(() => journal.remove(row)),
+      },
+      tracked: await loadTrackedPods(journal),
+      events: {
+        record: (_object, note) => this.notes.push(note),
+        flush: () => Promise.resolve(),
+      },
+      clock: { now: () => 0, monotonicMs: () => 0, sleep: () => Promise.resolve() },
+      log: createSilentLogger(),
+      bootId: this.bootId,
+      hostNetnsInode: "inode-host",
+      isIsolated: this.isIsolated,
+    };
+  }
+
+  #mortalCni(life: Life): Cni {
+    return {
+      add: (request) => life.call(() => this.cni.add(request)),
+      del: (request, result) => life.call(() => this.cni.del(request, result)),
+    };
+  }
+
+  #mortalStore(life: Life): Store {
+    const { store } = this;
+    return {
+      find: (type, key) => store.find(type, key),
+      list: (type) => store.list(type),
+      create: (type, object) => store.create(type, object),
+      update: (type, object) => store.update(type, object),
+      // eslint-disable-next-line max-params -- the port's
+      patch: (type, key, patch, options) => life.call(() => store.patch(type, key, patch, options)),
+      delete: (type, key) => store.delete(type, key),
+    };
+  }
+}
