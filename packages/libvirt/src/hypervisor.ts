@@ -51,8 +51,10 @@ const CHILD_ENV = {
   LC_ALL: "C",
 };
 
-const isSource = import.meta.url.endsWith(".ts");
-const childModule = new URL(`./child.${isSource ? "ts" : "js"}`, import.meta.url).href;
+/** From sources the child runs sources too. */
+const childModule = import.meta.url.endsWith(".ts")
+  ? new URL("./child.ts", import.meta.url).href
+  : new URL("./child.js", import.meta.url).href;
 
 /** libvirt in a child process that is started at the first `open`, and again at the next one after it died. */
 export function createHypervisor(options: HypervisorOptions): Hypervisor {

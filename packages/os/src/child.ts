@@ -19,7 +19,11 @@ const STDERR_MAX = 2000;
 
 /** From sources the child runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");
-const entry = fileURLToPath(new URL(`./child-entry.${isSource ? "ts" : "js"}`, import.meta.url));
+const entry = fileURLToPath(
+  isSource
+    ? new URL("./child-entry.ts", import.meta.url)
+    : new URL("./child-entry.js", import.meta.url),
+);
 
 /**
  * Starts children with this program's own Node.js, in a session of their own. A child ends when its parent does.
