@@ -74,7 +74,7 @@ test("an object that leaves a selector is told as deleted, one that enters as ad
   await api.patch(`${MAPS}/sel`, { metadata: { labels: { picked: null } } });
   await api.patch(`${MAPS}/sel`, { metadata: { labels: { picked: "2" } } });
   const events = await watch.first(3);
-  expect(events.map(({ type, object }) => [type, object.metadata.labels?.picked])).toEqual([
+  expect(events.map(({ type, object }) => [type, object.metadata.labels?.["picked"]])).toEqual([
     ["ADDED", "1"],
     ["DELETED", "1"],
     ["ADDED", "2"],

@@ -6,7 +6,14 @@ import { type Server, createServer } from "node:https";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
 import { NO_ADMISSION } from "./admission/admission.ts";
+import { aggregatedGroupVersions } from "./aggregation/api-services.ts";
+import { startAvailability } from "./aggregation/availability.ts";
+import { makeAggregator } from "./aggregation/proxy.ts";
+import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
+import { startDefinitionCleanup } from "./controllers/definition-cleanup.ts";
+import { startGarbageCollector } from "./controllers/garbage-collector.ts";
+import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
 import { Authentication, type TokenEntry } from "./http/authentication.ts";
 import { allowAuthenticated } from "./http/user.ts";
@@ -68,9 +75,20 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): A
     authentication: new Authentication(options.tokens),
     authorize: allowAuthenticated,
     stop,
-    aggregatedGroupVersions: () => [],
-    aggregator: { serve: () => Promise.resolve(false) },
+    aggregatedGroupVersions: () => aggregatedGroupVersions(store),
+    aggregator: makeAggregator({
+      store,
+      registry,
+      connections: new Connections(options.frontProxy),
+    }),
   };
+}
+
+function startControllers(deps: AppDeps, stop: AbortSignal): void {
+  startGarbageCollector(deps, stop);
+  startNamespaceLifecycle(deps, stop);
+  startDefinitionCleanup(deps, stop);
+  startAvailability(deps, stop);
 }
 
 function makeServer(options: ApiServerOptions, deps: AppDeps): Server {
@@ -126,6 +144,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<Running
   try {
     const deps = makeDeps(options, store, stopping.signal);
     await makeStandardNamespaces(deps);
+    startControllers(deps, stopping.signal);
     const server = makeServer(options, deps);
     const port = await listen(server, options);
     return {

@@ -45,9 +45,9 @@ function nameConflict(
     others.some((other) => valueAt(other, "status", "acceptedNames", key) === own[key]);
   const labels: Readonly<Record<string, string>> = {
     plural: "PluralConflict",
-    singular: "SingularConflict",
     kind: "KindConflict",
     listKind: "ListKindConflict",
+    singular: "SingularConflict",
   };
   const key = Object.keys(labels).find(taken);
   return key === undefined

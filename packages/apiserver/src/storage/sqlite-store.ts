@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store: mutations are queued, run one after the other, and committed together (group commit).
+import { AppError } from "@patchbay/core";
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
 import { ObjectIndex, TextObject, rangeOf, toStored } from "./index-of-objects.ts";
@@ -99,6 +100,7 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
   #queue: Job[] = [];
   #scheduled: Promise<void> | undefined;
+  #closed = false;
   #revision: number;
   #compacted: number;
 
@@ -149,6 +151,9 @@ class SqliteStore implements Store {
   }
 
   write<T>(mutation: (transaction: Transaction) => T): Promise<T> {
+    if (this.#closed) {
+      return Promise.reject(new AppError("STORE_WRITE_FAILED", { reason: "the store is closed" }));
+    }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const run = (transaction: Transaction) => {
       const result = mutation(transaction);
@@ -169,6 +174,7 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#scheduled;
     this.#listeners.clear();
     this.#log.close();

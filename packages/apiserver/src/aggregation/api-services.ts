@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which group versions other servers have, and where those servers are.
+import { type Peer, toPem } from "../backend/connections.ts";
+import { type Resolution, resolveService, toServiceReference } from "../backend/service-address.ts";
+import { isFields, textAt, valueAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
+
+export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
+
+/** The APIService of a group version, where another server has it. */
+export function findApiService(
+  store: Store,
+  group: string,
+  version: string,
+): KubeObject | undefined {
+  const address = { bucket: API_SERVICES_BUCKET, namespace: "", name: `${version}.${group}` };
+  const object = store.find(address)?.view();
+  return object !== undefined && isAggregated(object) ? object : undefined;
+}
+
+/** Whether another server has the group version. */
+export function isAggregated(apiService: KubeObject): boolean {
+  return isFields(valueAt(apiService, "spec", "service"));
+}
+
+/** Where the server of an APIService listens. */
+export function resolveApiService(store: Store, apiService: KubeObject): Resolution {
+  return resolveService(store, toServiceReference(valueAt(apiService, "spec", "service")));
+}
+
+/** The server of an APIService, as it must prove itself. */
+export function toPeer(
+  apiService: KubeObject,
+  resolution: Extract<Resolution, { found: true }>,
+): Peer {
+  const { name, namespace } = toServiceReference(valueAt(apiService, "spec", "service"));
+  return {
+    at: resolution.at,
+    serverName: `${name}.${namespace}.svc`,
+    caPem: toPem(textAt(apiService, "spec", "caBundle")),
+    insecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
+  };
+}
+
+/** Group versions of other servers. */
+export function aggregatedGroupVersions(store: Store): readonly (readonly [string, string])[] {
+  return store
+    .list({ bucket: API_SERVICES_BUCKET })
+    .map((stored) => stored.view())
+    .filter(isAggregated)
+    .map((object) => [textAt(object, "spec", "group"), textAt(object, "spec", "version")] as const);
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS connections to servers behind this one: aggregated APIs and webhooks.
+import { Agent, type RequestOptions } from "node:https";
+import { printJson } from "../objects/json.ts";
+import type { HostPort } from "./service-address.ts";
+
+/** A server to connect to, and whom it must prove to be. */
+export interface Peer {
+  readonly at: HostPort;
+  /** Name that its certificate must have. */
+  readonly serverName: string;
+  /** Authority of its certificate; empty: the machine's authorities. */
+  readonly caPem: string;
+  /** Whether its certificate is not looked at. */
+  readonly insecure?: boolean;
+}
+
+/** What this server shows to peers. The key is a secret. */
+export interface ClientCertificate {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** A base64 `caBundle` as PEM. */
+export function toPem(caBundle: string): string {
+  return Buffer.from(caBundle, "base64").toString("utf8");
+}
+
+/** Connections that are kept open, one pool for each peer. */
+export class Connections {
+  readonly #agents = new Map<string, Agent>();
+  readonly #certificate: ClientCertificate | undefined;
+
+  constructor(certificate?: ClientCertificate) {
+    this.#certificate = certificate;
+  }
+
+  /** What a request to `peer` needs. */
+  optionsFor(peer: Peer): RequestOptions {
+    const { at, serverName } = peer;
+    return { host: at.host, port: at.port, servername: serverName, agent: this.#agentFor(peer) };
+  }
+
+  close(): void {
+    for (const agent of this.#agents.values()) {
+      agent.destroy();
+    }
+    this.#agents.clear();
+  }
+
+  #agentFor(peer: Peer): Agent {
+    const key = printJson([peer.at.host, peer.at.port, peer.serverName, peer.caPem, peer.insecure]);
+    const known = this.#agents.get(key);
+    if (known !== undefined) {
+      return known;
+    }
+    const agent = new Agent({
+      keepAlive: true,
+      maxSockets: 256,
+      servername: peer.serverName,
+      rejectUnauthorized: peer.insecure !== true,
+      ...(peer.caPem === "" ? {} : { ca: peer.caPem }),
+      ...(this.#certificate === undefined
+        ? {}
+        : { cert: this.#certificate.certPem, key: this.#certificate.keyPem }),
+    });
+    this.#agents.set(key, agent);
+    return agent;
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes that the server makes itself: they go through the same rules as everyone's.
+import { StatusError } from "../http/status.ts";
+import type { Kind } from "../kinds/kind.ts";
+import type { Address, KubeObject } from "../objects/object.ts";
+import type { Call, Deps } from "../verbs/call.ts";
+import { changeObject } from "../verbs/change.ts";
+import { deleteOne } from "../verbs/delete.ts";
+
+const SYSTEM = {
+  name: "system:kube-controller-manager",
+  groups: ["system:masters", "system:authenticated"],
+};
+
+function toCall(kind: Kind, address: Address): Call {
+  return {
+    kind,
+    namespace: address.namespace,
+    name: address.name,
+    subresource: "",
+    query: new URLSearchParams(),
+    body: { text: "", contentType: "" },
+    user: SYSTEM,
+    representation: { format: "json", as: "object", pretty: false },
+    warnings: [],
+  };
+}
+
+function ignoreAbsent(error: unknown): void {
+  if (!(error instanceof StatusError && error.code === 404)) {
+    throw error;
+  }
+}
+
+/** Changes an object; absent is success. `edit` may change what it is given. */
+export async function changeInternally(
+  deps: Deps,
+  at: { readonly kind: Kind; readonly address: Address },
+  edit: (object: KubeObject) => KubeObject,
+): Promise<void> {
+  const change = { part: "all", once: false, edit } as const;
+  await changeObject(toCall(at.kind, at.address), deps, change).catch(ignoreAbsent);
+}
+
+/** Deletes an object; absent is success. An empty `uid` takes whatever has the name. */
+export async function deleteInternally(
+  deps: Deps,
+  at: { readonly kind: Kind; readonly address: Address },
+  how: { readonly uid: string; readonly propagationPolicy: string },
+): Promise<void> {
+  const options = { ...how, graceSeconds: undefined, resourceVersion: "", dryRun: false };
+  await deleteOne(toCall(at.kind, at.address), deps, options).catch(ignoreAbsent);
+}
