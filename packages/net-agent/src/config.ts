@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
-import { Command, InvalidArgumentError, Option } from "commander";
-import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
+import { hostname } from "node:os";
+import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { Command, InvalidArgumentError } from "commander";
 
 /** What the agent is told on its command line. */
-export interface Config {
-  /** Absent: the cluster that it runs in. */
-  readonly kubeconfig?: string;
-  readonly logLevel: LogLevel;
+export interface Flags extends CommonFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly stateDir: string;
-  readonly cniBinDirs: readonly string[];
+  readonly cniBinDir: readonly string[];
   readonly namespaceIsolation: boolean;
   /** How many pods are worked on at once; each has one operation at a time. */
   readonly concurrency: number;
@@ -21,29 +19,26 @@ const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
 
 function parseCount(text: string): number {
   const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) {
-    throw new InvalidArgumentError("It must be a whole number from 1.");
-  }
-  return count;
+  if (Number.isInteger(count) && count >= 1) return count;
+  throw new InvalidArgumentError("It must be a whole number from 1.");
 }
 
-/** Directories that were named take the place of the default. */
+/** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS ? [value] : [...previous, value];
 }
 
-function createProgram(): Command {
-  return new Command("net-agent")
-    .description("Attaches networks to running pods of this node and detaches them.")
-    .option("--kubeconfig <file>", "kubeconfig; without it the cluster that it runs in")
-    .addOption(
-      new Option("--log-level <level>", "how much is logged").choices(LOG_LEVELS).default("info"),
-    )
-    .addOption(
-      new Option("--node-name <name>", "name of this node").env("NODE_NAME").makeOptionMandatory(),
-    )
+/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+export function parseFlags(argv: readonly string[]): Flags {
+  const command = addCommonFlags(new Command("net-agent"))
+    .description("Attaches networks to the running pods of one node and detaches them.")
+    .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
-    .option("--state-dir <dir>", "directory of the journal", "/var/lib/patchbay/net-agent")
+    .option(
+      "--state-dir <dir>",
+      "directory for what must outlive a restart: the journal",
+      "/var/lib/net-agent",
+    )
     .option(
       "--cni-bin-dir <dir>",
       "directory of CNI plugins; may be repeated",
@@ -51,17 +46,7 @@ function createProgram(): Command {
       BIN_DIRS,
     )
     .option("--namespace-isolation", "refuse networks of other namespaces", false)
-    .option("--concurrency <count>", "pods that are worked on at once", parseCount, 16);
-}
-
-/** Reads the command line; ends the process with 2 when it is wrong, with 0 after `--help`. */
-export function parseConfig(argv: readonly string[]): Config {
-  const program = createProgram().exitOverride((error) => {
-    process.exit(error.exitCode === 0 ? 0 : 2);
-  });
-  program.parse([...argv]);
-  const { cniBinDir, ...rest } = program.opts<
-    Omit<Config, "cniBinDirs"> & { readonly cniBinDir: readonly string[] }
-  >();
-  return { ...rest, cniBinDirs: cniBinDir };
+    .option("--concurrency <count>", "pods worked on at once", parseCount, 16)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  return command.parse([...argv]).opts<Flags>();
 }

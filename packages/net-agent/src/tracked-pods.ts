@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods, by key, does the journal hold rows of? A pod that is gone has no other trace.
 import type { Journal } from "@patchbay/cni";
+import { messageOf } from "@patchbay/core";
+import type { Logger } from "@patchbay/ports";
 
 /** Uids of pods that have rows, by NAMESPACE/NAME. */
 export interface TrackedPods {
@@ -12,14 +14,19 @@ export interface TrackedPods {
   keys(): readonly string[];
 }
 
-/** Reads the journal once; afterwards it is told. */
-export async function loadTrackedPods(journal: Journal): Promise<TrackedPods> {
+/** Reads the journal once; afterwards it is told. One pod whose rows cannot be read keeps no other from its end. */
+export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const tracked = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {
     tracked.set(key, (tracked.get(key) ?? new Set()).add(uid));
   };
   for (const uid of await journal.listPods()) {
-    for (const row of await journal.list(uid)) add(`${row.podNamespace}/${row.podName}`, uid);
+    try {
+      for (const row of await journal.list(uid)) add(`${row.podNamespace}/${row.podName}`, uid);
+    } catch (error) {
+      // A person must look at it; while the pod is there, each of its passes says so too.
+      log.error("journal of a pod cannot be read", { uid, reason: messageOf(error) });
+    }
   }
   return {
     add,

@@ -10,22 +10,21 @@ import {
 } from "@patchbay/api";
 import { createCni, createJournal, createNodeRuntimeSandboxes } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
+import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
-  createKubeClient,
   createQueue,
   keyOf,
-  loadKubeConfig,
   printKey,
   runReconciler,
-  type KubeClient,
   type Queue,
 } from "@patchbay/kube";
-import { createClock, createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
+import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Cache, Files, Logger, Namespaces } from "@patchbay/ports";
-import type { Config } from "./config.ts";
+import type { Cache, Files, Namespaces } from "@patchbay/ports";
+import { createMetrics } from "@patchbay/telemetry";
+import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
@@ -77,71 +76,60 @@ function wakePods(
 }
 
 function startCaches(
-  client: KubeClient,
-  config: Config,
-  run: { readonly log: Logger; readonly signal: AbortSignal },
+  { client, log: logger, signal }: DaemonContext,
+  flags: Flags,
 ): { readonly pods: Cache<Pod>; readonly nads: Cache<NetworkAttachmentDefinition> } {
-  const fieldSelector = `spec.nodeName=${config.nodeName}`;
-  const pods = createCache(client.reflect(PODS, { fieldSelector }), {
-    indexes: { [BY_NETWORK]: networksAskedBy },
-    logger: run.log,
-  });
-  const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: run.log });
-  pods.start(run.signal);
-  nads.start(run.signal);
+  const fieldSelector = `spec.nodeName=${flags.nodeName}`;
+  const indexes = { [BY_NETWORK]: networksAskedBy };
+  const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger });
+  const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger });
+  pods.start(signal);
+  nads.start(signal);
   return { pods, nads };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  if (signal.aborted) resolve(undefined);
-  signal.addEventListener(
-    "abort",
-    () => {
-      resolve(undefined);
-    },
-    { once: true },
-  );
+  const end = (): void => {
+    resolve(undefined);
+  };
+  if (signal.aborted) end();
+  signal.addEventListener("abort", end, { once: true });
   return promise;
 }
 
-/** Runs the agent until aborted; calls `ready` once it works. */
-export async function runAgent(
-  config: Config,
-  log: Logger,
-  run: { readonly signal: AbortSignal; readonly ready: () => void },
-): Promise<void> {
-  const clock = createClock();
+/** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
+export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
+  const { client, clock, log, signal } = context;
+  const { store } = client;
   const files = createFiles();
   const runner = createProcessRunner();
   const namespaces = createNamespaces();
-  const client = createKubeClient(await loadKubeConfig(config), { logger: log, clock });
-  const { store } = client;
+  const journal = createJournal(files, `${flags.stateDir}/journal`);
   const events = createEventRecorder({
     ...{ store, clock, logger: log },
-    ...{ component: "net-agent", host: config.nodeName },
+    ...{ component: "net-agent", host: flags.nodeName },
   });
-  const queue = createQueue({ clock, concurrency: config.concurrency });
-  const caches = startCaches(client, config, { log, signal: run.signal });
-  const journal = createJournal(files, `${config.stateDir}/journal`);
+  const caches = startCaches(context, flags);
   const deps: Deps = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
-    sandboxes: createNodeRuntimeSandboxes(files, config.podsDir),
+    sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
     podNetwork: createPodNetwork({ runner, clock }),
-    cni: createCni({ runner, binDirs: config.cniBinDirs }),
-    tracked: await loadTrackedPods(journal),
+    cni: createCni({ runner, binDirs: flags.cniBinDir }),
+    tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),
     hostNetnsInode: readHostNetns(namespaces),
-    isIsolated: config.namespaceIsolation,
+    isIsolated: flags.namespaceIsolation,
   };
-  await Promise.race([caches.pods.synced(), aborted(run.signal)]);
-  await Promise.race([caches.nads.synced(), aborted(run.signal)]);
+  const synced = Promise.all([caches.pods.synced(), caches.nads.synced()]);
+  await Promise.race([synced, aborted(signal)]);
+  const queue = createQueue({ clock, concurrency: flags.concurrency });
   wakePods(queue, caches);
   for (const pod of caches.pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of deps.tracked.keys()) queue.add(key);
-  if (!run.signal.aborted) run.ready();
+  if (!signal.aborted) context.ready();
   const reconcile = (key: string): ReturnType<typeof reconcilePod> => reconcilePod(key, deps);
-  await runReconciler({ name: "pod", queue, reconcile, log, clock }, run.signal);
+  const metrics = createMetrics();
+  await runReconciler({ name: "pod", queue, reconcile, log, clock, metrics }, signal);
   await events.flush();
-  await client.close();
 }

@@ -239,7 +239,7 @@ export class World {
         write: (row) => life.call(() => journal.write(row)),
         remove: (row) => life.call(() => journal.remove(row)),
       },
-      tracked: await loadTrackedPods(journal),
+      tracked: await loadTrackedPods(journal, createSilentLogger()),
       events: {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
