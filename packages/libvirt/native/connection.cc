@@ -11,6 +11,7 @@
 
 #include "domain.h"
 #include "events.h"
+#include "peer.h"
 
 namespace {
 
@@ -80,11 +81,14 @@ void run(const std::shared_ptr<Link> &link, const std::string &uri, const Napi::
 
 Napi::Function Connection::define(Napi::Env env) {
   return DefineClass(env, "Connection",
-                     {InstanceMethod<&Connection::call>("call"), InstanceMethod<&Connection::close>("close")});
+                     {InstanceMethod<&Connection::call>("call"), InstanceMethod<&Connection::close>("close"),
+                      InstanceMethod<&Connection::interrupt>("interrupt")});
 }
 
 Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connection>(info) {
   const std::string uri = info[0].As<Napi::String>();
+  const int socketFd = info[2].As<Napi::Number>();
+  listener_ = socketFd < 0 ? 0 : listenerOf(socketFd);
   link_ = std::make_shared<Link>(info.Env(), info[1].As<Napi::Function>());
   const auto opened = Napi::Promise::Deferred::New(info.Env());
   info.This().As<Napi::Object>().Set("opened", opened.Promise());
@@ -112,5 +116,11 @@ Napi::Value Connection::call(const Napi::CallbackInfo &info) {
 Napi::Value Connection::close(const Napi::CallbackInfo &info) {
   if (link_ != nullptr) link_->close();
   link_.reset();
+  return info.Env().Undefined();
+}
+
+Napi::Value Connection::interrupt(const Napi::CallbackInfo &info) {
+  close(info);
+  disconnectFrom(listener_);
   return info.Env().Undefined();
 }

@@ -42,6 +42,9 @@ function handle(request: Request, context: Context): void {
       return;
     case "close":
       context.connections.get(id)?.close();
+      return;
+    case "interrupt":
+      context.connections.get(id)?.interrupt();
   }
 }
 
@@ -52,7 +55,7 @@ interface Target {
 }
 
 function open(id: number, target: Target, context: Context): void {
-  const connection = new Connection(target.uri, listenTo(id, context));
+  const connection = new Connection(target.uri, listenTo(id, context), target.socket?.fd ?? -1);
   context.connections.set(id, connection);
   connection.opened
     .then(

@@ -11,6 +11,8 @@ export interface NativeConnection {
   call(operation: string, ...args: readonly string[]): Promise<unknown>;
   /** Ends the thread after the call it is in. */
   close(): void;
+  /** Ends the call too, with every other connection to the same daemon. */
+  interrupt(): void;
 }
 
 /** Source: libvirt virError. */
@@ -23,7 +25,8 @@ export interface NativeError {
 
 /** The addon. */
 export interface LibvirtNative {
-  readonly Connection: new (uri: string, notify: Notify) => NativeConnection;
+  /** `socketFd` is the socket that the URI names, or -1. */
+  readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
 }
 
 // The addon's shape is fixed by native/*.cc, which is built with this file.

@@ -18,7 +18,9 @@ export type Request =
       readonly operation: string;
       readonly arguments: readonly string[];
     }
-  | { readonly kind: "close"; readonly connection: number };
+  | { readonly kind: "close"; readonly connection: number }
+  /** Closes it although it hangs. */
+  | { readonly kind: "interrupt"; readonly connection: number };
 
 /** From the child. */
 export type Reply =
