@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the text of a flag mean?
+import { InvalidArgumentError } from "commander";
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const PORT_MAX = 65_535;
+
+/** Milliseconds of text such as `90s`, `2m` or `1m30s`. */
+export function parseDuration(text: string): number {
+  const parts = [...text.matchAll(/(\d+)(ms|s|m|h)/g)];
+  const length = parts.reduce((sum, [part]) => sum + part.length, 0);
+  if (parts.length === 0 || length !== text.length) {
+    throw new InvalidArgumentError("It is a duration such as 90s or 2m.");
+  }
+  return parts.reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
+    0,
+  );
+}
+
+/** A TCP port. */
+export function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > PORT_MAX) {
+    throw new InvalidArgumentError(`It is a number from 0 to ${String(PORT_MAX)}.`);
+  }
+  return port;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process: streams, signals, exit code. Loads nothing heavy.
+import { CommanderError } from "commander";
+import { readEnvironment, readVersion } from "./config.ts";
+import { createProgram, type Surroundings } from "./program.ts";
+
+/** Exit code of a call that was wrong. */
+const USAGE = 2;
+
+function surroundings(): Surroundings {
+  const interrupted = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, () => {
+      interrupted.abort(new Error(`interrupted by ${name}`));
+    });
+  }
+  return {
+    out: process.stdout,
+    err: process.stderr,
+    environment: readEnvironment(),
+    version: readVersion(),
+    signal: interrupted.signal,
+  };
+}
+
+async function run(): Promise<number> {
+  try {
+    await createProgram(surroundings()).parseAsync(process.argv);
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+    const { exitCodeOf, printError } = await import("./print/error.ts");
+    process.stderr.write(printError(error));
+    return exitCodeOf(error);
+  }
+}
+
+process.stdout.on("error", () => undefined); // who read the output may be gone: `patchbay ... | head`
+process.exitCode = await run();

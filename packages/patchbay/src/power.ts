@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do start, stop and restart have in common?
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { argumentAt, type Context, type Input } from "./context.ts";
+import { requestChange } from "./request.ts";
+import { withSession } from "./session.ts";
+import { findTarget } from "./target.ts";
+import { vmiStage } from "./wait/steps.ts";
+
+type Vmi = VirtualMachineInstance | undefined;
+
+/** One of the three. */
+export interface PowerAction {
+  readonly subresource: "start" | "stop" | "restart";
+  /** Whether it is done; `first` is the VMI before the request. */
+  readonly isDone: (vmi: Vmi, first: Vmi) => boolean;
+}
+
+/** Whether the guest runs. */
+export function isGuestRunning(vmi: Vmi): boolean {
+  return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
+}
+
+/** Asks for it and waits when the user wants that. */
+export async function requestPower(
+  context: Context,
+  input: Input,
+  action: PowerAction,
+): Promise<void> {
+  await withSession(context, async (session) => {
+    const query = { name: argumentAt(input, 0), isVmi: false };
+    const target = await findTarget(session, query, context);
+    if (target.vm === undefined) {
+      const object = `${target.namespace}/${target.name}`;
+      throw new AppError("KUBE_NOT_FOUND", { resource: "virtualmachine", object });
+    }
+    const { subresource, isDone } = action;
+    const change = {
+      target,
+      subresource,
+      body: {},
+      what: subresource,
+      fields: {},
+      stageOf: vmiStage,
+      isDone,
+    };
+    await requestChange(session, context, { change, input });
+  });
+}

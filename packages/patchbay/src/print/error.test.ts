@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { exitCodeOf, printError } from "./error.ts";
+
+describe("an exit code", () => {
+  test.each([
+    { name: "of what is not there", error: new AppError("KUBE_NOT_FOUND"), want: 3 },
+    { name: "of a conflict", error: new AppError("KUBE_CONFLICT"), want: 4 },
+    { name: "of what exists already", error: new AppError("KUBE_ALREADY_EXISTS"), want: 4 },
+    { name: "of a server that is away", error: new AppError("KUBE_UNREACHABLE"), want: 5 },
+    {
+      name: "of an aggregated API that is away",
+      error: new AppError("KUBE_SERVER_FAILED", { status: 503 }),
+      want: 5,
+    },
+    {
+      name: "of a server's fault",
+      error: new AppError("KUBE_SERVER_FAILED", { status: 500 }),
+      want: 1,
+    },
+    { name: "of a refusal", error: new AppError("KUBE_REFUSED"), want: 1 },
+    { name: "of anything else", error: new TypeError("x"), want: 1 },
+  ])("$name is $want", ({ error, want }) => {
+    expect(exitCodeOf(error)).toBe(want);
+  });
+});
+
+describe("an error for people", () => {
+  test("has the server's words, one cause on each line, and a hint", () => {
+    const error = new AppError("KUBE_CONFLICT", {
+      status: 409,
+      message: "cannot plug",
+      causes: "name: is taken\nmacAddress: is taken",
+    });
+    expect(printError(error)).toBe(
+      [
+        "error: cannot plug",
+        "  name: is taken",
+        "  macAddress: is taken",
+        "hint: look at the current state with: patchbay get interfaces VM; then try again",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("has the chain of causes, each once", () => {
+    const root = new Error("connect ECONNREFUSED 127.0.0.1:6443");
+    const middle = new Error("fetch failed", { cause: root });
+    const error = new AppError(
+      "KUBE_UNREACHABLE",
+      { server: "https://a", message: "fetch failed" },
+      { cause: middle },
+    );
+    expect(printError(error)).toBe(
+      [
+        "error: the API server https://a cannot be reached: fetch failed",
+        "  connect ECONNREFUSED 127.0.0.1:6443",
+        "hint: start the machine with: patchbay up; or name another server with --kubeconfig",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("that nobody thought of is still one line", () => {
+    expect(printError(new TypeError("x is not a function"))).toBe("error: x is not a function\n");
+  });
+});

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a person learn when a command fails, and what does a script?
+import { isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
+
+const FAILED = 1;
+const NOT_FOUND = 3;
+const CONFLICT = 4;
+const UNREACHABLE = 5;
+
+const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
+  KUBE_NOT_FOUND: NOT_FOUND,
+  CNI_NETWORK_NOT_FOUND: NOT_FOUND,
+  RUNTIME_IMAGE_MISSING: NOT_FOUND,
+  KUBE_CONFLICT: CONFLICT,
+  KUBE_ALREADY_EXISTS: CONFLICT,
+  KUBE_UNREACHABLE: UNREACHABLE,
+  RUNTIME_NOT_RUNNING: UNREACHABLE,
+  LAUNCHER_UNREACHABLE: UNREACHABLE,
+};
+
+const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
+  KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
+  KUBE_NOT_FOUND: "see what there is with: kubectl get vm,vmi; another namespace with -n",
+  KUBE_CONFLICT: "look at the current state with: patchbay get interfaces VM; then try again",
+  KUBE_FORBIDDEN: "ask your administrator for this right, or use another --kubeconfig",
+  KUBE_UNAUTHORIZED:
+    "the kubeconfig's credentials may have expired; name another with --kubeconfig",
+  KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
+  KUBE_WAIT_TIMED_OUT:
+    "it goes on in the background; see why it waits with: patchbay explain VM IFACE",
+  RUNTIME_NOT_RUNNING: "start it with: patchbay up",
+};
+
+/** An aggregated API whose server does not answer. */
+const UNAVAILABLE: ReadonlySet<unknown> = new Set([502, 503, 504]);
+
+/** Exit code: 1 failed, 3 not found, 4 conflict, 5 unreachable. */
+export function exitCodeOf(error: unknown): number {
+  if (!isAppError(error)) return FAILED;
+  if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE.has(error.details["status"])) {
+    return UNREACHABLE;
+  }
+  return EXIT_CODES[error.code] ?? FAILED;
+}
+
+/** The server's own words, where it said something. */
+function headOf(error: AppError): string {
+  const { status, message } = error.details;
+  return status !== undefined && typeof message === "string" && message !== ""
+    ? message
+    : error.message;
+}
+
+/** Messages of the causes, each once, outermost first. */
+function causeChain(error: unknown, known: readonly string[] = []): readonly string[] {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause === undefined || known.length > 8) return known;
+  const message = messageOf(cause);
+  return causeChain(cause, message === "" || known.includes(message) ? known : [...known, message]);
+}
+
+function linesOf(error: unknown): readonly string[] {
+  if (!isAppError(error)) return causeChain(error);
+  const { causes } = error.details;
+  const fields = typeof causes === "string" ? causes.split("\n") : [];
+  return [...fields, ...causeChain(error).filter((line) => !error.message.includes(line))];
+}
+
+/** Message, causes one on each line with the paths of their fields, and a hint. */
+export function printError(error: unknown): string {
+  const head = isAppError(error) ? headOf(error) : messageOf(error);
+  const hint = isAppError(error) ? HINTS[error.code] : undefined;
+  return [
+    `error: ${head}`,
+    ...linesOf(error).map((line) => `  ${line}`),
+    ...(hint === undefined ? [] : [`hint: ${hint}`]),
+    "",
+  ].join("\n");
+}

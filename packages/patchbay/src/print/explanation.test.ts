@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { printExplanation } from "./explanation.ts";
+import { toIfaceRows } from "./iface-rows.ts";
+import { printInterfaces } from "./interfaces.ts";
+
+const spec = {
+  domain: {
+    devices: {
+      interfaces: [
+        { name: "default", bridge: {} },
+        { name: "blue", bridge: {}, macAddress: "02:00:00:00:00:01" },
+      ],
+    },
+  },
+  networks: [
+    { name: "default", pod: {} },
+    { name: "blue", multus: { networkName: "ns/blue" } },
+  ],
+};
+
+const vm: VirtualMachine = {
+  apiVersion: "kubevirt.io/v1",
+  kind: "VirtualMachine",
+  metadata: { namespace: "ns", name: "one" },
+  spec: { template: { spec } },
+};
+
+const vmi: VirtualMachineInstance = {
+  apiVersion: "kubevirt.io/v1",
+  kind: "VirtualMachineInstance",
+  metadata: { namespace: "ns", name: "one", uid: "u" },
+  spec,
+  status: {
+    phase: "Running",
+    nodeName: "n1",
+    attachments: [
+      {
+        name: "blue",
+        podInterfaceName: "pod16477688c0e",
+        state: "Failed",
+        reason: "CniFailed",
+        message: "no lease",
+      },
+    ],
+    interfaces: [
+      {
+        name: "default",
+        mac: "02:00:00:00:00:00",
+        ipAddresses: ["10.0.0.2"],
+        infoSource: "domain",
+        podInterfaceName: "eth0",
+        pciAddress: "0000:01:00.0",
+      },
+      {
+        name: "blue",
+        hotplug: { type: "Plug", phase: "PodAttaching", reason: "CniFailed", message: "no lease" },
+      },
+      { name: "gone", hotplug: { type: "Unplug", phase: "Detaching" } },
+    ],
+  },
+};
+
+describe("the list of interfaces", () => {
+  test("shows each interface that anything is known of, those of the spec first", () => {
+    expect(printInterfaces(toIfaceRows({ vm, vmi }), true)).toBe(
+      [
+        "NAME      NETWORK   PHASE          REASON      MAC                 IPS        POD NIC          PCI",
+        "default   pod       Ready          -           02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0",
+        "blue      ns/blue   PodAttaching   CniFailed   02:00:00:00:00:01   -          pod16477688c0e   -",
+        "gone      -         Detaching      -           -                   -          -                -",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("of a stopped VM shows what it declares", () => {
+    const rows = toIfaceRows({ vm });
+    expect(rows.map(({ name }) => name)).toEqual(["default", "blue"]);
+    expect(printInterfaces(rows, false)).toContain("Stopped");
+  });
+
+  test("of a VM without interfaces says so", () => {
+    expect(printInterfaces([], true)).toBe("no interfaces\n");
+  });
+});
+
+describe("the explanation of an interface", () => {
+  test("goes through the layers and names who acts next", () => {
+    const [, blue] = toIfaceRows({ vm, vmi });
+    const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };
+    const text = blue === undefined ? "" : printExplanation(blue, explained);
+    expect(text).toBe(`interface: blue
+of:        virtualmachine ns/one
+node:      n1
+
+network
+  definition: ns/blue
+
+interface in the VM
+  state:   up
+  binding: bridge
+  mac:     02:00:00:00:00:01
+
+interface in the VMI
+  state:   up
+  binding: bridge
+  mac:     02:00:00:00:00:01
+
+attachment of the pod
+  state:   Failed
+  pod NIC: pod16477688c0e
+  reason:  CniFailed
+  message: no lease
+
+device
+  none
+
+progress
+  phase:   PodAttaching
+  reason:  CniFailed
+  message: no lease
+  next:    net-agent runs CNI ADD in the pod
+`);
+  });
+});

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of one interface, layer by layer, and who acts next? Pure.
+import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
+import { networkOf, phaseOfRow, type IfaceRow } from "./iface-rows.ts";
+import { printPairs } from "./table.ts";
+
+/** Who does what from each phase on. Source: ARCHITECTURE.md, "The loops". */
+const NEXT: Readonly<Record<IfacePhase, string>> = {
+  Pending: "virt-controller names the network in the pod's annotation",
+  PodAttaching: "net-agent runs CNI ADD in the pod",
+  PodAttached: "virt-handler makes bridge and tap",
+  Wiring: "virt-handler makes bridge and tap",
+  Attaching: "virt-handler attaches the device",
+  Ready: "nothing",
+  Detaching: "the guest lets go of the device",
+  Unwiring: "virt-handler removes tap and bridge",
+  PodDetaching: "virt-controller takes the network from the annotation, net-agent runs CNI DEL",
+};
+
+/** A running VM, and on which node. */
+export interface ExplainedVm {
+  readonly title: string;
+  readonly isRunning: boolean;
+  readonly node?: string;
+}
+
+type Pairs = readonly (readonly [string, string | undefined])[];
+
+function printSection(title: string, pairs: Pairs, absent: string): string {
+  const body = printPairs(pairs, "  ");
+  return `${title}\n${body === "" ? `  ${absent}\n` : body}`;
+}
+
+function ifacePairs(iface: Iface | undefined): Pairs {
+  if (iface === undefined) return [];
+  const kinds = ["bridge", "masquerade", "sriov", "binding"] as const;
+  return [
+    ["state", iface.state === undefined || iface.state === "" ? "up" : iface.state],
+    ["binding", kinds.find((kind) => iface[kind] !== undefined)],
+    ["model", iface.model],
+    ["mac", iface.macAddress],
+  ];
+}
+
+function statusPairs(status: IfaceStatus | undefined): Pairs {
+  return [
+    ["mac", status?.mac],
+    ["pci address", status?.pciAddress],
+    ["link", status?.linkState],
+    ["seen by", status?.infoSource],
+    ["in the guest", status?.interfaceName],
+    ["addresses", status?.ipAddresses?.join(", ")],
+  ];
+}
+
+function nextOf(row: IfaceRow, isRunning: boolean): string {
+  if (!isRunning) return "it comes with the VM's next start";
+  const { hotplug } = row.status ?? {};
+  return NEXT[hotplug?.phase ?? (row.status === undefined ? "Pending" : "Ready")];
+}
+
+function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
+  return [
+    ["state", attachment?.state],
+    ["pod NIC", attachment?.podInterfaceName],
+    ["mac", attachment?.mac],
+    ["ips", attachment?.ips?.join(", ")],
+    ["reason", attachment?.reason],
+    ["message", attachment?.message],
+  ];
+}
+
+function progressPairs(row: IfaceRow, isRunning: boolean): Pairs {
+  const hotplug = row.status?.hotplug;
+  return [
+    ["phase", phaseOfRow(row, isRunning)],
+    ["since", hotplug?.since],
+    ["attempts", hotplug?.attempts?.toString()],
+    ["reason", hotplug?.reason],
+    ["message", hotplug?.message],
+    ["next", nextOf(row, isRunning)],
+  ];
+}
+
+/** The explanation for people. */
+export function printExplanation(row: IfaceRow, explained: ExplainedVm): string {
+  const head: Pairs = [
+    ["interface", row.name],
+    ["of", explained.title],
+    ["node", explained.node],
+  ];
+  return [
+    printPairs(head, ""),
+    printSection("network", [["definition", networkOf(row)]], "not declared"),
+    printSection("interface in the VM", ifacePairs(row.vmIface), "not declared"),
+    printSection("interface in the VMI", ifacePairs(row.vmiIface), "not declared"),
+    printSection("attachment of the pod", attachmentPairs(row.attachment), "none"),
+    printSection("device", statusPairs(row.status), "none"),
+    printSection("progress", progressPairs(row, explained.isRunning), "none"),
+  ].join("\n");
+}

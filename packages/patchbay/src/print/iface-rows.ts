@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of each interface of a VM, in one row? Pure.
+import type {
+  Attachment,
+  Iface,
+  IfaceStatus,
+  Network,
+  VirtualMachine,
+  VirtualMachineInstance,
+  VmiStatus,
+} from "@patchbay/api";
+import { ifacesOf, networksOf } from "@patchbay/core";
+
+/** Everything that the objects say of one interface. */
+export interface IfaceRow {
+  readonly name: string;
+  /** Entry of the VM's template. */
+  readonly vmIface?: Iface;
+  /** Entry of the VMI's spec. */
+  readonly vmiIface?: Iface;
+  readonly network?: Network;
+  readonly attachment?: Attachment;
+  readonly status?: IfaceStatus;
+}
+
+/** A VM, its VMI, or both. */
+export interface IfaceSource {
+  readonly vm?: VirtualMachine;
+  readonly vmi?: VirtualMachineInstance;
+}
+
+interface Lists {
+  readonly vmIfaces: readonly Iface[];
+  readonly vmiIfaces: readonly Iface[];
+  readonly networks: readonly Network[];
+  readonly attachments: readonly Attachment[];
+  readonly statuses: readonly IfaceStatus[];
+}
+
+function statusListsOf(status: VmiStatus): Pick<Lists, "attachments" | "statuses"> {
+  return { attachments: status.attachments ?? [], statuses: status.interfaces ?? [] };
+}
+
+function listsOf({ vm, vmi }: IfaceSource): Lists {
+  // The VMI's come first: they are what runs.
+  const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
+  return {
+    vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
+    vmiIfaces: vmi === undefined ? [] : ifacesOf(vmi.spec),
+    networks: specs.flatMap(networksOf),
+    ...statusListsOf(vmi?.status ?? {}),
+  };
+}
+
+function find<T extends { readonly name?: string }>(
+  entries: readonly T[],
+  name: string,
+): T | undefined {
+  return entries.find((entry) => entry.name === name);
+}
+
+function rowOf(name: string, lists: Lists): IfaceRow {
+  const entries = {
+    vmIface: find(lists.vmIfaces, name),
+    vmiIface: find(lists.vmiIfaces, name),
+    network: find(lists.networks, name),
+    attachment: find(lists.attachments, name),
+    status: find(lists.statuses, name),
+  };
+  const known = Object.entries(entries).filter(([, entry]) => entry !== undefined);
+  return { name, ...Object.fromEntries(known) };
+}
+
+/** One row for each interface that anything is known of; those of the spec first, in its order. */
+export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
+  const lists = listsOf(source);
+  const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
+  const names = new Set(all.flat().flatMap(({ name }) => name ?? []));
+  return [...names].map((name) => rowOf(name, lists));
+}
+
+/** Name of the network: of its definition, or `pod`. */
+export function networkOf(row: IfaceRow): string | undefined {
+  return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
+}
+
+/** Phase in one word, also where no node has reported one. */
+export function phaseOfRow(row: IfaceRow, isRunning: boolean): string {
+  const phase = row.status?.hotplug?.phase;
+  if (phase !== undefined) return phase;
+  if (row.status?.infoSource?.includes("domain") === true) return "Ready";
+  return isRunning ? "Pending" : "Stopped";
+}
+
+/** The MAC address, as the nearest to the guest says it. */
+export function macOf(row: IfaceRow): string | undefined {
+  const tellers = [row.status?.mac, row.attachment?.mac];
+  const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
+  return [...tellers, ...declared].find((mac) => mac !== undefined && mac !== "");
+}
+
+/** Addresses, as the guest's side or CNI tells them. */
+export function addressesOf(row: IfaceRow): string {
+  return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
+}
+
+/** NIC in the pod. */
+export function podInterfaceOf(row: IfaceRow): string | undefined {
+  return row.status?.podInterfaceName ?? row.attachment?.podInterfaceName;
+}
+
+/** Why it goes no further. */
+export function reasonOf(row: IfaceRow): string | undefined {
+  return row.status?.hotplug?.reason ?? row.attachment?.reason;
+}

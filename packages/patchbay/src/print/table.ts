@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do rows become aligned columns, as kubectl prints them?
+
+/** Text with two or more spaces between columns; an empty cell is `-`. */
+export function printTable(
+  headers: readonly string[],
+  rows: readonly (readonly (string | undefined)[])[],
+): string {
+  const cells = rows.map((row) =>
+    row.map((cell) => (cell === undefined || cell === "" ? "-" : cell)),
+  );
+  const widths = headers.map((header, column) =>
+    Math.max(header.length, ...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  const printRow = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("   ")
+      .trimEnd();
+  return `${[headers, ...cells].map(printRow).join("\n")}\n`;
+}
+
+/** `name: value` lines with the values aligned; pairs without a value are left out. */
+export function printPairs(
+  pairs: readonly (readonly [string, string | undefined])[],
+  indent: string,
+): string {
+  const present = pairs.filter(([, value]) => value !== undefined && value !== "");
+  const width = Math.max(0, ...present.map(([name]) => name.length)) + 1;
+  return present
+    .map(([name, value]) => `${indent}${`${name}:`.padEnd(width)} ${value ?? ""}\n`)
+    .join("");
+}

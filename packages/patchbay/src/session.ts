@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which API server does a command talk to, and in which namespace?
+import { join } from "node:path";
+import { AppError } from "@patchbay/core";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { createClock, createFiles } from "@patchbay/os";
+import type { Clock, Files, Logger } from "@patchbay/ports";
+import type { Context, Output } from "./context.ts";
+
+/** A connection to an API server. */
+export interface Session {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly namespace: string;
+}
+
+/** Tells a person what is going wrong meanwhile; the rest of the log is for programs. */
+function warnTo(err: Output): Logger {
+  const quiet = (): void => undefined;
+  const warn: Logger["warn"] = (message, fields) => {
+    const reason = fields?.["reason"];
+    err.write(`warning: ${message}${typeof reason === "string" ? `: ${reason}` : ""}\n`);
+  };
+  return { debug: quiet, info: quiet, warn, error: warn, child: () => warnTo(err) };
+}
+
+async function firstThatExists(
+  files: Files,
+  paths: readonly string[],
+): Promise<string | undefined> {
+  for (const path of paths) {
+    if (await files.exists(path)) return path;
+  }
+  return undefined;
+}
+
+/**
+ * The kubeconfig to use: the flag's, else the first that exists of $KUBECONFIG, the data directory's and the
+ * user's own.
+ * @throws AppError with KUBE_CONFIG_INVALID when there is none.
+ */
+export async function chooseKubeConfig(
+  context: Pick<Context, "global" | "environment">,
+  files: Files,
+): Promise<string> {
+  const { global, environment } = context;
+  if (global.kubeconfig !== undefined) return global.kubeconfig;
+  const candidates = [
+    ...(environment.kubeconfig?.split(":").filter((path) => path !== "") ?? []),
+    join(global.dataDir, "kubeconfig"),
+    ...(environment.home === undefined ? [] : [join(environment.home, ".kube", "config")]),
+  ];
+  const found = await firstThatExists(files, candidates);
+  if (found !== undefined) return found;
+  throw new AppError("KUBE_CONFIG_INVALID", {
+    path: candidates.join(", "),
+    reason: "there is no such file",
+  });
+}
+
+/** Runs `use` with a connection, which is closed at the end. */
+export async function withSession(
+  context: Context,
+  use: (session: Session) => Promise<void>,
+): Promise<void> {
+  const kubeconfig = await chooseKubeConfig(context, createFiles());
+  const config = await loadKubeConfig({ kubeconfig });
+  const clock = createClock();
+  const client = createKubeClient(config, { logger: warnTo(context.err), clock });
+  const namespace = context.global.namespace ?? config.namespace ?? "default";
+  try {
+    await use({ client, clock, namespace });
+  } finally {
+    await client.close();
+  }
+}

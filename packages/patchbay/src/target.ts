@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which object does a name mean: a VM, or a VMI that has no VM?
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Context } from "./context.ts";
+import type { Session } from "./session.ts";
+
+/** What a command works on. */
+export interface Target {
+  readonly kind: "virtualmachine" | "virtualmachineinstance";
+  readonly namespace: string;
+  readonly name: string;
+  readonly vm?: VirtualMachine;
+  readonly vmi?: VirtualMachineInstance;
+}
+
+/** Plural names in paths. */
+const RESOURCES = {
+  virtualmachine: VIRTUAL_MACHINES.resource,
+  virtualmachineinstance: VIRTUAL_MACHINE_INSTANCES.resource,
+} as const;
+
+/** Path of a subresource of the target. Source: KubeVirt v1.0 virt-api/api.go. */
+export function subresourcePath(target: Target, subresource: string): string {
+  const { kind, namespace, name } = target;
+  const parts = ["namespaces", namespace, RESOURCES[kind], name, subresource];
+  return `/apis/subresources.kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** How the target is called in sentences. */
+export function printTarget(target: Target): string {
+  return `${target.kind} ${target.name}`;
+}
+
+/** How to find a target. */
+export interface TargetQuery {
+  readonly name: string;
+  /** Only a VMI will do. */
+  readonly isVmi: boolean;
+}
+
+/**
+ * The VM of that name with its VMI, or the VMI when there is no such VM.
+ * @throws AppError with KUBE_NOT_FOUND
+ */
+export async function findTarget(
+  session: Session,
+  query: TargetQuery,
+  context: Pick<Context, "signal">,
+): Promise<Target> {
+  const { store } = session.client;
+  const { namespace } = session;
+  const key = { namespace, name: query.name };
+  const { signal } = context;
+  const [vm, vmi] = await Promise.all([
+    query.isVmi ? undefined : store.find(VIRTUAL_MACHINES, key, { signal }),
+    store.find(VIRTUAL_MACHINE_INSTANCES, key, { signal }),
+  ]);
+  const found = { ...key, ...(vmi !== undefined && { vmi }) };
+  if (vm !== undefined) return { ...found, kind: "virtualmachine", vm };
+  if (vmi !== undefined) return { ...found, kind: "virtualmachineinstance" };
+  throw new AppError("KUBE_NOT_FOUND", {
+    resource: query.isVmi ? "virtualmachineinstance" : "virtualmachine",
+    object: `${namespace}/${query.name}`,
+  });
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a terminal become a guest's console, until the user leaves it?
+import type { Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
+
+/** Ctrl-]. Source: telnet's and virsh's escape character. */
+const LEAVE = 0x1d;
+/** After the end of an input that is no terminal, silence for this long ends the console; milliseconds. */
+const SILENCE_MS = 1000;
+
+/** A terminal, or a pipe. */
+export interface Ends {
+  readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
+  readonly output: Writable;
+  readonly socket: Socket;
+}
+
+function setRaw(input: Ends["input"], on: boolean): void {
+  if (input.isTTY === true) input.setRawMode?.(on);
+}
+
+/** Joins both until the user leaves, the guest's side ends, or `signal` is aborted; the terminal is restored. */
+export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<void> {
+  const { input, output, socket } = ends;
+  const ended = Promise.withResolvers<undefined>();
+  const leave = (): void => {
+    ended.resolve(undefined);
+  };
+  const onInput = (chunk: Buffer): void => {
+    const end = input.isTTY === true ? chunk.indexOf(LEAVE) : -1;
+    socket.write(end === -1 ? chunk : chunk.subarray(0, end));
+    if (end !== -1) leave();
+  };
+  const onInputEnd = (): void => {
+    socket.setTimeout(SILENCE_MS, leave);
+  };
+  socket.on("data", (chunk: Buffer) => output.write(chunk));
+  socket.once("close", leave);
+  socket.once("error", ended.reject);
+  signal.addEventListener("abort", leave, { once: true });
+  setRaw(input, true);
+  input.on("data", onInput);
+  input.once("end", onInputEnd);
+  try {
+    if (!signal.aborted) await ended.promise;
+  } finally {
+    setRaw(input, false);
+    input.off("data", onInput);
+    input.off("end", onInputEnd);
+    input.pause();
+    signal.removeEventListener("abort", leave);
+    socket.destroy();
+  }
+}
