@@ -4,7 +4,7 @@ const PURE = "^packages/(api|core|domain)/";
 const ADAPTERS = "(apiserver|cni|kube|libvirt|os|pki|podnet|telemetry)";
 const APPS =
   "(net-agent|node-runtime|patchbay|standalone|virt-api|virt-controller|virt-handler|virt-launcher)";
-const NOT_TEST = "\\.test\\.ts$";
+const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 
 module.exports = {
   forbidden: [

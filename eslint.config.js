@@ -6,7 +6,7 @@ import tsdoc from "eslint-plugin-tsdoc";
 import tseslint from "typescript-eslint";
 
 const PURE = ["packages/api/src/**", "packages/core/src/**", "packages/domain/src/**"];
-const TESTS = ["**/*.test.ts", "tests/**", "packages/testing/**"];
+const TESTS = ["**/*.test.ts", "tests/**", "packages/testing/**", "packages/*/src/testing/**"];
 const AMBIENT = [
   { name: "Date", message: "Take a Clock (ports/clock)." },
   { name: "setTimeout", message: "Take a Clock (ports/clock)." },

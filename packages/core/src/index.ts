@@ -38,7 +38,13 @@ export {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "./plan/attachments-status.ts";
-export { domainNameOf, domainProblem, macOf, memoryMiBOf } from "./plan/domain-definition.ts";
+export {
+  domainNameOf,
+  domainProblem,
+  machineUuidOf,
+  macOf,
+  memoryMiBOf,
+} from "./plan/domain-definition.ts";
 export { launcherPodName, launcherPodOf, type LauncherSettings } from "./plan/launcher-pod.ts";
 export {
   parseAddIface,

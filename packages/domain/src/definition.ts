@@ -22,6 +22,8 @@ export type MachineFamily = "q35" | "pc";
 /** A domain that boots a kernel directly. Paths are those in the launcher. */
 export interface DomainDefinition {
   readonly name: string;
+  /** Given, so that defining it again changes it instead of clashing with it. */
+  readonly uuid: string;
   /** `qemu` is software emulation. */
   readonly accelerator: "kvm" | "qemu";
   /** As libvirt names it, for example `q35` or `pc-i440fx-7.2`. */

@@ -10,6 +10,7 @@ import { OS_ERRORS } from "./catalogue/os.ts";
 import { PKI_ERRORS } from "./catalogue/pki.ts";
 import { PODNET_ERRORS } from "./catalogue/podnet.ts";
 import { RUNTIME_ERRORS } from "./catalogue/runtime.ts";
+import { STANDALONE_ERRORS } from "./catalogue/standalone.ts";
 
 /** The catalogue; `docs/reference/errors.md` is checked against it. */
 export const CATALOGUE = {
@@ -23,6 +24,7 @@ export const CATALOGUE = {
   ...PKI_ERRORS,
   ...PODNET_ERRORS,
   ...RUNTIME_ERRORS,
+  ...STANDALONE_ERRORS,
 } as const;
 
 /** A stable, documented error code. */

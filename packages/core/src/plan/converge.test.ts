@@ -162,6 +162,7 @@ class World {
       ifaces: collectIfaceFacts({ vmi, links: [...this.links.values()], nics }, sha256Hex),
       domain: this.running ? { running: true, crashed: false, facts } : undefined,
       useEmulation: true,
+      uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
       askedAgoMs: Object.fromEntries([...this.asked].map((iface) => [iface, 0])),
     };
   }

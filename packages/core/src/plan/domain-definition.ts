@@ -9,7 +9,7 @@ import {
   type PciAddress,
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
-import { namesOf } from "../iface/names.ts";
+import { namesOf, type Sha256Hex } from "../iface/names.ts";
 
 /** Ports for NICs that come later. */
 const HOTPLUG_PORTS = 8;
@@ -74,6 +74,18 @@ export function domainNameOf(vmi: VirtualMachineInstance): string {
   return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
 }
 
+/** The machine's UUID, the same at every start: a version 8 UUID of its name. Source: RFC 9562 section 5.8. */
+export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+  const hex = sha256Hex(domainNameOf(vmi));
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}
+
 /** The NIC of an iface that is wired and has its MAC. */
 export function nicDefinitionOf(facts: IfaceFacts, pciAddress: PciAddress): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
@@ -110,12 +122,13 @@ function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
-  settings: { readonly useEmulation: boolean },
+  settings: { readonly useEmulation: boolean; readonly uuid: string },
 ): DomainDefinition {
   const { domain } = vmi.spec;
   const family = machineFamilyOf(machineOf(domain)) ?? "q35";
   return {
     name: domainNameOf(vmi),
+    uuid: settings.uuid,
     accelerator: settings.useEmulation ? "qemu" : "kvm",
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),

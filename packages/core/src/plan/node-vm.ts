@@ -57,6 +57,8 @@ export interface NodeVmFacts {
   /** Undefined while libvirt has no such domain. */
   readonly domain: DomainSnapshot | undefined;
   readonly useEmulation: boolean;
+  /** The machine's UUID. */
+  readonly uuid: string;
   /** Milliseconds since the guest was last asked to let go of the device, by iface. */
   readonly askedAgoMs: Readonly<Record<string, number | undefined>>;
 }
@@ -91,7 +93,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.flatMap(wireActions);
-  const definition = planDomain(facts.vmi, wirable, { useEmulation: facts.useEmulation });
+  const definition = planDomain(facts.vmi, wirable, facts);
   return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
 }
 

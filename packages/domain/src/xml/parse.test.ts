@@ -10,6 +10,7 @@ import { printDomain } from "./print.ts";
 function aDomain(machine: string, nics: number): DomainDefinition {
   return {
     name: "default_vm1",
+    uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
     accelerator: "qemu",
     machine,
     vcpus: 1,

@@ -93,6 +93,7 @@ export function printDomain(definition: DomainDefinition): string {
     domain: {
       "@type": definition.accelerator,
       name: definition.name,
+      uuid: definition.uuid,
       memory: { "@unit": "MiB", "#text": String(definition.memoryMiB) },
       vcpu: String(definition.vcpus),
       os: osElement(definition),

@@ -5,6 +5,7 @@ import {
   AppError,
   collectIfaceFacts,
   domainNameOf,
+  machineUuidOf,
   type DomainSnapshot,
   type NodeVmFacts,
 } from "@patchbay/core";
@@ -47,6 +48,7 @@ export async function observeNodeVm(
     ifaces,
     domain,
     useEmulation: usesEmulation(deps.kubevirts.list()[0]),
+    uuid: machineUuidOf(vmi, deps.sha256Hex),
     askedAgoMs: Object.fromEntries(ifaces.map(({ name }) => [name, deps.asked.agoMs(uid, name)])),
   };
 }

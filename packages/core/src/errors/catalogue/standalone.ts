@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the standalone machine as a whole.
+import type { ErrorEntry } from "../entry.ts";
+
+export const STANDALONE_ERRORS = {
+  STANDALONE_NOT_ROOT: {
+    summary: "a standalone machine is made by root: namespaces, bridges and devices need it",
+    who: "user",
+    retry: "never",
+    http: 403,
+  },
+  STANDALONE_NOT_OURS: {
+    summary:
+      "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was deleted",
+    who: "user",
+    retry: "never",
+    http: 403,
+  },
+  STANDALONE_RUNS_ALREADY: {
+    summary: "a supervisor of {dataDir} runs already",
+    who: "user",
+    retry: "never",
+    http: 409,
+  },
+  STANDALONE_SETTING_INVALID: {
+    summary: "{setting} cannot be {value}: {reason}",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
+  STANDALONE_STOP_FAILED: {
+    summary: "the supervisor did not stop: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+} as const satisfies Record<string, ErrorEntry>;

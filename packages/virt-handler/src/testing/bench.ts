@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node in memory for tests of the loop: one VMI, its launcher, its pod's links, and crashes on demand.
+import { createHash } from "node:crypto";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeObject,
+  type KubeVirt,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isAppError } from "@patchbay/core";
+import { createOwnWrites } from "@patchbay/kube";
+import type { Cache, Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
+import {
+  createFakeHypervisor,
+  createFakePodNetwork,
+  createFakeStore,
+  type FakeDaemon,
+  type FakePodNetwork,
+  type FakeStore,
+} from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { createAsked } from "../asked.ts";
+import type { Deps } from "../deps.ts";
+import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
+import { createSessions } from "../sessions.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const SOCKET_FD = 7;
+/** Inode of the pod's namespace. */
+export const NETNS = "42";
+const LOG = createSilentLogger();
+
+/** Effects are counted; the one at `crashAt` is the last, and half of the crashes come after it took effect. */
+interface CrashPlan {
+  crashAt: number;
+  after: boolean;
+  count: number;
+  /** Called when the process dies; the effect never returns to it. */
+  die: () => void;
+}
+
+export interface Bench {
+  readonly store: FakeStore;
+  readonly podNetwork: FakePodNetwork;
+  readonly daemon: FakeDaemon;
+  /** Milliseconds that the clock says. */
+  nowMs: number;
+  /** Effects that were tried so far. */
+  readonly effects: number;
+  /** The effect of that number (from 1) is the last before the process dies. */
+  crashAt(effect: number, after: boolean): void;
+  /** Runs the loop as a new process until it is silent; a crash ends the process and starts the next. */
+  run(): Promise<void>;
+  vmi(): Promise<VirtualMachineInstance>;
+  edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
+}
+
+const CONNECTION_EFFECTS = ["defineDomain", "startDomain", "attachDevice", "detachDevice"] as const;
+const NETWORK_EFFECTS = ["wireTap", "unwireTap"] as const;
+
+function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], plan: CrashPlan): T {
+  return new Proxy(target, {
+    get(object, name): unknown {
+      const value: unknown = Reflect.get(object, name, object);
+      if (typeof value !== "function") return value;
+      // The proxied ports have methods only, which take and give what the port says.
+      const method = value.bind(object) as (...args: unknown[]) => unknown;
+      if (!names.some((effect) => effect === name)) return method;
+      return async (...args: unknown[]): Promise<unknown> => {
+        plan.count += 1;
+        if (plan.count !== plan.crashAt) return method(...args);
+        if (plan.after) await method(...args);
+        plan.die();
+        return new Promise(() => undefined);
+      };
+    },
+  });
+}
+
+function cacheOf<T extends KubeObject>(current: () => T | undefined): Cache<T> {
+  const list = (): readonly T[] => [current() ?? []].flat() as readonly T[];
+  return {
+    find: current,
+    list,
+    listBy: list,
+    onChange: () => () => undefined,
+    synced: () => Promise.resolve(),
+  };
+}
+
+function withCrashingConnections(hypervisor: Hypervisor, plan: CrashPlan): Hypervisor {
+  return {
+    open: async (address): Promise<HypervisorConnection> =>
+      withCrashes(await hypervisor.open(address), CONNECTION_EFFECTS, plan),
+    close: () => hypervisor.close(),
+  };
+}
+
+class MemoryBench implements Bench {
+  readonly store = createFakeStore();
+  readonly podNetwork = createFakePodNetwork();
+  readonly daemon: FakeDaemon;
+  nowMs = 1_000_000;
+  readonly #hypervisor = createFakeHypervisor();
+  readonly #plan: CrashPlan = { crashAt: 0, after: false, count: 0, die: () => undefined };
+  readonly #clock = {
+    now: () => this.nowMs,
+    monotonicMs: () => this.nowMs,
+    sleep: () => Promise.resolve(),
+  };
+  #current: VirtualMachineInstance | undefined;
+
+  constructor(first: VirtualMachineInstance) {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
+    this.daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+  }
+
+  get effects(): number {
+    return this.#plan.count;
+  }
+
+  crashAt(effect: number, after: boolean): void {
+    Object.assign(this.#plan, { crashAt: effect, after, count: 0 });
+  }
+
+  async run(): Promise<void> {
+    if (await this.#runProcess()) return;
+    this.#plan.crashAt = 0;
+    await this.#runProcess();
+  }
+
+  async vmi(): Promise<VirtualMachineInstance> {
+    const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    if (found === undefined) throw new Error("the VMI is gone");
+    return found;
+  }
+
+  async edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, change(await this.vmi()));
+  }
+
+  #newProcess(): Deps {
+    const launcher = {
+      socketFd: SOCKET_FD,
+      netns: { fd: 8, inode: NETNS },
+      ended: new Promise<void>(() => undefined),
+      close: () => undefined,
+    };
+    return {
+      nodeName: "node1",
+      store: this.store,
+      vmis: cacheOf(() => this.#current),
+      kubevirts: cacheOf<KubeVirt>(() => undefined),
+      sessions: createSessions({
+        launchers: { open: () => Promise.resolve(launcher), watch: () => undefined },
+        hypervisor: withCrashingConnections(this.#hypervisor, this.#plan),
+        log: LOG,
+      }),
+      podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
+      asked: createAsked(this.#clock),
+      ownWrites: createOwnWrites(),
+      events: { record: () => undefined, flush: () => Promise.resolve() },
+      clock: this.#clock,
+      log: LOG,
+      sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
+    };
+  }
+
+  async #pass(deps: Deps): Promise<boolean> {
+    this.#current = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    const before = JSON.stringify(this.#current) + String(this.effects);
+    const died = new Promise<void>((resolve) => {
+      this.#plan.die = resolve;
+    });
+    try {
+      await Promise.race([reconcileNodeVm("default/vm1", deps, () => undefined), died]);
+    } catch (error) {
+      if (!isAppError(error, "KUBE_CONFLICT")) throw error;
+    }
+    const after = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    return before !== JSON.stringify(after) + String(this.effects);
+  }
+
+  /** Runs one process until it is silent; false when it died. */
+  async #runProcess(): Promise<boolean> {
+    const deps = this.#newProcess();
+    for (let passes = 0; passes < 20; passes += 1) {
+      if (!(await this.#pass(deps))) return true;
+      if (this.#plan.crashAt > 0 && this.effects >= this.#plan.crashAt) return false;
+    }
+    throw new Error("the loop is not silent");
+  }
+}
+
+/** A node with one VMI whose launcher listens. */
+export function createBench(first: VirtualMachineInstance): Bench {
+  return new MemoryBench(first);
+}
