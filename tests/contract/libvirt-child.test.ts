@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a daemon that hangs, and a child that dies, do to others; and that nothing is left in a long run.
+import { spawn } from "node:child_process";
 import {
+  chownSync,
   closeSync,
   constants,
   mkdtempSync,
@@ -8,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,6 +137,26 @@ describe("libvirt in a child", () => {
     make({ openTimeoutMs: 500 });
     process.kill(daemon.pid, "SIGSTOP");
     expect(await failureOf(hypervisor.open(address))).toBe("LIBVIRT_TIMED_OUT");
+  });
+
+  test("a daemon that does not even accept is unreachable once its queue is full", async () => {
+    const path = join(cacheDirectory, "full.sock");
+    const listen = `const n = require("node:net");
+      n.createServer(() => {}).listen({ path: process.argv[1], backlog: 1 });`;
+    const listener = spawn(process.execPath, ["-e", listen, path], { stdio: "ignore" });
+    try {
+      await eventually(() => statSync(path).isSocket(), { withinMs: 10_000 });
+      process.kill(listener.pid ?? 0, "SIGSTOP");
+      chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
+      make({ openTimeoutMs: 500 });
+      const full = openSync(path, constants.O_RDONLY | O_PATH);
+      const socket = { kind: "socket", fd: full } as const;
+      const codes = await Promise.all([1, 2, 3].map(() => failureOf(hypervisor.open(socket))));
+      closeSync(full);
+      expect(codes).toContain("LIBVIRT_UNREACHABLE");
+    } finally {
+      listener.kill("SIGKILL");
+    }
   });
 
   test("a child that is killed fails what is in flight, and the next open starts another", async () => {

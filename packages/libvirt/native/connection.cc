@@ -5,6 +5,7 @@
 
 #include <libvirt/libvirt.h>
 
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -89,6 +90,8 @@ Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connec
   const std::string uri = info[0].As<Napi::String>();
   const int socketFd = info[2].As<Napi::Number>();
   listener_ = socketFd < 0 ? 0 : listenerOf(socketFd);
+  // libvirt would wait in connect, where nothing sets its thread free.
+  if (listener_ < 0) throw Napi::Error::New(info.Env(), std::string("connect: ") + strerror(-listener_));
   link_ = std::make_shared<Link>(info.Env(), info[1].As<Napi::Function>());
   const auto opened = Napi::Promise::Deferred::New(info.Env());
   info.This().As<Napi::Object>().Set("opened", opened.Promise());

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -40,12 +41,12 @@ std::vector<int> listDescriptors() {
 
 pid_t listenerOf(int socketFd) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return 0;
+  if (fd < 0) return -errno;
   struct sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", socketFd);
   const bool connected = connect(fd, reinterpret_cast<struct sockaddr *>(&address), sizeof address) == 0;
-  const pid_t listener = connected ? peerOf(fd) : 0;
+  const pid_t listener = connected ? peerOf(fd) : -errno;
   close(fd);
   return listener;
 }

@@ -31,12 +31,9 @@ function handle(request: Request, context: Context): void {
     case "open":
       open(id, { uri: request.uri }, context);
       return;
-    case "openSocket": {
-      const socket = context.channel.takeDescriptor(id);
-      const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
-      open(id, { uri, socket }, context);
+    case "openSocket":
+      openSocket(id, context);
       return;
-    }
     case "call":
       call(request, context);
       return;
@@ -54,22 +51,36 @@ interface Target {
   readonly socket?: TakenDescriptor;
 }
 
+function openSocket(id: number, context: Context): void {
+  const socket = context.channel.takeDescriptor(id);
+  // `direct`: this socket and no other is tried.
+  const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
+  open(id, { uri, socket }, context);
+}
+
 function open(id: number, target: Target, context: Context): void {
-  const connection = new Connection(target.uri, listenTo(id, context), target.socket?.fd ?? -1);
-  context.connections.set(id, connection);
-  connection.opened
+  openNow(id, target, context)
     .then(
       () => {
         context.reply({ kind: "result", connection: id, call: OPEN_CALL });
       },
       (error: unknown) => {
         context.reply({ kind: "failed", connection: id, call: OPEN_CALL, error: toNative(error) });
-        connection.close();
+        const connection = context.connections.get(id);
+        if (connection === undefined) context.reply({ kind: "ended", connection: id });
+        else connection.close();
       },
     )
     .finally(() => {
       target.socket?.close();
     });
+}
+
+async function openNow(id: number, target: Target, context: Context): Promise<void> {
+  const socketFd = target.socket?.fd ?? -1;
+  const connection = new Connection(target.uri, listenTo(id, context), socketFd);
+  context.connections.set(id, connection);
+  await connection.opened;
 }
 
 function listenTo(id: number, context: Context): Notify {
