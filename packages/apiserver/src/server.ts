@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
-import { NO_ADMISSION } from "./admission/admission.ts";
+import { makeWebhookAdmission } from "./admission/webhook-admission.ts";
 import { aggregatedGroupVersions } from "./aggregation/api-services.ts";
 import { startAvailability } from "./aggregation/availability.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
@@ -65,10 +65,22 @@ function randomSuffix(): string {
 
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): AppDeps {
   const registry = new Registry(store);
+  const webhooks = new Connections();
+  const aggregated = new Connections(options.frontProxy);
+  stop.addEventListener("abort", () => {
+    webhooks.close();
+    aggregated.close();
+  });
   return {
     store,
     registry,
-    admission: NO_ADMISSION,
+    admission: makeWebhookAdmission({
+      store,
+      registry,
+      connections: webhooks,
+      uid: randomUUID,
+      logger: options.logger,
+    }),
     clock: options.clock,
     logger: options.logger,
     random: { uid: randomUUID, suffix: randomSuffix },
@@ -79,7 +91,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): A
     aggregator: makeAggregator({
       store,
       registry,
-      connections: new Connections(options.frontProxy),
+      connections: aggregated,
     }),
   };
 }

@@ -34,9 +34,3 @@ export interface Admission {
   /** Throws a StatusError where it is refused. */
   validate(question: AdmissionQuestion): Promise<void>;
 }
-
-/** Nobody objects. */
-export const NO_ADMISSION: Admission = {
-  mutate: (question) => Promise.resolve(question.object),
-  validate: () => Promise.resolve(),
-};

@@ -4,11 +4,12 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
-import { printJson } from "../objects/json.ts";
+import { type Fields, printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./accept.ts";
 import { type DiscoveryDeps, routeDiscovery } from "./discovery-routes.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { routeHealth } from "./health-routes.ts";
+import { routeOpenApi } from "./openapi-routes.ts";
 import { inFormat, renderReply, type Rendered } from "./render.ts";
 import { StatusError, internalError, unauthorized, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
@@ -120,6 +121,12 @@ function commonHeaders(_request: Request, response: Response, next: NextFunction
   next();
 }
 
+function sendFields(request: Request, response: Response, fields: Fields): void {
+  const pretty = request.query["pretty"] === "true";
+  const { format } = chooseRepresentation(request.headers.accept ?? "", pretty);
+  send(response, { code: 200, ...inFormat(printJson(fields), { format, as: "object", pretty }) });
+}
+
 /** Builds the routes. */
 export function makeApp(deps: AppDeps): Express {
   const app = express();
@@ -128,12 +135,8 @@ export function makeApp(deps: AppDeps): Express {
   app.use(commonHeaders);
   routeHealth(app);
   app.use(authenticate(deps));
-  routeDiscovery(app, deps, (request, response, fields) => {
-    const accept = request.headers.accept ?? "";
-    const pretty = request.query["pretty"] === "true";
-    const { format } = chooseRepresentation(accept, pretty);
-    send(response, { code: 200, ...inFormat(printJson(fields), { format, as: "object", pretty }) });
-  });
+  routeDiscovery(app, deps, sendFields);
+  routeOpenApi(app, deps.registry, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));
   // Express knows an error handler by its four parameters.
   // eslint-disable-next-line max-params, @typescript-eslint/no-unused-vars -- see above

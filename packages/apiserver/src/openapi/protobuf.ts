@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The v2 document in the form that kubectl up to 1.26 asks for. Source: google/gnostic openapiv2/OpenAPIv2.proto (field numbers).
+import { type Fields, asText, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+
+const LENGTH_DELIMITED = 2;
+const VARINT_BASE = 0x80;
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest >= VARINT_BASE) {
+    bytes.push((rest % VARINT_BASE) + VARINT_BASE);
+    rest = Math.floor(rest / VARINT_BASE);
+  }
+  return Buffer.from([...bytes, rest]);
+}
+
+/** A field with bytes; empty ones are written too, since a message may be there without members. */
+function message(field: number, ...parts: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(content.length), content]);
+}
+
+function text(field: number, value: unknown): Buffer {
+  return typeof value === "string" && value !== ""
+    ? message(field, Buffer.from(value))
+    : Buffer.alloc(0);
+}
+
+/** Any value, as YAML text: JSON is YAML. */
+function any(field: number, value: unknown): Buffer {
+  return message(field, text(2, printJson(value)));
+}
+
+function extensions(field: number, of: Fields): Buffer {
+  const own = Object.entries(of).filter(([key]) => key.startsWith("x-"));
+  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), any(2, value))));
+}
+
+function namedSchemas(properties: Fields): Buffer[] {
+  return Object.entries(properties).map(([name, schema]) =>
+    message(1, text(1, name), message(2, ...schemaParts(fieldsOf(schema)))),
+  );
+}
+
+function additionalProperties(value: unknown): Buffer {
+  return isFields(value) ? message(21, message(1, ...schemaParts(value))) : Buffer.alloc(0);
+}
+
+/** Members of message Schema. */
+function schemaParts(schema: Fields): Buffer[] {
+  const { items, properties } = schema;
+  return [
+    text(1, schema["$ref"]),
+    text(2, schema["format"]),
+    text(4, schema["description"]),
+    text(13, schema["pattern"]),
+    ...listOf(schema["required"]).map((name) => text(19, name)),
+    ...listOf(schema["enum"]).map((value) => any(20, value)),
+    additionalProperties(schema["additionalProperties"]),
+    ...(schema["type"] === undefined ? [] : [message(22, text(1, schema["type"]))]),
+    ...(isFields(items) ? [message(23, message(1, ...schemaParts(items)))] : []),
+    ...(isFields(properties) ? [message(25, ...namedSchemas(properties))] : []),
+    extensions(31, schema),
+  ];
+}
+
+/** Message ParametersItem with a query parameter. */
+function parameter(value: unknown): Buffer {
+  const { name, type } = fieldsOf(value);
+  const query = message(3, text(2, "query"), text(4, name), text(6, type));
+  return message(8, message(1, message(2, query)));
+}
+
+function responses(): Buffer {
+  const response = message(1, text(1, "OK"));
+  return message(9, message(1, text(1, "200"), message(2, response)));
+}
+
+/** Fields of message PathItem. */
+const METHODS: Readonly<Record<string, number>> = { get: 2, put: 3, post: 4, delete: 5, patch: 8 };
+
+function pathItem(item: Fields): Buffer[] {
+  return Object.entries(item).map(([method, operation]) => {
+    const { parameters } = fieldsOf(operation);
+    const parts = [
+      ...listOf(parameters).map(parameter),
+      responses(),
+      extensions(13, fieldsOf(operation)),
+    ];
+    return message(METHODS[method] ?? 2, ...parts);
+  });
+}
+
+/** The document as protobuf. */
+export function toProtobuf(document: Fields): Buffer {
+  const { info, paths, definitions } = document;
+  const { title, version } = fieldsOf(info);
+  const printedPaths = Object.entries(fieldsOf(paths)).map(([path, item]) =>
+    message(2, text(1, path), message(2, ...pathItem(fieldsOf(item)))),
+  );
+  return Buffer.concat([
+    text(1, asText(document["swagger"])),
+    message(2, text(1, title), text(2, version)),
+    message(8, ...printedPaths),
+    message(9, ...namedSchemas(fieldsOf(definitions))),
+  ]);
+}
