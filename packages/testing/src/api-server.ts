@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// An embedded API server in memory with Patchbay's kinds, and clients of it, for tests of whole components.
+import {
+  customResourceDefinitions,
+  type KubeObject,
+  type Namespace,
+  NAMESPACES,
+  type ResourceType,
+} from "@patchbay/api";
+import { startApiServer } from "@patchbay/apiserver";
+import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import { type Authority, createAuthority, issueCertificate } from "@patchbay/pki";
+import type { Clock, Logger } from "@patchbay/ports";
+import { createSilentLogger } from "@patchbay/telemetry";
+
+const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  resource: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+
+/** A server that keeps nothing. */
+export interface TestServer {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** A client of `user`; closed with the server. */
+  client(user: string, groups?: readonly string[]): Promise<KubeClient>;
+  close(): Promise<void>;
+}
+
+async function configFor(
+  authority: Authority,
+  server: string,
+  user: { readonly name: string; readonly groups: readonly string[] },
+): Promise<KubeConfig> {
+  const issued = await issueCertificate(authority, {
+    commonName: user.name,
+    organizations: user.groups,
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["client"],
+    validDays: 1,
+  });
+  const credentials = { ca: authority.certPem, cert: issued.certPem, key: issued.keyPem };
+  return {
+    server,
+    skipTlsVerify: false,
+    readCredentials: () => Promise.resolve(credentials),
+  };
+}
+
+async function serve(
+  authority: Authority,
+  clock: Clock,
+  log: Logger,
+): ReturnType<typeof startApiServer> {
+  const issue = (name: string): ReturnType<typeof issueCertificate> =>
+    issueCertificate(authority, {
+      commonName: name,
+      organizations: [],
+      dnsNames: ["localhost"],
+      ipAddresses: ["127.0.0.1"],
+      usages: ["server", "client"],
+      validDays: 1,
+    });
+  return startApiServer({
+    storePath: ":memory:",
+    host: "127.0.0.1",
+    port: 0,
+    tls: await issue("apiserver"),
+    clientCaPem: authority.certPem,
+    frontProxy: await issue("front-proxy"),
+    tokens: [],
+    logger: log,
+    clock,
+  });
+}
+
+/** Starts a server on a free port of loopback, with the CRDs and the namespace `patchbay`. */
+export async function startTestServer(): Promise<TestServer> {
+  const clock = createClock();
+  const log = createSilentLogger();
+  const authority = await createAuthority("test", clock);
+  const server = await serve(authority, clock, log);
+  const clients: KubeClient[] = [];
+  const client = async (name: string, groups: readonly string[] = []): Promise<KubeClient> => {
+    const config = await configFor(authority, server.url, { name, groups });
+    const made = createKubeClient(config, { logger: log, clock });
+    clients.push(made);
+    return made;
+  };
+  const { store } = await client("kubernetes-admin", ["system:masters"]);
+  for (const definition of customResourceDefinitions()) {
+    await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
+  }
+  const namespace: Namespace = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: "patchbay" },
+  };
+  await store.create(NAMESPACES, namespace);
+  return {
+    clock,
+    log,
+    client,
+    close: async () => {
+      await Promise.all(clients.map((made) => made.close()));
+      await server.close();
+    },
+  };
+}
