@@ -36,7 +36,7 @@ export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<voi
   };
   socket.on("data", (chunk: Buffer) => output.write(chunk));
   socket.once("close", leave);
-  socket.once("error", ended.reject);
+  socket.on("error", ended.reject);
   signal.addEventListener("abort", leave, { once: true });
   setRaw(input, true);
   input.on("data", onInput);
@@ -49,6 +49,6 @@ export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<voi
     input.off("end", onInputEnd);
     input.pause();
     signal.removeEventListener("abort", leave);
-    socket.destroy();
+    socket.destroySoon(); // what was typed before the end still goes out
   }
 }
