@@ -9,6 +9,9 @@ import { osNative } from "./native.ts";
 /** Longest line, bytes; whoever sends a longer one is cut off. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
+/** Bytes that wait to be written; more means that the other end does not read. */
+const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+
 /** Descriptors that wait to be taken; more means that the other end misbehaves. */
 const DESCRIPTORS_MAX = 64;
 
@@ -34,6 +37,7 @@ export class JsonChannel implements ChildChannel {
   }
 
   send(message: unknown): void {
+    if (this.#stream.writableLength > WAITING_BYTES_MAX) this.#stream.destroy();
     if (this.#stream.writable) this.#stream.write(`${JSON.stringify(message)}\n`);
   }
 
