@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API server of a standalone machine, in this process.
+import { AppError } from "@patchbay/core";
+import { startApiServer } from "@patchbay/apiserver";
+import { createClock, createFiles } from "@patchbay/os";
+import { createLogger, type LogLevel } from "@patchbay/telemetry";
+import { keepAdminKubeconfig, keepServerCertificates } from "./certificates.ts";
+import { stopSignal } from "./config.ts";
+import type { Print } from "./follow.ts";
+import { numberOf, readFields } from "./json.ts";
+import { pathsOf, type Paths } from "./paths.ts";
+
+/** How the API server is to run. */
+export interface ApiServerRun {
+  /** Absolute. */
+  readonly dataDir: string;
+  /** TCP port on the loopback address; 0 takes a free one. Absent: that of the machine's settings. */
+  readonly port?: number;
+  readonly logLevel?: LogLevel;
+  /** Gets the one line `ready URL`. */
+  readonly print: Print;
+  /** Stops it; absent: SIGTERM and SIGINT do. */
+  readonly signal?: AbortSignal;
+}
+
+const PRIVATE = 0o700;
+
+async function makeDirectories(paths: Paths): Promise<void> {
+  const files = createFiles();
+  await files.ensureDirectory(paths.dataDir);
+  for (const directory of [paths.pki, paths.storeDir])
+    await files.ensureDirectory(directory, PRIVATE);
+}
+
+async function portOf(run: ApiServerRun, paths: Paths): Promise<number> {
+  const kept = numberOf(await readFields(createFiles(), paths.settings), "apiPort");
+  const port = run.port ?? kept;
+  if (port !== undefined) return port;
+  throw new AppError("STANDALONE_SETTING_INVALID", {
+    setting: "the API port",
+    value: "absent",
+    reason: "none was given",
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  if (signal.aborted) resolve(undefined);
+  signal.addEventListener(
+    "abort",
+    () => {
+      resolve(undefined);
+    },
+    { once: true },
+  );
+  return promise;
+}
+
+/**
+ * Runs the API server until it is told to stop; writes the administrator's kubeconfig.
+ * @throws AppError with what startApiServer throws
+ */
+export async function runApiServer(run: ApiServerRun): Promise<void> {
+  const signal = run.signal ?? stopSignal();
+  const paths = pathsOf(run.dataDir);
+  const deps = { files: createFiles(), clock: createClock(), paths };
+  await makeDirectories(paths);
+  const { ca, apiServer, frontProxyClient } = await keepServerCertificates(deps);
+  const server = await startApiServer({
+    storePath: paths.store,
+    host: "127.0.0.1",
+    port: await portOf(run, paths),
+    tls: apiServer,
+    clientCaPem: ca.certPem,
+    frontProxy: frontProxyClient,
+    tokens: [],
+    logger: createLogger({ component: "apiserver", level: run.logLevel ?? "info" }),
+    clock: deps.clock,
+  });
+  await keepAdminKubeconfig(deps, ca, server.url);
+  run.print(`ready ${server.url}`);
+  await aborted(signal);
+  await server.close();
+}

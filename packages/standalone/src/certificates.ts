@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is who on a standalone machine: authorities, certificates and kubeconfigs, made once and renewed in time.
+import { join } from "node:path";
+import {
+  createAuthority,
+  endOfCertificate,
+  issueCertificate,
+  kubeconfigText,
+  loadAuthority,
+  type Authority,
+  type CertificateRequest,
+  type IssuedCertificate,
+} from "@patchbay/pki";
+import type { Clock, Files } from "@patchbay/ports";
+import type { Paths } from "./paths.ts";
+
+const KEY_MODE = 0o600;
+const VALID_DAYS = 365;
+/** A certificate that ends sooner is made anew at the next start. */
+const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
+/** Namespace of the product. */
+const NAMESPACE = "patchbay";
+
+/** Services that have an account of their own. */
+const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent"] as const;
+
+/** What the certificates need. */
+export interface CertificateDeps {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly paths: Paths;
+}
+
+/** What the API server is started with. */
+export interface Certificates {
+  readonly ca: Authority;
+  readonly apiServer: IssuedCertificate;
+  readonly frontProxyClient: IssuedCertificate;
+}
+
+async function keepAuthority(deps: CertificateDeps, name: string): Promise<Authority> {
+  const { files, clock, paths } = deps;
+  const certFile = join(paths.pki, `${name}.crt`);
+  const keyFile = join(paths.pki, `${name}.key`);
+  const certPem = await files.readText(certFile);
+  const keyPem = await files.readText(keyFile);
+  if (certPem !== undefined && keyPem !== undefined) {
+    return loadAuthority({ certPem, keyPem }, clock);
+  }
+  const authority = await createAuthority(`patchbay-${name}`, clock);
+  await files.writeAtomic(keyFile, authority.keyPem, KEY_MODE);
+  await files.writeAtomic(certFile, authority.certPem);
+  return authority;
+}
+
+function isFresh(certPem: string, clock: Clock): boolean {
+  return endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS;
+}
+
+type Request = Pick<CertificateRequest, "commonName" | "usages"> &
+  Partial<Pick<CertificateRequest, "organizations" | "dnsNames">>;
+
+async function keepCertificate(
+  deps: CertificateDeps,
+  authority: Authority,
+  wanted: { readonly name: string; readonly request: Request },
+): Promise<IssuedCertificate> {
+  const { files, clock, paths } = deps;
+  const certFile = join(paths.pki, `${wanted.name}.crt`);
+  const keyFile = join(paths.pki, `${wanted.name}.key`);
+  const certPem = await files.readText(certFile);
+  const keyPem = await files.readText(keyFile);
+  if (certPem !== undefined && keyPem !== undefined && isFresh(certPem, clock)) {
+    return { certPem, keyPem };
+  }
+  const isServer = wanted.request.usages.includes("server");
+  const issued = await issueCertificate(authority, {
+    organizations: [],
+    dnsNames: [],
+    ipAddresses: isServer ? ["127.0.0.1"] : [],
+    validDays: VALID_DAYS,
+    ...wanted.request,
+  });
+  await files.writeAtomic(keyFile, issued.keyPem, KEY_MODE);
+  await files.writeAtomic(certFile, issued.certPem);
+  return issued;
+}
+
+/** Makes what the API server needs, where it is missing or ends soon. */
+export async function keepServerCertificates(deps: CertificateDeps): Promise<Certificates> {
+  const ca = await keepAuthority(deps, "ca");
+  const frontProxyCa = await keepAuthority(deps, "front-proxy-ca");
+  const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
+  return {
+    ca,
+    apiServer: await keepCertificate(deps, ca, {
+      name: "apiserver",
+      request: { commonName: "kube-apiserver", dnsNames: names, usages: ["server"] },
+    }),
+    frontProxyClient: await keepCertificate(deps, frontProxyCa, {
+      name: "front-proxy-client",
+      request: { commonName: "front-proxy-client", usages: ["client"] },
+    }),
+  };
+}
+
+interface Account {
+  /** Name of the files. */
+  readonly name: string;
+  readonly user: string;
+  readonly groups: readonly string[];
+}
+
+const ADMINISTRATOR: Account = {
+  name: "admin",
+  user: "kubernetes-admin",
+  groups: ["system:masters"],
+};
+
+function accountsOf(nodeName: string): readonly Account[] {
+  const services = SERVICES.map((name) => ({
+    name,
+    user: `system:serviceaccount:${NAMESPACE}:${name}`,
+    groups: ["system:serviceaccounts", `system:serviceaccounts:${NAMESPACE}`],
+  }));
+  const node = { name: "node-runtime", user: `system:node:${nodeName}`, groups: ["system:nodes"] };
+  return [...services, node];
+}
+
+async function keepKubeconfig(
+  deps: CertificateDeps,
+  ca: Authority,
+  wanted: { readonly account: Account; readonly file: string; readonly server: string },
+): Promise<void> {
+  const { account, file, server } = wanted;
+  const { certPem, keyPem } = await keepCertificate(deps, ca, {
+    name: `client-${account.name}`,
+    request: { commonName: account.user, organizations: account.groups, usages: ["client"] },
+  });
+  const user = account.user;
+  const text = kubeconfigText({ server, caPem: ca.certPem, certPem, keyPem, user });
+  if (text !== (await deps.files.readText(file))) {
+    await deps.files.writeAtomic(file, text, KEY_MODE);
+  }
+}
+
+/** Writes the administrator's kubeconfig, where it is missing or says something else. */
+export async function keepAdminKubeconfig(
+  deps: CertificateDeps,
+  ca: Authority,
+  server: string,
+): Promise<void> {
+  const file = deps.paths.kubeconfig;
+  await keepKubeconfig(deps, ca, { account: ADMINISTRATOR, file, server });
+}
+
+/** The kubeconfig of a component. */
+export function kubeconfigOf(paths: Paths, component: string): string {
+  return join(paths.kubeconfigs, `${component}.kubeconfig`);
+}
+
+/** Makes certificates and kubeconfigs of all components, where they are missing or end soon. */
+export async function keepComponentCertificates(
+  deps: CertificateDeps,
+  ca: Authority,
+  machine: { readonly server: string; readonly nodeName: string },
+): Promise<void> {
+  for (const account of accountsOf(machine.nodeName)) {
+    const file = kubeconfigOf(deps.paths, account.name);
+    await keepKubeconfig(deps, ca, { account, file, server: machine.server });
+  }
+  await keepCertificate(deps, ca, {
+    name: "virt-api",
+    request: {
+      commonName: "virt-api",
+      dnsNames: [`virt-api.${NAMESPACE}.svc`, `virt-api.${NAMESPACE}`, "localhost"],
+      usages: ["server"],
+    },
+  });
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process that the supervisor keeps: started or adopted, started again when it dies, ended on request.
+import { join } from "node:path";
+import { AppError, isEqual, messageOf } from "@patchbay/core";
+import {
+  isRunning,
+  readProcessStartTime,
+  signalProcess,
+  startDaemon,
+  waitForLine,
+  waitForProcessEnd,
+  type ProcessName,
+} from "@patchbay/os";
+import type { Clock, Files, Logger } from "@patchbay/ports";
+import { numberOf, parseFields, readFields, textOf } from "./json.ts";
+import type { Paths } from "./paths.ts";
+
+/** How long a component may take until it says that it is ready, milliseconds. */
+const READY_TIMEOUT_MS = 60_000;
+/** Pauses before a component is started again, milliseconds. */
+const BACKOFF_FIRST_MS = 200;
+const BACKOFF_MAX_MS = 10_000;
+/** A component that lived so long has recovered, milliseconds. */
+const RECOVERED_MS = 60_000;
+/** How long a component may take to stop, milliseconds. */
+const STOP_TIMEOUT_MS = 10_000;
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What a component is. */
+export interface ComponentProgram {
+  readonly name: string;
+  readonly argv: readonly [string, ...string[]];
+}
+
+/** What a component needs. */
+export interface ComponentDeps {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly paths: Paths;
+  readonly bootId: string;
+}
+
+interface Running extends ProcessName {
+  /** Resolves with the reason. */
+  readonly ended: Promise<string>;
+  readonly sinceMs: number;
+}
+
+/** A component under supervision. */
+export class Component {
+  readonly name: string;
+  readonly #program: ComponentProgram;
+  readonly #deps: ComponentDeps;
+  readonly #stopping = new AbortController();
+  #running: Running | undefined;
+  #kept: Promise<void> = Promise.resolve();
+
+  constructor(program: ComponentProgram, deps: ComponentDeps) {
+    this.name = program.name;
+    this.#program = program;
+    this.#deps = deps;
+  }
+
+  /**
+   * Adopts the process that runs already, or starts one, and waits until it is ready; from then on it is kept.
+   * @throws AppError with RUNTIME_START_FAILED
+   */
+  async start(): Promise<"started" | "adopted"> {
+    const adopted = await this.#adopt();
+    const running = adopted ?? (await this.#spawn());
+    this.#running = running;
+    await this.#waitUntilReady(running);
+    this.#kept = this.#keep(running);
+    return adopted === undefined ? "started" : "adopted";
+  }
+
+  /** Ends the process: SIGTERM, after a while SIGKILL. It is not started again. May be repeated. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("the component is to stop"));
+    await this.#kept;
+    const running = this.#running ?? (await this.#adopt());
+    if (running === undefined) return;
+    const stopped = running.ended;
+    await signalProcess(running, "SIGTERM");
+    const late = new AbortController();
+    const outcome = await Promise.race([
+      stopped.then(() => "ended"),
+      this.#deps.clock.sleep(STOP_TIMEOUT_MS, late.signal).then(
+        () => "late",
+        () => "ended",
+      ),
+    ]);
+    late.abort(new Error("ended"));
+    if (outcome === "late") {
+      this.#deps.log.warn("component does not stop and is killed", this.#fields(running));
+      await signalProcess(running, "SIGKILL");
+      await stopped;
+    }
+    await this.#deps.files.remove(this.#stateFile());
+  }
+
+  #fields({ pid }: ProcessName): Record<string, unknown> {
+    return { object: this.name, pid };
+  }
+
+  #stateFile(): string {
+    return join(this.#deps.paths.run, `${this.name}.json`);
+  }
+
+  #outFile(): string {
+    return join(this.#deps.paths.run, `${this.name}.out`);
+  }
+
+  #logFile(): string {
+    return join(this.#deps.paths.logs, `${this.name}.log`);
+  }
+
+  /** The process that an earlier supervisor left behind, when it is what would be started now. */
+  async #adopt(): Promise<Running | undefined> {
+    const { files, bootId, log, clock } = this.#deps;
+    const fields = await readFields(files, this.#stateFile());
+    const name = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
+    if (textOf(fields, "bootId") !== bootId || !(await isRunning(name))) return undefined;
+    const ended = waitForProcessEnd(name.pid, name.startTime).then(() => "ended");
+    const running = { ...name, ended, sinceMs: clock.monotonicMs() };
+    if (isEqual(fields?.["argv"], this.#program.argv)) {
+      log.info("component adopted", this.#fields(running));
+      return running;
+    }
+    log.info("component has other arguments and is started anew", this.#fields(running));
+    await signalProcess(name, "SIGTERM");
+    await Promise.race([ended, this.#killLater(name)]);
+    return undefined;
+  }
+
+  async #killLater(name: ProcessName): Promise<void> {
+    await this.#deps.clock.sleep(STOP_TIMEOUT_MS, this.#stopping.signal).catch(() => undefined);
+    await signalProcess(name, "SIGKILL");
+  }
+
+  async #spawn(): Promise<Running> {
+    const { files, clock, log, bootId } = this.#deps;
+    const { argv } = this.#program;
+    const daemon = await startDaemon({
+      argv,
+      env: { PATH },
+      outFile: this.#outFile(),
+      logFile: this.#logFile(),
+    });
+    const { pid, startTime, ended } = daemon;
+    const state = { pid, startTime, bootId, argv, startedAtMs: clock.now() };
+    await files.writeAtomic(this.#stateFile(), `${JSON.stringify(state)}\n`);
+    log.info("component started", this.#fields(daemon));
+    return { pid, startTime, ended, sinceMs: clock.monotonicMs() };
+  }
+
+  async #waitUntilReady(running: Running): Promise<void> {
+    const stop = new AbortController();
+    const late = AbortSignal.timeout(READY_TIMEOUT_MS);
+    try {
+      const outcome = await Promise.race([
+        waitForLine(this.#outFile(), "ready", AbortSignal.any([stop.signal, late])).then(
+          () => undefined,
+          messageOf,
+        ),
+        running.ended,
+      ]);
+      if (outcome === undefined) return;
+      const said = await this.#lastReason();
+      const reason = said === "" ? outcome : `${outcome}: ${said}`;
+      throw new AppError("RUNTIME_START_FAILED", { component: this.name, reason });
+    } finally {
+      stop.abort(new Error("ready or ended"));
+    }
+  }
+
+  /** What the component's last line of the log says. */
+  async #lastReason(): Promise<string> {
+    const text = (await this.#deps.files.readText(this.#logFile())) ?? "";
+    const last = text.trimEnd().split("\n").at(-1) ?? "";
+    const fields = parseFields(last);
+    if (fields === undefined) return last;
+    return textOf(fields, "reason") || textOf(fields, "message");
+  }
+
+  /** Waits for the end, pauses, starts again, for ever. */
+  async #keep(first: Running): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#stopping;
+    const stopped = new Promise<undefined>((resolve) => {
+      signal.addEventListener(
+        "abort",
+        () => {
+          resolve(undefined);
+        },
+        { once: true },
+      );
+    });
+    let running: Running | undefined = first;
+    let pauseMs = BACKOFF_FIRST_MS;
+    while (!signal.aborted) {
+      const reason: string | undefined = await Promise.race([
+        running?.ended ?? "no start",
+        stopped,
+      ]);
+      if (reason === undefined) return;
+      const lived = running === undefined ? 0 : clock.monotonicMs() - running.sinceMs;
+      if (lived >= RECOVERED_MS) pauseMs = BACKOFF_FIRST_MS;
+      log.warn("component ended and is started again", {
+        object: this.name,
+        reason,
+        waitMs: pauseMs,
+      });
+      this.#running = undefined;
+      await clock.sleep(pauseMs, signal).catch(() => undefined);
+      pauseMs = Math.min(pauseMs * 2, BACKOFF_MAX_MS);
+      running = await this.#startAgain();
+      this.#running = running;
+    }
+  }
+
+  async #startAgain(): Promise<Running | undefined> {
+    if (this.#stopping.signal.aborted) return undefined;
+    try {
+      return await this.#spawn();
+    } catch (error) {
+      this.#deps.log.error("component cannot be started", { object: this.name, err: error });
+      return undefined;
+    }
+  }
+}
+
+/** Who this process is. */
+export async function ownName(pid: number): Promise<ProcessName> {
+  return { pid, startTime: (await readProcessStartTime(pid)) ?? "" };
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this package needs to know of its own process: the flags of the supervisor, and how it is called again.
+import { hostname } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { WantedSettings } from "./settings.ts";
+
+/** From sources the supervisor runs sources too. */
+const isSource = import.meta.url.endsWith(".ts");
+const main = fileURLToPath(new URL(`./main.${isSource ? "ts" : "js"}`, import.meta.url));
+
+/** What the process is to be. */
+export type Role = "supervisor" | "apiserver";
+
+/** Arguments of the process. */
+export interface ProcessArguments extends WantedSettings {
+  readonly role: Role;
+  readonly dataDir: string;
+}
+
+/** The command line that starts this package in a process of its own. */
+export function commandFor(
+  role: Role,
+  dataDir: string,
+  wanted: WantedSettings = {},
+): readonly [string, ...string[]] {
+  const options = isSource ? ["--conditions=@patchbay/source"] : ["--enable-source-maps"];
+  return [process.execPath, ...options, main, JSON.stringify({ role, dataDir, ...wanted })];
+}
+
+/** Reads the arguments that {@link commandFor} wrote. */
+export function parseArguments(argv: readonly string[]): ProcessArguments {
+  // Written by commandFor only.
+  return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
+}
+
+/** This process. */
+export function ownPid(): number {
+  return process.pid;
+}
+
+/** Whether this process is root's. */
+export function isRoot(): boolean {
+  return process.geteuid?.() === 0;
+}
+
+/** As Node.js says: `x64` or `arm64`. */
+export function architecture(): string {
+  return process.arch;
+}
+
+/** The machine's name as a Kubernetes name. */
+export function nodeNameOfHost(): string {
+  return hostname().toLowerCase();
+}
+
+/** Aborted by SIGTERM or SIGINT. */
+export function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      stop.abort(new Error(`stopped by ${name}`));
+    });
+  }
+  return stop.signal;
+}

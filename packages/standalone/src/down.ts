@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// `patchbay down`: shuts guests down, stops everything, cleans the host; data stays unless it is to be purged.
+import { AppError } from "@patchbay/core";
+import { createClock, createFiles, createProcessRunner, signalProcess } from "@patchbay/os";
+import type { Files } from "@patchbay/ports";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { ownName } from "./component.ts";
+import { isRoot, ownPid } from "./config.ts";
+import { follow, printSeconds, type Print } from "./follow.ts";
+import { readFields } from "./json.ts";
+import { takeLock } from "./lock.ts";
+import { mountsBelow } from "./leftovers.ts";
+import { pathsOf, type Paths } from "./paths.ts";
+import { isInstalled, hasSystemd, stopService } from "./service-unit.ts";
+import { isOurs } from "./settings.ts";
+import {
+  findSupervisor,
+  readBootId,
+  reasonOf,
+  StateWriter,
+  type SupervisorState,
+} from "./state.ts";
+import { Supervisor } from "./supervisor.ts";
+
+/** Guests get their grace, and cleaning its time, milliseconds. */
+const DOWN_TIMEOUT_MS = 300_000;
+
+/** What to take down. */
+export interface DownOptions {
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Also deletes the data directory. */
+  readonly purge?: boolean;
+  readonly print: Print;
+}
+
+interface Deps {
+  readonly files: Files;
+  readonly paths: Paths;
+  readonly print: Print;
+}
+
+/** The supervisor does it; this process watches. */
+async function askSupervisor(supervisor: SupervisorState, deps: Deps): Promise<void> {
+  const { files } = deps;
+  if ((await isInstalled(files)) && (await hasSystemd(files))) {
+    await stopService(createProcessRunner());
+  }
+  await signalProcess(supervisor, "SIGTERM");
+  const { state } = await follow({
+    ...deps,
+    pid: supervisor.pid,
+    startTime: supervisor.startTime,
+    during: "stopping",
+    until: [],
+    signal: AbortSignal.timeout(DOWN_TIMEOUT_MS),
+  });
+  if (state?.phase === "stopped") return;
+  throw new AppError("STANDALONE_STOP_FAILED", { reason: reasonOf(state, "it died meanwhile") });
+}
+
+/** Whether a supervisor that died, or a reboot, has left anything to end or to clean. */
+async function hasRemains({ files, paths }: Deps): Promise<boolean> {
+  const names = await files.list(paths.run);
+  const components = names.filter(
+    (name) => name.endsWith(".json") && !name.startsWith("supervisor"),
+  );
+  const bootId = await readBootId(files);
+  for (const name of components) {
+    const fields = await readFields(files, `${paths.run}/${name}`);
+    if (fields?.["pid"] !== undefined && fields["bootId"] === bootId) return true;
+  }
+  return (await files.list(paths.pods)).length > 0;
+}
+
+/** No supervisor is left: this process does its work once. */
+async function stopHere(deps: Deps): Promise<void> {
+  const { files, paths, print } = deps;
+  const clock = createClock();
+  const lock = await takeLock(paths.dataDir);
+  const bootId = await readBootId(files);
+  const who = { ...(await ownName(ownPid())), bootId };
+  const state = new StateWriter({ files, clock, paths }, who, ({ afterMs, text }) => {
+    print(`${printSeconds(afterMs)}  ${text}`);
+  });
+  const log = createSilentLogger();
+  const runner = createProcessRunner();
+  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
+  await state.enter("stopping");
+  await supervisor.startForStop();
+  await supervisor.stop();
+  await state.enter("stopped");
+  lock.release();
+}
+
+/**
+ * Deletes the data directory.
+ * @throws AppError with STANDALONE_NOT_OURS when it is not one of ours or something is mounted in it.
+ */
+async function purge({ files, paths, print }: Deps): Promise<void> {
+  const { dataDir } = paths;
+  if (!(await files.exists(dataDir))) return;
+  if (!isOurs(await readFields(files, paths.settings))) {
+    throw new AppError("STANDALONE_NOT_OURS", {
+      dataDir,
+      reason: "it has no standalone.json of ours",
+    });
+  }
+  const mounts = mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir);
+  if (mounts.length > 0) {
+    const reason = `${mounts[0] ?? ""} is mounted in it`;
+    throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
+  }
+  await files.remove(dataDir);
+  print(`${dataDir} is deleted`);
+}
+
+/**
+ * Takes the machine down; one that is not up is success.
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_STOP_FAILED, STANDALONE_NOT_OURS
+ */
+export async function down(options: DownOptions): Promise<void> {
+  if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
+  const files = createFiles();
+  const paths = pathsOf(options.dataDir);
+  const deps: Deps = { files, paths, print: options.print };
+  const supervisor = await findSupervisor(files, paths);
+  const isOurDirectory = isOurs(await readFields(files, paths.settings));
+  if (supervisor !== undefined) {
+    await askSupervisor(supervisor, deps);
+    options.print("patchbay is down");
+  } else if (isOurDirectory && (await hasRemains(deps))) {
+    await stopHere(deps);
+    options.print("patchbay is down");
+  } else {
+    options.print(`patchbay is not up in ${options.dataDir}`);
+  }
+  if (options.purge === true) await purge(deps);
+}

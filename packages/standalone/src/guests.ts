@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// How guests are shut down without touching what their owners want: their pods go, gracefully.
+import { join } from "node:path";
+import { names, PODS, type Pod } from "@patchbay/api";
+import { createCache, keyOf, type KubeClient } from "@patchbay/kube";
+import type { Cache, Clock, Files, Logger } from "@patchbay/ports";
+import type { Paths } from "./paths.ts";
+
+/** Beyond a pod's own grace: for its links, leases and namespaces, milliseconds. */
+const CLEANING_MS = 30_000;
+/** No pod may hold up the machine longer than this, milliseconds. */
+const WAIT_MAX_MS = 180_000;
+/** For what a forced deletion leaves to be swept, milliseconds. */
+const SWEEP_MS = 20_000;
+const DEFAULT_GRACE_SECONDS = 30;
+
+/** What shutting down needs. */
+export interface GuestDeps {
+  readonly client: KubeClient;
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly paths: Paths;
+}
+
+function graceMs(pods: readonly Pod[]): number {
+  const seconds = pods.map(
+    ({ spec }) => spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
+  );
+  return Math.min(Math.max(0, ...seconds) * 1000 + CLEANING_MS, WAIT_MAX_MS);
+}
+
+/** Resolves with true when the cache is empty, with false at the deadline. */
+async function waitUntilEmpty(pods: Cache<Pod>, clock: Clock, timeoutMs: number): Promise<boolean> {
+  const done = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const look = (): void => {
+    if (pods.list().length === 0) resolve(true);
+  };
+  const forget = pods.onChange(look);
+  look();
+  clock.sleep(timeoutMs, done.signal).then(
+    () => {
+      resolve(false);
+    },
+    () => undefined,
+  );
+  const isEmpty = await promise;
+  forget();
+  done.abort(new Error("decided"));
+  return isEmpty;
+}
+
+async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolean): Promise<void> {
+  await Promise.all(
+    pods.map((pod) =>
+      deps.client.store.delete(PODS, keyOf(pod), {
+        ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }),
+        ...(isForced ? { gracePeriodSeconds: 0 } : {}),
+      }),
+    ),
+  );
+}
+
+/** Deletes the launcher pods and waits until they are gone; answers how many there were. */
+export async function shutDownGuests(deps: GuestDeps): Promise<number> {
+  const { client, clock, log } = deps;
+  const stop = new AbortController();
+  const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
+  const pods = createCache(client.reflect(PODS, { labelSelector }), { logger: log });
+  pods.start(stop.signal);
+  try {
+    await Promise.race([pods.synced(), clock.sleep(CLEANING_MS, stop.signal)]);
+    const first = pods.list();
+    await deleteAll(deps, first, false);
+    if (!(await waitUntilEmpty(pods, clock, graceMs(first)))) {
+      const left = pods.list();
+      log.warn("pods do not end and are forced", { count: left.length });
+      await deleteAll(deps, left, true);
+      await waitUntilEmpty(pods, clock, SWEEP_MS);
+    }
+    await waitForJournal(deps);
+    return first.length;
+  } finally {
+    stop.abort(new Error("guests are down"));
+  }
+}
+
+/** The node's network agent has let go of everything when its journal is empty. */
+async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<void> {
+  const journal = join(paths.netAgent, "journal");
+  const done = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const look = (): void => {
+    files.list(journal).then(
+      (rows) => {
+        if (rows.length === 0) resolve(true);
+      },
+      () => {
+        resolve(false);
+      },
+    );
+  };
+  files.watchDirectory(journal, look, done.signal);
+  look();
+  clock.sleep(SWEEP_MS, done.signal).then(
+    () => {
+      resolve(false);
+    },
+    () => undefined,
+  );
+  if (!(await promise)) log.warn("attachments are left in the journal", { path: journal });
+  done.abort(new Error("decided"));
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Patchbay keeps in the API server of a standalone machine.
+import {
+  apiVersionOf,
+  customResourceDefinitions,
+  KUBEVIRTS,
+  names,
+  NAMESPACES,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import { isAppError } from "@patchbay/core";
+import type { Store } from "@patchbay/ports";
+
+const NAMESPACE = "patchbay";
+const SERVICE = "virt-api";
+const WEBHOOK_TIMEOUT_SECONDS = 10;
+
+type AnyObject = KubeObject & Readonly<Record<string, unknown>>;
+
+function typeOf(apiVersion: string, kind: string, resource: string): ResourceType<AnyObject> {
+  const [version = "", group = ""] = apiVersion.split("/").reverse();
+  const namespaced = resource === "services" || resource === "endpoints";
+  return { group, version, kind, resource, namespaced };
+}
+
+const CRDS = typeOf(
+  "apiextensions.k8s.io/v1",
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+);
+const SERVICES = typeOf("v1", "Service", "services");
+const ENDPOINTS = typeOf("v1", "Endpoints", "endpoints");
+const API_SERVICES = typeOf("apiregistration.k8s.io/v1", "APIService", "apiservices");
+const MUTATING = typeOf(
+  "admissionregistration.k8s.io/v1",
+  "MutatingWebhookConfiguration",
+  "mutatingwebhookconfigurations",
+);
+const VALIDATING = typeOf(
+  "admissionregistration.k8s.io/v1",
+  "ValidatingWebhookConfiguration",
+  "validatingwebhookconfigurations",
+);
+
+function newObject(
+  type: ResourceType<KubeObject>,
+  name: string,
+  fields: Readonly<Record<string, unknown>>,
+): AnyObject {
+  const metadata = type.namespaced ? { name, namespace: NAMESPACE } : { name };
+  return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
+}
+
+/** Members that say which object it is; the rest is what it is to be. */
+const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
+
+/** Creates the object, or sets the fields of the one that is there. What is the same already is not written. */
+async function keepObject(
+  store: Store,
+  type: ResourceType<KubeObject>,
+  object: KubeObject,
+): Promise<void> {
+  try {
+    await store.create(type, object);
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const fields = Object.entries(object).filter(([name]) => !IDENTITY.includes(name));
+    const patch = { type: "merge", fields: Object.fromEntries(fields) } as const;
+    await store.patch(type, object.metadata, patch);
+  }
+}
+
+/** Kinds and the product's namespace. */
+export async function keepKinds(store: Store): Promise<void> {
+  const definitions = customResourceDefinitions();
+  await Promise.all(definitions.map((definition) => keepObject(store, CRDS, definition)));
+  await keepObject(store, NAMESPACES, newObject(NAMESPACES, NAMESPACE, {}));
+}
+
+/** The KubeVirt object: the machine's own findings; what a person has set beside them stays. */
+export async function keepKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
+  const configuration = { developerConfiguration: { useEmulation } };
+  const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
+  await keepObject(store, KUBEVIRTS, object);
+}
+
+/** Where virt-api listens and who signed its certificate. */
+export interface VirtApiAddress {
+  readonly port: number;
+  /** PEM. */
+  readonly caPem: string;
+}
+
+function webhooksOf(path: string, address: VirtApiAddress): readonly object[] {
+  return [
+    {
+      name: `${path}.virt-api.patchbay.io`,
+      clientConfig: {
+        url: `https://127.0.0.1:${String(address.port)}/${path}`,
+        caBundle: Buffer.from(address.caPem).toString("base64"),
+      },
+      rules: [
+        {
+          apiGroups: [names.KUBEVIRT_GROUP],
+          apiVersions: ["v1"],
+          operations: ["CREATE", "UPDATE"],
+          resources: ["virtualmachines", "virtualmachineinstances"],
+          scope: "Namespaced",
+        },
+      ],
+      failurePolicy: "Fail",
+      sideEffects: "None",
+      admissionReviewVersions: ["v1"],
+      timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
+    },
+  ];
+}
+
+/** The way from the API server to virt-api: aggregation by a service, admission by URL. */
+export async function keepVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
+  const { port, caPem } = address;
+  const ports = [{ name: "https", port: 443, targetPort: port, protocol: "TCP" }];
+  await keepObject(store, SERVICES, newObject(SERVICES, SERVICE, { spec: { ports } }));
+  const subsets = [
+    {
+      addresses: [{ ip: "127.0.0.1" }],
+      ports: [{ name: "https", port, protocol: "TCP" }],
+    },
+  ];
+  await keepObject(store, ENDPOINTS, newObject(ENDPOINTS, SERVICE, { subsets }));
+  const spec = {
+    group: names.SUBRESOURCES_GROUP,
+    version: "v1",
+    service: { name: SERVICE, namespace: NAMESPACE, port: 443 },
+    caBundle: Buffer.from(caPem).toString("base64"),
+    groupPriorityMinimum: 1000,
+    versionPriority: 15,
+  };
+  const apiService = newObject(API_SERVICES, `v1.${names.SUBRESOURCES_GROUP}`, { spec });
+  await keepObject(store, API_SERVICES, apiService);
+  for (const [type, path] of [
+    [MUTATING, "mutate"],
+    [VALIDATING, "validate"],
+  ] as const) {
+    await keepObject(
+      store,
+      type,
+      newObject(type, NAMESPACE, { webhooks: webhooksOf(path, address) }),
+    );
+  }
+}

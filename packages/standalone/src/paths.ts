@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a standalone machine keeps what.
+import { join } from "node:path";
+
+/** Files and directories below the data directory. */
+export interface Paths {
+  readonly dataDir: string;
+  /** What marks the directory as ours and what was chosen at the first start. */
+  readonly settings: string;
+  readonly kubeconfig: string;
+  readonly pki: string;
+  readonly kubeconfigs: string;
+  readonly storeDir: string;
+  readonly store: string;
+  readonly images: string;
+  readonly pods: string;
+  readonly nodeRuntime: string;
+  readonly netAgent: string;
+  readonly virtHandler: string;
+  readonly cniConf: string;
+  readonly cniLeases: string;
+  readonly logs: string;
+  readonly run: string;
+  /** What the supervisor says of itself. */
+  readonly state: string;
+}
+
+/** The layout of a data directory, which must be an absolute path. */
+export function pathsOf(dataDir: string): Paths {
+  const below = (...parts: readonly string[]): string => join(dataDir, ...parts);
+  return {
+    dataDir,
+    settings: below("standalone.json"),
+    kubeconfig: below("kubeconfig"),
+    pki: below("pki"),
+    kubeconfigs: below("kubeconfigs"),
+    storeDir: below("apiserver"),
+    store: below("apiserver", "store.sqlite"),
+    images: below("images"),
+    pods: below("pods"),
+    nodeRuntime: below("node-runtime"),
+    netAgent: below("net-agent"),
+    virtHandler: below("virt-handler"),
+    cniConf: below("cni", "net.d"),
+    cniLeases: below("cni", "leases"),
+    logs: below("logs"),
+    run: below("run"),
+    state: below("run", "supervisor.json"),
+  };
+}
+
+/** Only root reads what holds keys, objects or logs. */
+const PRIVATE = 0o700;
+const PUBLIC = 0o755;
+
+/** The directories and their modes, in the order in which they are made. */
+export function directoriesOf(paths: Paths): readonly (readonly [path: string, mode: number])[] {
+  return [
+    [paths.dataDir, PUBLIC],
+    [paths.pki, PRIVATE],
+    [paths.kubeconfigs, PRIVATE],
+    [paths.storeDir, PRIVATE],
+    [paths.images, PUBLIC],
+    [paths.pods, PUBLIC],
+    [paths.nodeRuntime, PRIVATE],
+    [paths.netAgent, PRIVATE],
+    [paths.virtHandler, PRIVATE],
+    [paths.cniConf, PRIVATE],
+    [paths.cniLeases, PRIVATE],
+    [paths.logs, PRIVATE],
+    [paths.run, PRIVATE],
+  ];
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is on disk before anything runs; everything is made once and kept.
+import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
+import {
+  keepAdminKubeconfig,
+  keepComponentCertificates,
+  keepServerCertificates,
+  type Certificates,
+} from "./certificates.ts";
+import { keepDefaultNetwork } from "./cni-conf.ts";
+import { nodeNameOfHost } from "./config.ts";
+import { directoriesOf, type Paths } from "./paths.ts";
+import { keepSettings, type Settings, type WantedSettings } from "./settings.ts";
+import { chooseSubnet } from "./subnet.ts";
+
+/** What preparing needs. */
+export interface PrepareDeps {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly runner: ProcessRunner;
+  readonly paths: Paths;
+}
+
+/** URL of the API server. */
+export function serverUrlOf(port: number): string {
+  return `https://127.0.0.1:${String(port)}`;
+}
+
+/** A machine that can be started. */
+export interface Prepared {
+  readonly settings: Settings;
+  readonly certificates: Certificates;
+}
+
+/** Makes the directories of a machine. */
+export async function makeDirectories({ files, paths }: PrepareDeps): Promise<void> {
+  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+}
+
+/** Makes directories, settings, certificates, kubeconfigs and the default network. */
+export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
+  const { files, runner, paths } = deps;
+  await makeDirectories(deps);
+  const settings = await keepSettings(deps, wanted, {
+    hostname: nodeNameOfHost(),
+    chooseSubnet: () => chooseSubnet(runner),
+  });
+  const server = serverUrlOf(settings.apiPort);
+  const certificates = await keepServerCertificates(deps);
+  await keepAdminKubeconfig(deps, certificates.ca, server);
+  await keepComponentCertificates(deps, certificates.ca, { server, nodeName: settings.nodeName });
+  await keepDefaultNetwork(files, paths, settings);
+  return { settings, certificates };
+}

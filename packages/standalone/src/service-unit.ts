@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The systemd unit that brings a machine up at boot.
+import type { Files, ProcessRunner } from "@patchbay/ports";
+
+const UNIT_FILE = "/etc/systemd/system/patchbay.service";
+/** There while systemd is PID 1. Source: sd_booted(3). */
+const SYSTEMD_RUNS = "/run/systemd/system";
+const TIMEOUT_MS = 30_000;
+
+function quote(argument: string): string {
+  return `"${argument.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
+}
+
+/** The unit. Only the supervisor gets signals of systemd: it ends the others itself, in order. */
+export function unitText(command: readonly string[]): string {
+  return `# SPDX-License-Identifier: Apache-2.0
+[Unit]
+Description=Patchbay standalone machine
+After=network.target
+
+[Service]
+Type=exec
+ExecStart=${command.map(quote).join(" ")}
+Restart=always
+RestartSec=1
+KillMode=process
+TimeoutStopSec=300
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=1048576
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** Whether systemd runs this machine. */
+export function hasSystemd(files: Files): Promise<boolean> {
+  return files.exists(SYSTEMD_RUNS);
+}
+
+/** Writes the unit; where systemd runs, enables it and starts it at once. */
+export async function installService(
+  deps: { readonly files: Files; readonly runner: ProcessRunner },
+  command: readonly string[],
+): Promise<"started" | "written"> {
+  const { files, runner } = deps;
+  await files.writeAtomic(UNIT_FILE, unitText(command));
+  if (!(await hasSystemd(files))) return "written";
+  await runner.run({ argv: ["systemctl", "daemon-reload"], timeoutMs: TIMEOUT_MS });
+  await runner.run({
+    argv: ["systemctl", "enable", "--now", "patchbay.service"],
+    timeoutMs: TIMEOUT_MS,
+  });
+  return "started";
+}
+
+/** Whether the unit is installed. */
+export function isInstalled(files: Files): Promise<boolean> {
+  return files.exists(UNIT_FILE);
+}
+
+/** Stops the unit, so that systemd does not start the supervisor again. */
+export async function stopService(runner: ProcessRunner): Promise<void> {
+  const argv = ["systemctl", "stop", "--no-block", "patchbay.service"] as const;
+  await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which network the pods get: one that nothing on the host leads to already.
+import type { ProcessRunner } from "@patchbay/ports";
+import { isFields, textOf } from "./json.ts";
+
+const TIMEOUT_MS = 5000;
+/** Podman's own networks begin at 10.88.0.0; this is out of their way. */
+const FIRST = 111;
+const COUNT = 128;
+
+interface Range {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The addresses of a network in CIDR form, as numbers; undefined when it is none. */
+export function rangeOf(cidr: string): Range | undefined {
+  const [address = "", length = "32"] = cidr.split("/");
+  const bytes = address.split(".").map(Number);
+  if (bytes.length !== 4 || bytes.some((byte) => !Number.isInteger(byte))) return undefined;
+  const number = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
+  const size = 2 ** (32 - Number(length));
+  const first = number - (number % size);
+  return { first, last: first + size - 1 };
+}
+
+/** The first of our networks that overlaps none of the routes. */
+export function chooseSubnetBeside(routes: readonly string[]): string {
+  const taken = routes.flatMap((route) => rangeOf(route) ?? []);
+  const candidates = Array.from(
+    { length: COUNT },
+    (_none, at) => `10.88.${String(FIRST + at)}.0/24`,
+  );
+  const free = candidates.find((candidate) => {
+    const range = rangeOf(candidate);
+    return !taken.some(
+      ({ first, last }) => range !== undefined && first <= range.last && range.first <= last,
+    );
+  });
+  return free ?? candidates[0] ?? "";
+}
+
+/** Asks the host for its routes. Equivalent to: `ip -j route show table all`. */
+export async function chooseSubnet(runner: ProcessRunner): Promise<string> {
+  const { stdout } = await runner.run({
+    argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
+    timeoutMs: TIMEOUT_MS,
+  });
+  const routes: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
+  const targets = (Array.isArray(routes) ? routes : []).map((route: unknown) =>
+    isFields(route) ? textOf(route, "dst") : "",
+  );
+  return chooseSubnetBeside(targets.filter((target) => target !== "default"));
+}

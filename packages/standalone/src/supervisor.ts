@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which a standalone machine comes up and goes down.
+import { messageOf } from "@patchbay/core";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
+import { Component, type ComponentProgram } from "./component.ts";
+import { programsOf, type Programs } from "./components.ts";
+import { architecture, commandFor } from "./config.ts";
+import { shutDownGuests } from "./guests.ts";
+import { probeKvm, type KvmFinding } from "./kvm-probe.ts";
+import { listOwnBridges, rememberHostLinks, removeLeftovers } from "./leftovers.ts";
+import { keepKinds, keepKubeVirt, keepVirtApi } from "./objects.ts";
+import type { Paths } from "./paths.ts";
+import { prepare, serverUrlOf, type Prepared } from "./prepare.ts";
+import type { WantedSettings } from "./settings.ts";
+import type { StateWriter } from "./state.ts";
+
+/** What the supervisor works with. */
+export interface SupervisorDeps {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+  readonly bootId: string;
+  readonly state: StateWriter;
+}
+
+/** A standalone machine. */
+export class Supervisor {
+  readonly #deps: SupervisorDeps;
+  /** In the order in which they were started. */
+  readonly #components: Component[] = [];
+  /** What was started here and not found running. */
+  readonly #started: Component[] = [];
+  #client: KubeClient | undefined;
+
+  constructor(deps: SupervisorDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Brings everything up; what runs already is adopted.
+   * @throws AppError with RUNTIME_START_FAILED; what was started here is ended again.
+   */
+  async start(wanted: WantedSettings): Promise<void> {
+    try {
+      const { prepared, programs, client } = await this.#startServer(wanted);
+      const finding = await this.#keepObjects(client);
+      await this.#startServices(programs, client, prepared);
+      await this.#deps.state.step(finding.why);
+    } catch (error) {
+      await this.#stopAll(this.#started);
+      throw error;
+    }
+  }
+
+  /** Shuts the guests down, ends everything in reverse order and cleans the host. Data stays. */
+  async stop(): Promise<void> {
+    const { state, log } = this.#deps;
+    const controller = this.#components.find(({ name }) => name === "virt-controller");
+    // First, so that nothing makes new pods of VMs that are to run.
+    if (controller !== undefined) await controller.stop();
+    let bridges: readonly string[] = [];
+    try {
+      bridges = await listOwnBridges(this.#deps, this.#client?.store);
+      const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
+      await state.step(`${String(count)} guests shut down`);
+    } catch (error) {
+      log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
+    }
+    await this.#stopAll(this.#components);
+    await removeLeftovers(this.#deps, bridges);
+    await state.step("host cleaned");
+    await this.#client?.close();
+  }
+
+  /**
+   * Adopts what an earlier supervisor left, and starts what is needed to end the guests; then as {@link stop}.
+   */
+  async startForStop(): Promise<void> {
+    const { programs } = await this.#startServer({});
+    const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
+    await Promise.all(needed.map((program) => this.#run(program)));
+    // Not started, but what runs is to be ended too.
+    this.#components.push(new Component(programs.virtApi, this.#deps));
+    this.#components.push(new Component(programs.virtController, this.#deps));
+  }
+
+  async #startServer(
+    wanted: WantedSettings,
+  ): Promise<{ prepared: Prepared; programs: Programs; client: KubeClient }> {
+    const { paths, state, log, clock } = this.#deps;
+    const prepared = await prepare(this.#deps, wanted);
+    await rememberHostLinks(this.#deps);
+    await state.step("certificates, kubeconfigs and settings are there");
+    const { settings } = prepared;
+    const server = commandFor("apiserver", paths.dataDir);
+    const programs = programsOf(paths, settings, server);
+    await this.#run(programs.apiServer);
+    const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
+    const client = createKubeClient(config, { logger: log, clock });
+    this.#client = client;
+    await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
+    return { prepared, programs, client };
+  }
+
+  async #keepObjects(client: KubeClient): Promise<KvmFinding> {
+    const finding = await this.#probe();
+    await keepKinds(client.store);
+    await keepKubeVirt(client.store, finding.useEmulation);
+    await this.#deps.state.step("custom resources are known");
+    return finding;
+  }
+
+  async #probe(): Promise<KvmFinding> {
+    try {
+      return await probeKvm({ ...this.#deps, architecture: architecture() });
+    } catch (error) {
+      const why = `KVM cannot be tried (${messageOf(error)}): guests are emulated in software`;
+      return { useEmulation: true, why };
+    }
+  }
+
+  async #startServices(
+    programs: Programs,
+    client: KubeClient,
+    { settings, certificates }: Prepared,
+  ): Promise<void> {
+    const { virtApi, nodeRuntime, netAgent, virtHandler, virtController } = programs;
+    await Promise.all([
+      this.#run(nodeRuntime),
+      this.#run(netAgent),
+      this.#run(virtHandler),
+      this.#run(virtApi).then(() =>
+        keepVirtApi(client.store, {
+          port: settings.virtApiPort,
+          caPem: certificates.ca.certPem,
+        }),
+      ),
+    ]);
+    await this.#run(virtController);
+  }
+
+  async #run(program: ComponentProgram): Promise<void> {
+    const component = new Component(program, this.#deps);
+    this.#components.push(component);
+    const how = await component.start();
+    if (how === "started") this.#started.push(component);
+    await this.#deps.state.step(
+      `${program.name} ${how === "started" ? "is ready" : "runs already"}`,
+    );
+  }
+
+  async #shutDown(client: KubeClient): Promise<number> {
+    return shutDownGuests({ ...this.#deps, client });
+  }
+
+  async #stopAll(components: readonly Component[]): Promise<void> {
+    for (const component of components.toReversed()) {
+      await component.stop();
+      await this.#deps.state.step(`${component.name} stopped`);
+    }
+  }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// `patchbay up`: brings the machine up, or says that it is up.
+import { join } from "node:path";
+import { AppError } from "@patchbay/core";
+import { createFiles, createProcessRunner, startDaemon, type ProcessName } from "@patchbay/os";
+import type { Files } from "@patchbay/ports";
+import { commandFor, isRoot } from "./config.ts";
+import { follow, type Print } from "./follow.ts";
+import { parseFields, textOf } from "./json.ts";
+import { directoriesOf, pathsOf, type Paths } from "./paths.ts";
+import { installService } from "./service-unit.ts";
+import type { WantedSettings } from "./settings.ts";
+import { findSupervisor, reasonOf, type SupervisorState } from "./state.ts";
+
+/** How long everything may take to come up, milliseconds. */
+const UP_TIMEOUT_MS = 180_000;
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What to bring up. */
+export interface UpOptions extends WantedSettings {
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Also writes a systemd unit that does the same at boot. */
+  readonly installService?: boolean;
+  readonly print: Print;
+}
+
+function wantedOf(options: UpOptions): WantedSettings {
+  const { apiPort, nodeName, podSubnet, bridge } = options;
+  return {
+    ...(apiPort === undefined ? {} : { apiPort }),
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(podSubnet === undefined ? {} : { podSubnet }),
+    ...(bridge === undefined ? {} : { bridge }),
+  };
+}
+
+async function lastReason(files: Files, paths: Paths): Promise<string> {
+  const text = (await files.readText(join(paths.logs, "supervisor.log"))) ?? "";
+  const last = text.trimEnd().split("\n").at(-1) ?? "";
+  return textOf(parseFields(last), "reason") || last;
+}
+
+async function startSupervisor(options: UpOptions, paths: Paths): Promise<ProcessName> {
+  return startDaemon({
+    argv: commandFor("supervisor", options.dataDir, wantedOf(options)),
+    env: { PATH },
+    outFile: join(paths.run, "supervisor.out"),
+    logFile: join(paths.logs, "supervisor.log"),
+  });
+}
+
+/** By systemd where that is wanted and possible, else as a process of its own. */
+async function launch(options: UpOptions, files: Files, paths: Paths): Promise<ProcessName> {
+  if (options.installService === true) {
+    const command = commandFor("supervisor", options.dataDir, wantedOf(options));
+    const how = await installService({ files, runner: createProcessRunner() }, command);
+    options.print(
+      how === "started"
+        ? "systemd unit patchbay.service is enabled and started"
+        : "systemd unit patchbay.service is written; systemd does not run here",
+    );
+    if (how === "started") return waitForSupervisor(files, paths);
+  }
+  return startSupervisor(options, paths);
+}
+
+/** The supervisor that systemd starts, as soon as it has said something. */
+async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessName> {
+  const stop = new AbortController();
+  const late = AbortSignal.timeout(UP_TIMEOUT_MS);
+  const { promise, resolve, reject } = Promise.withResolvers<ProcessName>();
+  const look = (): void => {
+    findSupervisor(files, paths).then((state) => {
+      if (state !== undefined) resolve(state);
+    }, reject);
+  };
+  late.addEventListener(
+    "abort",
+    () => {
+      reject(tooLate());
+    },
+    { once: true },
+  );
+  files.watchDirectory(paths.run, look, AbortSignal.any([stop.signal, late]));
+  look();
+  try {
+    return await promise;
+  } finally {
+    stop.abort(new Error("found"));
+  }
+}
+
+function tooLate(): AppError {
+  const reason = `it was not ready within ${String(UP_TIMEOUT_MS / 1000)} s`;
+  return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
+}
+
+async function followUp(
+  name: ProcessName,
+  options: UpOptions,
+  deps: { readonly files: Files; readonly paths: Paths },
+): Promise<void> {
+  const signal = AbortSignal.timeout(UP_TIMEOUT_MS);
+  const { ended, state } = await follow({
+    ...deps,
+    ...name,
+    print: options.print,
+    during: "starting",
+    until: ["ready", "failed"],
+    signal,
+  });
+  if (state?.phase === "ready") return;
+  const said = ended ? await lastReason(deps.files, deps.paths) : "";
+  const reason = reasonOf(state, said);
+  throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
+}
+
+/** Waits for the end of a supervisor that is going down. */
+async function waitForDown(
+  name: ProcessName,
+  options: UpOptions,
+  deps: { readonly files: Files; readonly paths: Paths },
+): Promise<void> {
+  options.print("the machine is going down; waiting for that");
+  const signal = AbortSignal.timeout(UP_TIMEOUT_MS);
+  const following = { ...deps, ...name, print: options.print, signal } as const;
+  await follow({ ...following, during: "stopping", until: [] });
+}
+
+/** The supervisor that is on its way up; one that is on its way down is waited for. */
+async function findStarting(
+  running: SupervisorState | undefined,
+  options: UpOptions,
+  deps: { readonly files: Files; readonly paths: Paths },
+): Promise<ProcessName | undefined> {
+  if (running === undefined || running.phase === "starting") return running;
+  await waitForDown(running, options, deps);
+  return undefined;
+}
+
+/**
+ * Brings everything up and returns when it is ready. A machine that is up already is left alone.
+ * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED
+ */
+export async function up(options: UpOptions): Promise<void> {
+  if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
+  const files = createFiles();
+  const paths = pathsOf(options.dataDir);
+  const deps = { files, paths };
+  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  const running = await findSupervisor(files, paths);
+  if (running?.phase === "ready") {
+    options.print(`patchbay is up already in ${options.dataDir}`);
+    return;
+  }
+  const starting = await findStarting(running, options, deps);
+  await followUp(starting ?? (await launch(options, files, paths)), options, deps);
+  options.print(`patchbay is up; kubeconfig: ${paths.kubeconfig}`);
+}
