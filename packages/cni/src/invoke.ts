@@ -39,6 +39,8 @@ async function runIn(directory: string, host: PluginHost, call: Invocation): Pro
         CNI_PATH: host.binDirs.join(":"),
       },
       timeoutMs: call.timeoutMs,
+      // One that outlived us would work on the sandbox beside the plugins of our successor.
+      diesWithParent: true,
     });
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a program run to its end, within its deadline, with everything that it started?
 import { spawn, type ChildProcess } from "node:child_process";
+import { accessSync, constants as fsConstants } from "node:fs";
 import { constants } from "node:os";
+import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
@@ -24,8 +26,17 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
   }
 }
 
+/** The kernel's parent-death signal, set by a program that then becomes the one that is asked for. */
+const DIES_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] as const;
+
+function argvOf({ argv, diesWithParent = false }: Command): readonly [string, ...string[]] {
+  if (!diesWithParent) return argv;
+  if (isAbsolute(argv[0])) accessSync(argv[0], fsConstants.X_OK); // else setpriv would be the one that fails
+  return [...DIES_WITH_PARENT, ...argv];
+}
+
 function start(command: Command): ChildProcess {
-  const [program, ...args] = command.argv;
+  const [program, ...args] = argvOf(command);
   return spawn(program, args, {
     detached: true, // a process group of its own, so that all of it can be killed
     env: command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH },

@@ -11,6 +11,8 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>>;
   /** Open descriptors of this process that the program inherits as 3, 4, ... in this order. */
   readonly inheritFds?: readonly number[];
+  /** Whether the program is killed when this process dies, so that a successor finds it ended. Its own children are not. */
+  readonly diesWithParent?: boolean;
   /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;

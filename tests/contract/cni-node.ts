@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A piece of this machine for CNI plugins: sandboxes, a bridge, a directory of leases; all gone afterwards.
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+
+let instances = 0;
+
+/** Runs a program to its end; throws when it fails. */
+export function run(program: string, ...args: readonly string[]): string {
+  return execFileSync(program, args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
+}
+
+function tryRun(program: string, ...args: readonly string[]): void {
+  try {
+    run(program, ...args);
+  } catch {
+    // Cleaning up what may be gone already.
+  }
+}
+
+/** A link of `ip -j link`, as far as tests read it. */
+interface JsonLink {
+  readonly ifname: string;
+  readonly address: string;
+  readonly linkinfo?: { readonly info_kind?: string };
+}
+
+/** Names are unique for each instance, so that tests may follow one another closely. */
+export class CniNode {
+  readonly directory = mkdtempSync(join(tmpdir(), "patchbay-cni-"));
+  readonly #prefix: string;
+  readonly #sandboxes: string[] = [];
+  readonly #links: string[] = [];
+
+  constructor() {
+    instances += 1;
+    this.#prefix = `pbc${String(process.pid % 10_000)}x${String(instances)}`;
+  }
+
+  /** Name of the host's bridge. */
+  get bridge(): string {
+    return `${this.#prefix}b`;
+  }
+
+  get leaseDir(): string {
+    return join(this.directory, "leases");
+  }
+
+  get binDir(): string {
+    return join(this.directory, "bin");
+  }
+
+  /** Makes a network namespace for a pod. */
+  addSandbox(podUid = "uid-1"): Sandbox {
+    const id = `${this.#prefix}-${String(this.#sandboxes.length)}`;
+    run("ip", "netns", "add", id);
+    this.#sandboxes.push(id);
+    const netnsPath = `/run/netns/${id}`;
+    return { id, podUid, netnsPath, netnsInode: String(statSync(netnsPath).ino) };
+  }
+
+  dropSandbox({ id }: Sandbox): void {
+    run("ip", "netns", "del", id);
+    this.#sandboxes.splice(this.#sandboxes.indexOf(id), 1);
+  }
+
+  /** A NIC of the host that macvlans can stand on. */
+  addParent(): string {
+    const name = `${this.#prefix}p`;
+    run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
+    run("ip", "link", "set", name, "up");
+    this.#links.push(name);
+    return name;
+  }
+
+  /** A plugin that is a shell script. */
+  addPlugin(name: string, script: string): void {
+    run("mkdir", "-p", this.binDir);
+    const path = join(this.binDir, name);
+    writeFileSync(path, `#!/bin/sh\n${script}\n`);
+    chmodSync(path, 0o755);
+  }
+
+  /** Bridge with addresses from `range`, for example `10.55.0.10-10.55.0.20`. */
+  bridgePlugin(range?: {
+    readonly from: string;
+    readonly to: string;
+  }): NetworkConfigList["plugins"][number] {
+    const ends = range === undefined ? {} : { rangeStart: range.from, rangeEnd: range.to };
+    return {
+      type: "bridge",
+      bridge: this.bridge,
+      ipam: {
+        type: "host-local",
+        dataDir: this.leaseDir,
+        ranges: [[{ subnet: "10.55.0.0/24", ...ends }]],
+        routes: [{ dst: "0.0.0.0/0" }],
+      },
+    };
+  }
+
+  /** Bridge without addresses. */
+  layer2Plugin(): NetworkConfigList["plugins"][number] {
+    return { type: "bridge", bridge: this.bridge, capabilities: { mac: true } };
+  }
+
+  links({ id }: Sandbox): readonly JsonLink[] {
+    // The output of iproute2.
+    const links = JSON.parse(run("ip", "-n", id, "-j", "-d", "link")) as readonly JsonLink[];
+    return links.filter((link) => link.ifname !== "lo");
+  }
+
+  nics(sandbox: Sandbox): readonly string[] {
+    return this.links(sandbox)
+      .map((link) => link.ifname)
+      .toSorted();
+  }
+
+  /** Addresses that are taken in a network, sorted. */
+  leases(network: string): readonly string[] {
+    const directory = join(this.leaseDir, network);
+    if (!existsSync(directory)) return [];
+    return readdirSync(directory)
+      .filter((name) => /^\d/.test(name))
+      .toSorted();
+  }
+
+  /** Ports of the host's bridge. */
+  bridgePorts(): readonly string[] {
+    // The output of iproute2.
+    const links = JSON.parse(run("ip", "-j", "link")) as readonly {
+      ifname: string;
+      master?: string;
+    }[];
+    return links.flatMap((link) => (link.master === this.bridge ? [link.ifname] : []));
+  }
+
+  close(): void {
+    for (const id of this.#sandboxes.splice(0)) tryRun("ip", "netns", "del", id);
+    for (const name of [...this.#links.splice(0), this.bridge]) tryRun("ip", "link", "del", name);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
