@@ -130,14 +130,18 @@ describe("a call", () => {
 
 describe("what is not there", () => {
   test("is undefined when the server says NotFound", async () => {
-    await ask(failure(404, "NotFound"), async (store) => {
+    const missing = failure(404, "NotFound", { details: { name: "one", kind: "pods" } });
+    await ask(missing, async (store) => {
       expect(await store.find(PODS, key)).toBeUndefined();
     });
   });
 
-  test("is an error when the server does not know the kind", async () => {
-    const unknownPath: Answer = (response) => response.writeHead(404).end("404 page not found\n");
-    const error = await errorOf(unknownPath, (store) => store.find(PODS, key));
+  const unknownPath: Answer = (response) => response.writeHead(404).end("404 page not found\n");
+  test.each([
+    { name: "group", answer: unknownPath },
+    { name: "kind", answer: failure(404, "NotFound", { details: {} }) },
+  ])("is an error when the server does not know the $name", async ({ answer }) => {
+    const error = await errorOf(answer, (store) => store.find(PODS, key));
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
   });
 

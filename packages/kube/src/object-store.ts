@@ -33,8 +33,9 @@ function parseBody(text: string, asked: Asked): unknown {
   }
 }
 
-function isPlainNotFound(status: number, text: string): boolean {
-  return status === 404 && parseStatus(text)?.reason === "NotFound";
+/** Whether the object is missing, not its kind: only then the answer names it. */
+function isObjectMissing(status: number, text: string): boolean {
+  return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
 
 /** Items of a typed list carry neither apiVersion nor kind. Source: Kubernetes API conventions, "Lists". */
@@ -66,7 +67,7 @@ export class HttpStore implements Store {
     const asked = { verb: "get", resource: type.resource, object: printKey(key) };
     const call: Call = { request: { method: "GET", path: objectPath(type, key) }, asked };
     const answer = await this.#http.request(this.#request(call, options));
-    if (isPlainNotFound(answer.status, answer.text)) return undefined;
+    if (isObjectMissing(answer.status, answer.text)) return undefined;
     if (answer.status >= 300) throw toStatusError(answer, asked);
     return parseBody(answer.text, asked) as T; // the server keeps the kind's schema
   }

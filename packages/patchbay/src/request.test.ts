@@ -70,7 +70,8 @@ class Machine {
       return;
     }
     const object = this.objects[url.pathname];
-    const missing = { kind: "Status", reason: "NotFound", code: 404, message: "not found" };
+    const details = { name: url.pathname };
+    const missing = { kind: "Status", reason: "NotFound", code: 404, message: "gone", details };
     this.#answer(response, object === undefined ? 404 : 200, object ?? missing);
   }
 
