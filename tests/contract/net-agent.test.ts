@@ -64,8 +64,8 @@ async function startAgent(): Promise<void> {
     { stdio: ["ignore", "pipe", "inherit"] },
   );
   agent = child;
-  const [line] = (await once(child.stdout, "data")) as readonly [Buffer]; // the first line is "ready"
-  expect(line.toString()).toMatch(/^ready/);
+  const answer: unknown = await once(child.stdout, "data");
+  expect(String(answer)).toMatch(/^ready/);
 }
 
 async function killAgent(signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> {
