@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS connections to servers behind this one: aggregated APIs and webhooks.
 import { Agent, type RequestOptions } from "node:https";
+import { isIP } from "node:net";
 import { printJson } from "../objects/json.ts";
 import type { HostPort } from "./service-address.ts";
 
@@ -26,6 +27,11 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
+/** An address is no server name: TLS knows names only, and the certificate is checked against the host. */
+function nameOf(serverName: string): { readonly servername?: string } {
+  return isIP(serverName) === 0 ? { servername: serverName } : {};
+}
+
 /** Connections that are kept open, one pool for each peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
@@ -38,7 +44,7 @@ export class Connections {
   /** What a request to `peer` needs. */
   optionsFor(peer: Peer): RequestOptions {
     const { at, serverName } = peer;
-    return { host: at.host, port: at.port, servername: serverName, agent: this.#agentFor(peer) };
+    return { host: at.host, port: at.port, agent: this.#agentFor(peer), ...nameOf(serverName) };
   }
 
   close(): void {
@@ -57,7 +63,7 @@ export class Connections {
     const agent = new Agent({
       keepAlive: true,
       maxSockets: 256,
-      servername: peer.serverName,
+      ...nameOf(peer.serverName),
       rejectUnauthorized: peer.insecure !== true,
       ...(peer.caPem === "" ? {} : { ca: peer.caPem }),
       ...(this.#certificate === undefined
