@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which commands are there, with which flags? Data only; a command's module is loaded when it runs.
-import type { CommandModule } from "./context.ts";
+// Which commands are there, with which flags? Data only.
 
 /** A flag of a command. */
 export interface FlagSpec {
@@ -23,8 +22,17 @@ export interface CommandSpec {
   readonly args: readonly string[];
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
-  readonly load: () => Promise<CommandModule>;
 }
+
+/** Flags of all commands. */
+export const GLOBAL_FLAGS: readonly FlagSpec[] = [
+  {
+    flags: "--kubeconfig <file>",
+    description: "the API server to use; else $KUBECONFIG, the data directory's, ~/.kube/config",
+  },
+  { flags: "-n, --namespace <name>", description: "namespace; else the kubeconfig's, or default" },
+  { flags: "--data-dir <dir>", description: "data directory of the standalone machine" },
+];
 
 /** Groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
@@ -58,15 +66,32 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
     name: "up",
     args: [],
     summary: "Start everything on this machine; returns when it is ready",
-    flags: [],
-    load: () => import("./commands/up.ts"),
+    flags: [
+      {
+        flags: "--api-port <port>",
+        description: "TCP port of the API server (default: 6443)",
+        kind: "port",
+      },
+      {
+        flags: "--node-name <name>",
+        description: "name of this machine's node (default: its host name)",
+      },
+      {
+        flags: "--pod-subnet <cidr>",
+        description: "network of the pods, a /24 (default: a free one)",
+      },
+      {
+        flags: "--bridge <name>",
+        description: "bridge of the pods on this machine (default: patchbay0)",
+      },
+      { flags: "--install-service", description: "also start it at boot, by systemd" },
+    ],
   },
   {
     name: "down",
     args: [],
     summary: "Shut guests down and stop everything on this machine; data is kept",
     flags: [{ flags: "--purge", description: "delete the data directory too" }],
-    load: () => import("./commands/down.ts"),
   },
   {
     name: "apiserver",
@@ -80,28 +105,24 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
         fallback: "6443",
       },
     ],
-    load: () => import("./commands/apiserver.ts"),
   },
   {
     name: "image add",
     args: ["<name>", "<directory>"],
     summary: "Copy a directory into an image that VMs can name",
     flags: [],
-    load: () => import("./commands/image-add.ts"),
   },
   {
     name: "image list",
     args: [],
     summary: "List images",
     flags: [],
-    load: () => import("./commands/image-list.ts"),
   },
   {
     name: "image remove",
     args: ["<name>"],
     summary: "Remove an image",
     flags: [],
-    load: () => import("./commands/image-remove.ts"),
   },
 ];
 
@@ -122,14 +143,12 @@ const IFACE_COMMANDS: readonly CommandSpec[] = [
       VMI,
       ...WAIT,
     ],
-    load: () => import("./commands/add-interface.ts"),
   },
   {
     name: "removeinterface",
     args: ["<vm>"],
     summary: "Unplug a network interface from a VM",
     flags: [IFACE_NAME, VMI, ...WAIT],
-    load: () => import("./commands/remove-interface.ts"),
   },
   {
     name: "get interfaces",
@@ -137,14 +156,12 @@ const IFACE_COMMANDS: readonly CommandSpec[] = [
     args: ["<vm>"],
     summary: "List the network interfaces of a VM with their phases",
     flags: [VMI],
-    load: () => import("./commands/get-interfaces.ts"),
   },
   {
     name: "explain",
     args: ["<vm>", "<interface>"],
     summary: "Show what is known of one interface, and what happens next",
     flags: [VMI],
-    load: () => import("./commands/explain.ts"),
   },
 ];
 
@@ -154,28 +171,24 @@ const VM_COMMANDS: readonly CommandSpec[] = [
     args: ["<vm>"],
     summary: "Start a VM",
     flags: WAIT,
-    load: () => import("./commands/start.ts"),
   },
   {
     name: "stop",
     args: ["<vm>"],
     summary: "Stop a VM",
     flags: WAIT,
-    load: () => import("./commands/stop.ts"),
   },
   {
     name: "restart",
     args: ["<vm>"],
     summary: "Restart a VM",
     flags: WAIT,
-    load: () => import("./commands/restart.ts"),
   },
   {
     name: "console",
     args: ["<vm>"],
     summary: "Connect to the serial console of a VM on this machine; leave with Ctrl-]",
     flags: [],
-    load: () => import("./commands/console.ts"),
   },
 ];
 
@@ -185,14 +198,12 @@ const OTHER_COMMANDS: readonly CommandSpec[] = [
     args: ["<shell>"],
     summary: "Print a completion script for bash or zsh",
     flags: [],
-    load: () => import("./commands/completion.ts"),
   },
   {
     name: "version",
     args: [],
     summary: "Print the version",
     flags: [],
-    load: () => import("./commands/version.ts"),
   },
 ];
 

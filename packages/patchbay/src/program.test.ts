@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadCommand } from "./command-modules.ts";
 import { COMMANDS } from "./command-table.ts";
 import { createProgram } from "./program.ts";
 
@@ -49,6 +50,12 @@ describe("the help", () => {
       expect(out).toContain("--kubeconfig <file>");
     },
   );
+});
+
+describe("every command", () => {
+  test.each(COMMANDS.map(({ name }) => ({ name })))("$name has its module", async ({ name }) => {
+    expect((await loadCommand(name)).run).toBeTypeOf("function");
+  });
 });
 
 describe("a wrong call is refused", () => {

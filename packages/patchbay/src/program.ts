@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do the arguments of the process become one command's input? Loads nothing but commander.
 import { Command, Option } from "commander";
-import { COMMANDS, GROUPS, type CommandSpec, type FlagSpec } from "./command-table.ts";
+import { loadCommand } from "./command-modules.ts";
+import {
+  COMMANDS,
+  GLOBAL_FLAGS,
+  GROUPS,
+  type CommandSpec,
+  type FlagSpec,
+} from "./command-table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
 import { OUTPUT_FORMATS, type Context, type GlobalOptions, type Input } from "./context.ts";
 import { parseDuration, parsePort } from "./flag-values.ts";
@@ -10,16 +17,6 @@ import { parseDuration, parsePort } from "./flag-values.ts";
 export type Surroundings = Omit<Context, "global">;
 
 const PARSERS = { duration: parseDuration, port: parsePort } as const;
-
-/** Flags of all commands. */
-export const GLOBAL_FLAGS: readonly FlagSpec[] = [
-  {
-    flags: "--kubeconfig <file>",
-    description: "the API server to use; else $KUBECONFIG, the data directory's, ~/.kube/config",
-  },
-  { flags: "-n, --namespace <name>", description: "namespace; else the kubeconfig's, or default" },
-  { flags: "--data-dir <dir>", description: "data directory of the standalone machine" },
-];
 
 function toOption(flag: FlagSpec): Option {
   const option = new Option(flag.flags, flag.description);
@@ -59,7 +56,7 @@ function addCommand(parent: Command, spec: CommandSpec, surroundings: Surroundin
   command.action(async () => {
     const options = command.optsWithGlobals();
     const input: Input = { args: command.args, options };
-    const module = await spec.load();
+    const module = await loadCommand(spec.name);
     await module.run({ ...surroundings, global: toGlobal(options) }, input);
   });
 }

@@ -3,13 +3,12 @@
 import { resolve } from "node:path";
 import { hasFlag, type Context, type Input } from "../context.ts";
 import { printResult } from "../print/output.ts";
-import { loadStandalone } from "../standalone-door.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const purge = hasFlag(input, "purge");
-  const { down } = await loadStandalone();
+  const { down } = await import("@patchbay/standalone");
   await down({ dataDir, purge });
   await printResult(context, {
     table: () =>

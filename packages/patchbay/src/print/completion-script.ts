@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the shells have to know to complete our commands? Generated from the table of commands.
-import { COMMANDS, GROUPS } from "../command-table.ts";
-import { GLOBAL_FLAGS } from "../program.ts";
+import { COMMANDS, GLOBAL_FLAGS, GROUPS } from "../command-table.ts";
 
 function longFlag(flags: string): string {
   return /--[a-z-]+/.exec(flags)?.[0] ?? "";
