@@ -94,7 +94,7 @@ export async function startLauncher(
     join(libexec, "pod-shim"),
     [
       ...[directory, name, "0", `/run/netns/${name}`, "launcher", ...ids, ...program],
-      ...[`LAUNCHER_GRACE_SECONDS=${String(graceSeconds)}`, "/run/patchbay/init"],
+      ...[`SHUTDOWN_SECONDS=${String(graceSeconds)}`, "/run/patchbay/init"],
     ],
     { detached: true, stdio: "ignore" },
   ).unref();

@@ -9,6 +9,18 @@ export const RUNTIME_ERRORS = {
     retry: "on-change",
     http: 404,
   },
+  RUNTIME_IMAGE_INVALID: {
+    summary: "the description of image {image} cannot be used: {reason}",
+    who: "user",
+    retry: "backoff",
+    http: 500,
+  },
+  RUNTIME_RECORD_BROKEN: {
+    summary: "the record {path} cannot be read",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   RUNTIME_POD_FAILED: {
     summary: "pod {pod} cannot be started: {reason}",
     who: "environment",

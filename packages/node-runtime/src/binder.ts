@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives pods that have no node to this one, when their node selector allows it.
+import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
+import { isAppError } from "@patchbay/core";
+import {
+  createCache,
+  createQueue,
+  done,
+  keyOf,
+  parseKey,
+  printKey,
+  printTime,
+  runReconciler,
+  type KubeClient,
+  type Next,
+} from "@patchbay/kube";
+import type { Cache, Clock, Logger } from "@patchbay/ports";
+
+/** What binding needs. */
+export interface BinderDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly nodeName: string;
+}
+
+/** Labels that the pod asks for and the node does not have, as text; undefined when it fits. */
+export function selectorProblem(pod: Pod, node: KubeNode): string | undefined {
+  const labels = node.metadata.labels ?? {};
+  const missing = Object.entries(pod.spec.nodeSelector ?? {})
+    .filter(([label, value]) => labels[label] !== value)
+    .map(([label, value]) => `${label}=${value}`)
+    .sort();
+  if (missing.length === 0) return undefined;
+  return `node ${node.metadata.name} does not have ${missing.join(", ")}`;
+}
+
+async function bind(deps: BinderDeps, pod: Pod): Promise<void> {
+  const { namespace = "", name, uid } = pod.metadata;
+  const path = ["namespaces", namespace, "pods", name, "binding"].map(encodeURIComponent).join("/");
+  const body = {
+    apiVersion: "v1",
+    kind: "Binding",
+    metadata: { name, namespace, uid },
+    target: { apiVersion: "v1", kind: "Node", name: deps.nodeName },
+  };
+  try {
+    await deps.client.requestRaw({ method: "POST", path: `/api/v1/${path}`, body });
+    deps.log.info("pod bound", { pod: `${namespace}/${name}` });
+  } catch (error) {
+    // Bound by another one, or gone: the watch is about to say so.
+    if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
+  }
+}
+
+async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void> {
+  const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (before?.message === message) return;
+  const condition = {
+    type: "PodScheduled",
+    status: "False",
+    reason: "Unschedulable",
+    message,
+    lastTransitionTime: printTime(deps.clock.now()),
+  };
+  const fields = { status: { conditions: [condition] } };
+  const patch = { type: "merge", fields } as const;
+  await deps.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
+}
+
+async function bindOrRefuse(
+  deps: BinderDeps,
+  pod: Pod | undefined,
+  node: KubeNode | undefined,
+): Promise<Next> {
+  // Without the node: its arrival wakes.
+  if (pod?.metadata.deletionTimestamp === undefined && pod !== undefined && node !== undefined) {
+    const problem = selectorProblem(pod, node);
+    await (problem === undefined ? bind(deps, pod) : refuse(deps, pod, problem));
+  }
+  return done();
+}
+
+/** Binds until the signal is aborted. */
+export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<void> {
+  const { client, clock, log, nodeName } = deps;
+  const queue = createQueue({ clock });
+  const unbound = client.reflect(PODS, { fieldSelector: "spec.nodeName=" });
+  const pods: Cache<Pod> = startCache(createCache(unbound, { logger: log }), signal);
+  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
+  const nodes: Cache<KubeNode> = startCache(createCache(itself, { logger: log }), signal);
+  pods.onChange((change) => {
+    if (change.kind !== "deleted") queue.add(printKey(keyOf(change.current)));
+  });
+  nodes.onChange(() => {
+    for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
+  });
+  const reconcile = (key: string): Promise<Next> =>
+    bindOrRefuse(deps, pods.find(parseKey(key)), nodes.find({ name: nodeName }));
+  await runReconciler({ name: "binder", queue, reconcile, log, clock }, signal);
+}
+
+function startCache<T extends { start(signal: AbortSignal): void }>(
+  cache: T,
+  signal: AbortSignal,
+): T {
+  cache.start(signal);
+  return cache;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program node-runtime.
+import { runDaemon } from "@patchbay/daemon";
+import { parseFlags } from "./config.ts";
+import { runNode } from "./wiring.ts";
+
+const flags = parseFlags(process.argv);
+process.exitCode = await runDaemon(
+  { component: "node-runtime", flags, node: flags.nodeName },
+  (context) => runNode(context, flags),
+);
