@@ -8,7 +8,7 @@ import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchb
 import { describeCniContract } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CniNode } from "./cni-node.ts";
+import { CniNode, run } from "./cni-node.ts";
 
 const MAC = "02:00:00:00:55:01";
 
@@ -148,6 +148,20 @@ describe("the real plugins", () => {
     node.dropSandbox(sandbox);
     const { containerId, interfaceName, config, args, capabilityArgs } = wanted;
     await cni.del({ containerId, interfaceName, config, args, capabilityArgs }, result);
+    expect(node.leases("blue")).toEqual([]);
+  });
+
+  test("macvlan cannot DEL without its parent; the lease is released by its IPAM plugin alone", async () => {
+    const { ipam } = node.bridgePlugin();
+    const master = node.addParent();
+    const wanted = request(sandbox, [{ type: "macvlan", master, ipam }]);
+    const result = await cni.add(wanted);
+    run("ip", "link", "del", master);
+    await expect(cni.del(wanted, result)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    expect(node.nics(sandbox)).toEqual([]);
+    expect(node.leases("blue")).toHaveLength(1);
+    await cni.releaseAddresses(wanted);
+    await cni.releaseAddresses(wanted);
     expect(node.leases("blue")).toEqual([]);
   });
 

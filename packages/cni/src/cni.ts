@@ -2,7 +2,7 @@
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult, ProcessRunner } from "@patchbay/ports";
-import { printPluginConfig } from "./config.ts";
+import { isFileName, printPluginConfig } from "./config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
 import { isJsonObject, parseJson } from "./json.ts";
 import { parseResult } from "./result.ts";
@@ -24,6 +24,7 @@ export interface CniDeps {
   readonly timeouts?: CniTimeouts;
 }
 
+const DEL_TIMEOUT_MS = 30_000;
 /** A plugin answers VERSION without doing anything. */
 const VERSION_TIMEOUT_MS = 5_000;
 /** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error". */
@@ -37,6 +38,7 @@ export function createCni(deps: CniDeps): Cni {
   return {
     add: (request) => addAll(deps, supported, request),
     del: (request, prevResult) => delAll(deps, supported, { request, prevResult }),
+    releaseAddresses: (request) => releaseAddresses(deps, supported, request),
   };
 }
 
@@ -111,6 +113,25 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   });
 }
 
+/** Equivalent to what a plugin does with its IPAM plugin: same configuration, same environment. Source: CNI SPEC 1.1 section 4. */
+async function releaseAddresses(
+  deps: CniDeps,
+  known: Map<string, readonly string[]>,
+  request: AttachmentRequest,
+): Promise<void> {
+  for (const plugin of request.config.plugins.toReversed()) {
+    const ipam = isJsonObject(plugin["ipam"]) ? plugin["ipam"]["type"] : undefined;
+    if (typeof ipam !== "string" || !isFileName(ipam)) continue;
+    const supported = [await findSupported(deps, known, ipam)];
+    const cniVersion = negotiateVersion(request.config.cniVersion, supported);
+    await invokePlugin(deps, {
+      ...delInvocation(plugin, cniVersion, { request, prevResult: undefined }),
+      plugin: ipam,
+      timeoutMs: deps.timeouts?.delMs ?? DEL_TIMEOUT_MS,
+    });
+  }
+}
+
 /** One DEL of a list. */
 interface Removal {
   readonly request: AttachmentRequest;
@@ -133,7 +154,7 @@ async function delAll(
         ]);
       await invokePlugin(deps, {
         ...delInvocation(plugin, cniVersion, removal),
-        timeoutMs: deps.timeouts?.delMs ?? 30_000,
+        timeoutMs: deps.timeouts?.delMs ?? DEL_TIMEOUT_MS,
       });
     } catch (error) {
       // One plugin that cannot clean up must not keep the others from it; the first failure is reported.

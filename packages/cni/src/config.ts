@@ -25,7 +25,8 @@ function isPlugin(value: unknown): value is Plugin {
   return isJsonObject(value) && typeof value["type"] === "string" && isFileName(value["type"]);
 }
 
-function isFileName(text: string): boolean {
+/** Whether the text names a file in a directory, and nothing outside it. */
+export function isFileName(text: string): boolean {
   return text !== "" && text !== "." && text !== ".." && !/[/\0]/.test(text);
 }
 

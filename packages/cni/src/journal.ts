@@ -23,6 +23,8 @@ export interface JournalRow {
   readonly state: "begun" | "attached" | "removed";
   /** Absent until ADD has succeeded. */
   readonly result?: CniResult;
+  /** How often DEL has failed. */
+  readonly failedRemovals?: number;
 }
 
 /** The rows of this node. A row is named by pod, sandbox and interface. */

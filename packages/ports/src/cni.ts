@@ -46,4 +46,9 @@ export interface Cni {
   add(request: AttachmentRequest): Promise<CniResult>;
   /** In reverse order, all plugins even when one fails; `prevResult` is the result of ADD where it is known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
+  /**
+   * Runs DEL of the IPAM plugins alone, for a NIC that is gone while the plugin that made it cannot clean up any more.
+   * Never while the NIC is there: its addresses would be given to another.
+   */
+  releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

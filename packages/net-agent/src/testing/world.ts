@@ -256,6 +256,7 @@ export class World {
     return {
       add: (request) => life.call(() => this.cni.add(request)),
       del: (request, result) => life.call(() => this.cni.del(request, result)),
+      releaseAddresses: (request) => life.call(() => this.cni.releaseAddresses(request)),
     };
   }
 

@@ -13,7 +13,7 @@ export interface FakeCniEffects {
 export interface FakeCni extends Cni {
   /** The attachments that exist, as `containerId/interfaceName`, in the order in which they were made. */
   readonly attachments: readonly string[];
-  /** All calls in order, as `ADD containerId/interfaceName`. */
+  /** All calls in order, as `ADD containerId/interfaceName`; also DEL and RELEASE. */
   readonly calls: readonly string[];
   /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
   failNext(command: "add" | "del", error: unknown, half?: "half"): void;
@@ -76,6 +76,12 @@ class MemoryCni implements FakeCni {
     if (failure !== undefined) throw failure.error;
     this.#attached.delete(keyOf(request));
     this.#effects.detached?.(request);
+  }
+
+  async releaseAddresses(request: AttachmentRequest): Promise<void> {
+    await Promise.resolve();
+    this.#calls.push(`RELEASE ${keyOf(request)}`);
+    this.#attached.delete(keyOf(request));
   }
 
   #takeFailure(command: "add" | "del"): Failure | undefined {

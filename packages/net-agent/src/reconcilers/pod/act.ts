@@ -11,6 +11,7 @@ import {
 } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { detach } from "./detach.ts";
 import type { OwnedRow, PodFacts } from "./observe.ts";
 import { assertAskedIsGiven, requestOf } from "./request.ts";
 
@@ -101,7 +102,7 @@ async function perform(
       await addOne(action.wanted, facts, deps);
       return;
     case "del":
-      await delOne(action.owned.row, facts, deps);
+      await detach(action.owned.row, facts, deps);
       return;
     case "reportError":
       if (facts.pod !== undefined) {
@@ -145,21 +146,15 @@ async function addOne(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Pr
   const { interfaceName: link, network } = wanted;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
-  tell(facts, deps, { reason: "AddedInterface", message: addedMessage(wanted, result) });
+  if (facts.pod === undefined) return;
+  const message = addedMessage(wanted, result);
+  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message });
 }
 
 function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
   const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
   const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
   return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
-}
-
-function tell(
-  facts: PodFacts,
-  deps: Deps,
-  note: { readonly reason: string; readonly message: string },
-): void {
-  if (facts.pod !== undefined) deps.events.record(facts.pod, { type: "Normal", ...note });
 }
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
@@ -204,7 +199,7 @@ async function addOrUndo(
   } catch (error) {
     // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
     const failed = result === undefined ? row : { ...row, result };
-    await delOne(failed, facts, deps).catch((undoError: unknown) => {
+    await detach(failed, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
     });
@@ -221,24 +216,4 @@ async function seenMacOf(
   if (wanted.selection.mac === undefined) return undefined;
   const links = await listLinks(facts, deps);
   return links.find((link) => link.name === wanted.interfaceName)?.mac;
-}
-
-/** The request of DEL. It names the namespace only while that of ADD is there: another one is none of ours. */
-function removalOf(row: JournalRow, deps: Deps): AttachmentRequest {
-  const { containerId, interfaceName, config, args, capabilityArgs, netnsPath } = row.request;
-  const without = { containerId, interfaceName, config, args, capabilityArgs };
-  if (netnsPath === undefined || row.bootId !== deps.bootId) return without;
-  const netns = deps.namespaces.open(netnsPath);
-  netns?.close();
-  return netns?.inode === row.netnsInode ? { ...without, netnsPath } : without;
-}
-
-async function delOne(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
-  await deps.cni.del(removalOf(row, deps), row.result);
-  await deps.journal.write({ ...row, state: "removed" });
-  const { network } = row;
-  const link = row.request.interfaceName;
-  deps.log.info("detached network", { pod: facts.key, network, link });
-  if (row.state !== "attached") return;
-  tell(facts, deps, { reason: "RemovedInterface", message: `Removed ${link} of ${network}` });
 }

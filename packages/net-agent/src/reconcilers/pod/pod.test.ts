@@ -231,6 +231,40 @@ describe("an attachment that fails", () => {
   });
 });
 
+describe("a plugin that fails at every DEL", () => {
+  const failed = new AppError("CNI_PLUGIN_FAILED", { plugin: "macvlan", command: "DEL" });
+
+  async function passes(world: World, count: number): Promise<unknown> {
+    await world.putPod({ networks: "" });
+    let last: unknown;
+    for (let done = 0; done < count; done += 1) {
+      world.cni.failNext("del", failed);
+      last = await world.pass();
+    }
+    return last;
+  }
+
+  test("holds the attachment as long as its NIC is there", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    expect(await passes(world, 8)).toBe(failed);
+    expect(world.cni.calls).not.toContain("RELEASE box-uid-1/net1");
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+  });
+
+  test("is given some tries when the NIC is gone, then the lease is released", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.podNetwork.takeLink(inodeOf("uid-1"), "net1");
+    expect(await passes(world, 4)).toBe(failed);
+    expect(world.cni.calls).not.toContain("RELEASE box-uid-1/net1");
+    expect(await passes(world, 1)).toBeUndefined();
+    expect(world.cni.calls).toContain("RELEASE box-uid-1/net1");
+    expect(await interfacesOf(world)).toEqual([]);
+    expect(await world.journal.listPods()).toEqual([]);
+  });
+});
+
 describe("the end", () => {
   test("of the network's definition: it is detached with the configuration of its attachment", async () => {
     const world = await aWorld("a");
