@@ -9,17 +9,20 @@
 
 namespace {
 
-// Each registration owns one of these, until libvirt calls `freeHolder`, on whichever thread.
+// Each registration owns one of these, until libvirt calls `freeHolder`, on whichever thread. Drivers that know no close
+// callback accept one and never free it: so it does not keep the link.
 struct Holder {
-  std::shared_ptr<Link> link;
+  std::weak_ptr<Link> link;
 };
 
 void freeHolder(void *opaque) { delete static_cast<Holder *>(opaque); }
 
 void post(void *opaque, virDomainPtr domain, Event event) {
+  const std::shared_ptr<Link> link = static_cast<Holder *>(opaque)->link.lock();
+  if (link == nullptr) return;
   const char *name = virDomainGetName(domain);  // owned by the domain; asks nobody
   event.domain = name == nullptr ? "" : name;
-  static_cast<Holder *>(opaque)->link->postEvent(std::move(event));
+  link->postEvent(std::move(event));
 }
 
 const char *lifecycleName(int event) {
@@ -79,7 +82,8 @@ const char *closeReason(int reason) {
 }
 
 void onClose(virConnectPtr, int reason, void *opaque) {
-  static_cast<Holder *>(opaque)->link->postLost(closeReason(reason));
+  const std::shared_ptr<Link> link = static_cast<Holder *>(opaque)->link.lock();
+  if (link != nullptr) link->postLost(closeReason(reason));
 }
 
 struct Subscription {

@@ -28,8 +28,8 @@ struct Task {
   std::function<void(const Outcome &)> finish;  // runs on the connection's thread; posts
 };
 
-// SAFETY: held by shared pointers of the JavaScript object, of the thread and of every callback that is registered
-// with libvirt; the thread-safe function is released with the last of them, so that none can call a freed one.
+// SAFETY: held by shared pointers of the JavaScript object, of the thread, and of a callback of libvirt while it runs;
+// the thread-safe function is released with the last of them, so that none can call a freed one.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   // JavaScript thread. `notify(kind, value)` is called for "event", "lost" and "ended".
