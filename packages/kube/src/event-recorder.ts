@@ -54,7 +54,7 @@ class CoalescingRecorder implements EventRecorder {
   readonly #deps: RecorderDeps;
   readonly #remembered = new Map<string, Remembered>();
   readonly #writes = new Set<Promise<void>>();
-  readonly #flushing = new AbortController();
+  #flushing = new AbortController();
   #sequence = 0;
 
   constructor(deps: RecorderDeps) {
@@ -78,6 +78,7 @@ class CoalescingRecorder implements EventRecorder {
   async flush(): Promise<void> {
     this.#flushing.abort();
     await Promise.all(this.#writes);
+    this.#flushing = new AbortController();
   }
 
   #entryFor(object: KubeObject, note: Note, nowMs: number): Remembered {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which credentials does a kubeconfig's exec plugin give?
 import { AppError, messageOf } from "@patchbay/core";
+import type { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
 import type { User } from "@kubernetes/client-node/dist/config_types.js";
 
 /** How long a plugin may take, milliseconds; a person may have to answer it. */
@@ -20,37 +21,62 @@ interface Given {
   headers?: Record<string, string>;
 }
 
-async function runPlugin(user: User): Promise<PluginCredentials> {
-  const { ExecAuth } = await import("@kubernetes/client-node/dist/exec_auth.js");
-  const given: Given = {};
-  await new ExecAuth().applyAuthentication(user, given);
-  const token = given.headers?.["Authorization"]?.replace(/^Bearer /, "");
+function late(): { readonly promise: Promise<never>; readonly end: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const deadline = AbortSignal.timeout(PLUGIN_TIMEOUT_MS);
+  deadline.onabort = () => {
+    reject(new Error(`it took more than ${String(PLUGIN_TIMEOUT_MS)} ms`));
+  };
   return {
-    ...(given.cert !== undefined && { cert: given.cert }),
-    ...(given.key !== undefined && { key: given.key }),
-    ...(token !== undefined && { token }),
+    promise,
+    end: () => {
+      deadline.onabort = null;
+    },
   };
 }
 
-/**
- * Runs the exec plugin of a kubeconfig's user.
- * @throws AppError with KUBE_CONFIG_INVALID when it fails or takes more than a minute.
- */
-export async function runExecPlugin(path: string, user: User): Promise<PluginCredentials> {
-  const late = Promise.withResolvers<never>();
-  const deadline = AbortSignal.timeout(PLUGIN_TIMEOUT_MS);
-  deadline.onabort = () => {
-    late.reject(new Error(`the exec plugin took more than ${String(PLUGIN_TIMEOUT_MS)} ms`));
-  };
-  try {
-    return await Promise.race([runPlugin(user), late.promise]);
-  } catch (error) {
-    throw new AppError(
-      "KUBE_CONFIG_INVALID",
-      { path, reason: `exec plugin: ${messageOf(error)}` },
-      { cause: error },
-    );
-  } finally {
-    deadline.onabort = null;
+/** The exec plugin of one user; what it gave is used until it expires. */
+export class ExecPlugin {
+  readonly #path: string;
+  readonly #user: User;
+  #auth: ExecAuth | undefined;
+
+  /** `path` is the kubeconfig's, for errors. */
+  constructor(path: string, user: User) {
+    this.#path = path;
+    this.#user = user;
+  }
+
+  /**
+   * The credentials; the plugin runs when there are none yet, they have expired, or the server refused them.
+   * @throws AppError with KUBE_CONFIG_INVALID when it fails or takes more than a minute.
+   */
+  async read(isRefused: boolean): Promise<PluginCredentials> {
+    const deadline = late();
+    try {
+      return await Promise.race([this.#run(isRefused), deadline.promise]);
+    } catch (error) {
+      throw new AppError(
+        "KUBE_CONFIG_INVALID",
+        { path: this.#path, reason: `exec plugin: ${messageOf(error)}` },
+        { cause: error },
+      );
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async #run(isRefused: boolean): Promise<PluginCredentials> {
+    const library = await import("@kubernetes/client-node/dist/exec_auth.js");
+    // The library keeps what a plugin gave within the instance.
+    if (isRefused || this.#auth === undefined) this.#auth = new library.ExecAuth();
+    const given: Given = {};
+    await this.#auth.applyAuthentication(this.#user, given);
+    const token = given.headers?.["Authorization"]?.replace(/^Bearer /, "");
+    return {
+      ...(given.cert !== undefined && { cert: given.cert }),
+      ...(given.key !== undefined && { key: given.key }),
+      ...(token !== undefined && { token }),
+    };
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -117,6 +117,18 @@ describe("a kubeconfig", () => {
     );
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     expect(await config.readCredentials()).toEqual({ token: "from-plugin" });
+  });
+
+  test("whose plugin runs once, and again when its credentials are refused", async () => {
+    const runs = join(directory, "runs");
+    const script = `echo run >> ${runs}; echo '{"status":{"token":"t"}}'`;
+    const user = ["exec:", "  command: sh", `  args: ['-c', ${JSON.stringify(script)}]`];
+    const config = await loadKubeConfig({ kubeconfig: write("config", kubeconfigOf([], user)) });
+    await config.readCredentials();
+    await config.readCredentials();
+    expect(readFileSync(runs, "utf8")).toBe("run\n");
+    await config.readCredentials(true);
+    expect(readFileSync(runs, "utf8")).toBe("run\nrun\n");
   });
 
   test.each([

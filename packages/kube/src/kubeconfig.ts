@@ -14,7 +14,7 @@ import {
 } from "@kubernetes/client-node/dist/config_types.js";
 import { parse } from "yaml";
 import { findClusterServer, SERVICE_ACCOUNT_DIRECTORY } from "./config.ts";
-import { runExecPlugin, type PluginCredentials } from "./kubeconfig-exec.ts";
+import { ExecPlugin, type PluginCredentials } from "./kubeconfig-exec.ts";
 
 /** What a connection and its requests carry. */
 export interface Credentials {
@@ -42,10 +42,10 @@ export interface KubeConfig {
   /** User to act as. */
   readonly impersonate?: string;
   /**
-   * Reads the credentials as they are now.
+   * Reads the credentials as they are now; `isRefused` says that the server did not accept the last ones.
    * @throws AppError with KUBE_CONFIG_INVALID when a file cannot be read or a plugin fails.
    */
-  readonly readCredentials: () => Promise<Credentials>;
+  readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
 /** Where to look. */
@@ -151,13 +151,8 @@ function compact(fields: Maybe): Credentials {
   return Object.fromEntries(present);
 }
 
-async function readPlugin(path: string, user: User | undefined): Promise<PluginCredentials> {
-  return user?.exec == null ? {} : runExecPlugin(path, user);
-}
-
-async function readCredentials(parsed: Parsed): Promise<Credentials> {
+async function readCredentials(parsed: Parsed, plugin: PluginCredentials): Promise<Credentials> {
   const { path, cluster, user } = parsed;
-  const plugin = await readPlugin(path, user);
   return compact({
     ca: await readMaterial(path, cluster.caData, cluster.caFile),
     cert: plugin.cert ?? (await readMaterial(path, user?.certData, user?.certFile)),
@@ -173,6 +168,7 @@ async function loadFile(path: string): Promise<KubeConfig> {
   if (user?.authProvider != null) {
     throw invalid(path, "auth-provider is not supported; use exec, a token or a certificate");
   }
+  const plugin = user?.exec == null ? undefined : new ExecPlugin(path, user);
   return {
     server: cluster.server,
     skipTlsVerify: cluster.skipTLSVerify,
@@ -180,7 +176,8 @@ async function loadFile(path: string): Promise<KubeConfig> {
     ...(cluster.tlsServerName !== undefined && { tlsServerName: cluster.tlsServerName }),
     ...(cluster.proxyUrl !== undefined && { proxyUrl: cluster.proxyUrl }),
     ...(user?.impersonateUser !== undefined && { impersonate: user.impersonateUser }),
-    readCredentials: () => readCredentials(parsed),
+    readCredentials: async (isRefused = false) =>
+      readCredentials(parsed, (await plugin?.read(isRefused)) ?? {}),
   };
 }
 

@@ -3,6 +3,7 @@ import { PODS, NODES, type Pod } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
 import { describe, expect, test } from "vitest";
 import { createKubeClient, type KubeClient } from "./client.ts";
+import { FakeClock } from "./testing/fake-clock.ts";
 import {
   clock,
   createListLogger,
@@ -252,6 +253,26 @@ describe("credentials", () => {
     expect(await client.store.find(PODS, key)).toEqual(pod);
     expect(await client.store.find(PODS, key)).toEqual(pod);
     expect(server.seen).toHaveLength(3);
+    await client.close();
+  });
+});
+
+describe("credentials that cannot be read for a moment", () => {
+  test("are used as they were", async () => {
+    await using server = await startScriptedServer(json(200, pod));
+    const fakeClock = new FakeClock();
+    let reads = 0;
+    const readCredentials = (): Promise<{ token: string }> => {
+      reads += 1;
+      return reads === 2 ? Promise.reject(new Error("gone")) : Promise.resolve({ token: "abc" });
+    };
+    const config = { ...server.config, readCredentials };
+    const client = createKubeClient(config, { logger: createListLogger(), clock: fakeClock });
+    expect(await client.store.find(PODS, key)).toEqual(pod);
+    await fakeClock.advance(61_000);
+    expect(await client.store.find(PODS, key)).toEqual(pod);
+    expect(await client.store.find(PODS, key)).toEqual(pod);
+    expect(reads).toBe(2);
     await client.close();
   });
 });

@@ -60,6 +60,9 @@ export class Pool {
   #readAtMs = 0;
   #fingerprint = "";
   #transport: Promise<Transport> | undefined;
+  /** The last one that could be made; it serves while credentials cannot be read. */
+  #last: Transport | undefined;
+  #isRefused = false;
   #dispatcher: Dispatcher | undefined;
 
   constructor(config: KubeConfig, clock: Clock) {
@@ -73,7 +76,7 @@ export class Pool {
     const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;
     if (this.#transport !== undefined && isFresh) return this.#transport;
     this.#readAtMs = nowMs;
-    const transport = this.#read();
+    const transport = this.#readOrKeep();
     this.#transport = transport;
     transport.catch(() => {
       if (this.#transport === transport) this.#transport = undefined;
@@ -81,14 +84,10 @@ export class Pool {
     return transport;
   }
 
-  /** Makes the next request read the credentials anew. */
+  /** Says that the server refused the credentials: the next request reads them anew. */
   expire(): void {
     this.#transport = undefined;
-  }
-
-  /** Waits for running requests and closes the connections. */
-  async close(): Promise<void> {
-    await this.#dispatcher?.close();
+    this.#isRefused = true;
   }
 
   /** Ends the connections with what runs on them. */
@@ -96,8 +95,20 @@ export class Pool {
     await this.#dispatcher?.destroy();
   }
 
+  /** A file that is missing for a moment, while it is being replaced, stops nothing. */
+  async #readOrKeep(): Promise<Transport> {
+    try {
+      this.#last = await this.#read();
+    } catch (error) {
+      if (this.#last === undefined) throw error;
+    }
+    return this.#last;
+  }
+
   async #read(): Promise<Transport> {
-    const credentials = await this.#config.readCredentials();
+    const isRefused = this.#isRefused;
+    this.#isRefused = false;
+    const credentials = await this.#config.readCredentials(isRefused);
     const { ca, cert, key } = credentials;
     const fingerprint = JSON.stringify([ca, cert, key]);
     if (this.#dispatcher === undefined || fingerprint !== this.#fingerprint) {
