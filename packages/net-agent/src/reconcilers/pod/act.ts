@@ -194,7 +194,7 @@ async function addOrUndo(
   let result: CniResult | undefined;
   try {
     result = await deps.cni.add(row.request);
-    assertAskedIsGiven(wanted, result, await seenMacOf(wanted, facts, deps));
+    assertAskedIsGiven(wanted, result, await seenMacOf(wanted, { facts, result }, deps));
     return result;
   } catch (error) {
     // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
@@ -207,13 +207,15 @@ async function addOrUndo(
   }
 }
 
-/** Asked for only where a MAC was wanted: most results tell it themselves. */
+/** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */
 async function seenMacOf(
   wanted: WantedAttachment,
-  facts: PodFacts,
+  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
   deps: Deps,
 ): Promise<string | undefined> {
-  if (wanted.selection.mac === undefined) return undefined;
+  const { network, interfaceName, selection } = wanted;
+  const isTold = networkStatusOf(result, network, interfaceName).mac !== undefined;
+  if (selection.mac === undefined || isTold) return undefined;
   const links = await listLinks(facts, deps);
-  return links.find((link) => link.name === wanted.interfaceName)?.mac;
+  return links.find((link) => link.name === interfaceName)?.mac;
 }
