@@ -62,6 +62,15 @@ describe("watch of a launcher's path", () => {
     });
   });
 
+  test("a socket that came is told once more, since it is listened on a moment later", async () => {
+    mkdirSync(dirname(join(podsDir, ...names)), { recursive: true });
+    watchIt();
+    await expectWake(() => {
+      writeFileSync(join(podsDir, ...names), "");
+    });
+    await expectWake(() => undefined);
+  });
+
   test("a directory that is made anew is watched again", async () => {
     const directory = dirname(join(podsDir, ...names));
     mkdirSync(directory, { recursive: true });

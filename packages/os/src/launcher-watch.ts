@@ -110,6 +110,8 @@ class LauncherWatch {
       () => {
         this.#timer = undefined;
         if (this.#isPending) this.#wake();
+        // A socket is made (bind) before anybody listens on it (listen), and only the first is seen: told once more.
+        else if (this.#depth === this.#path.names.length - 1) this.#changed();
       },
       this.#isPending ? RETRY_MS : QUIET_MS,
     );
