@@ -19,7 +19,7 @@ import {
 } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { applyDefaults } from "../schema/default.ts";
-import { pruneObject } from "../schema/prune.ts";
+import { pruneObject, unknownFields } from "../schema/prune.ts";
 import { makeValidator } from "../schema/validator.ts";
 import { columnsOf } from "./columns.ts";
 
@@ -66,6 +66,7 @@ function strategyOf(version: Fields): Strategy {
         properties: { ...fieldsOf(schema["properties"]), metadata: {} },
       });
     },
+    unknownFields: (object) => unknownFields(object, schema).map(({ path }) => path),
     validate: (object) => validate(object),
     selectableFields: Object.fromEntries(
       selectable.map((path) => [

@@ -58,6 +58,8 @@ export interface Strategy {
   readonly allowsStrategicMerge: boolean;
   /** Fills in defaults; also at reading for custom resources. Changes `object`. */
   readonly applyDefaults?: (object: KubeObject) => void;
+  /** Paths of fields that the kind does not know and will drop. */
+  readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** Before validation of a new object: what clients may not set. Changes `object`. */
   readonly prepareCreate?: (object: KubeObject) => void;
   /** Before validation of a change: what clients may not change. Changes `object`. */

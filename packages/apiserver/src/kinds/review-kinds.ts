@@ -17,6 +17,7 @@ function review(group: string, resource: string, kind: string): Kind {
 
 /** Questions about who someone is and what they may do. */
 export const REVIEW_KINDS: readonly Kind[] = [
+  review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
   review("authentication.k8s.io", "tokenreviews", "TokenReview"),
   review("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview"),
   review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),

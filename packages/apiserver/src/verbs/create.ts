@@ -19,6 +19,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf, isDryRun } from "./call.ts";
 import { toObject } from "./decode.ts";
+import { checkFields } from "./field-validation.ts";
 import { toStorage } from "./readable.ts";
 
 /** A generated name: at most 63 characters, 5 of them random. Source: Kubernetes names.SimpleNameGenerator. */
@@ -154,6 +155,7 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
   }
   const object = toObject(call.kind, parseObject(call.body));
   checkNamespaceField(call, object);
+  checkFields(call, object);
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");
   }

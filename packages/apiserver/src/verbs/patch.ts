@@ -11,6 +11,7 @@ import { applyStrategicMerge } from "../patch/strategic-merge.ts";
 import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
 import { toObject } from "./decode.ts";
+import { checkFields } from "./field-validation.ts";
 import { checkAddress } from "./update.ts";
 
 const JSON_PATCH = "application/json-patch+json";
@@ -83,6 +84,7 @@ export async function patchObject(call: Call, deps: Deps, part: Change["part"]):
       }
       const decoded = toObject(call.kind, patched);
       checkPatched(call, decoded, current);
+      checkFields(call, decoded);
       return decoded;
     },
   });

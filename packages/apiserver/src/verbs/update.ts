@@ -7,6 +7,7 @@ import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts"
 import { type Change, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
+import { checkFields } from "./field-validation.ts";
 
 /** Refuses an object whose name or namespace is not the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {
@@ -54,6 +55,7 @@ export function checkVersion(call: Call, given: KubeObject, current: KubeObject)
 export async function updateObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
   const given = toObject(call.kind, parseObject(call.body));
   checkAddress(call, given);
+  checkFields(call, given);
   const absent = deps.store.find(addressOf(call)) === undefined;
   if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
     return createByUpdate(call, deps, given);
