@@ -5,7 +5,7 @@ import { startApiServer } from "@patchbay/apiserver";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry";
 import { keepAdminKubeconfig, keepServerCertificates } from "./certificates.ts";
-import { stopSignal } from "./config.ts";
+import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./follow.ts";
 import { numberOf, readFields } from "./json.ts";
 import { pathsOf, type Paths } from "./paths.ts";
@@ -17,8 +17,8 @@ export interface ApiServerRun {
   /** TCP port on the loopback address; 0 takes a free one. Absent: that of the machine's settings. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
-  /** Gets the one line `ready URL`. */
-  readonly print: Print;
+  /** Gets the one line `ready URL`; absent: standard output. */
+  readonly print?: Print;
   /** Stops it; absent: SIGTERM and SIGINT do. */
   readonly signal?: AbortSignal;
 }
@@ -78,7 +78,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     clock: deps.clock,
   });
   await keepAdminKubeconfig(deps, ca, server.url);
-  run.print(`ready ${server.url}`);
+  (run.print ?? printResult)(`ready ${server.url}`);
   await aborted(signal);
   await server.close();
 }

@@ -54,6 +54,7 @@ export class Component {
   readonly #deps: ComponentDeps;
   readonly #stopping = new AbortController();
   #running: Running | undefined;
+  #isAdopted = false;
   #kept: Promise<void> = Promise.resolve();
 
   constructor(program: ComponentProgram, deps: ComponentDeps) {
@@ -62,17 +63,22 @@ export class Component {
     this.#deps = deps;
   }
 
+  /** Whether the process was found running. */
+  get isAdopted(): boolean {
+    return this.#isAdopted;
+  }
+
   /**
    * Adopts the process that runs already, or starts one, and waits until it is ready; from then on it is kept.
    * @throws AppError with RUNTIME_START_FAILED
    */
-  async start(): Promise<"started" | "adopted"> {
+  async start(): Promise<void> {
     const adopted = await this.#adopt();
+    this.#isAdopted = adopted !== undefined;
     const running = adopted ?? (await this.#spawn());
     this.#running = running;
     await this.#waitUntilReady(running);
     this.#kept = this.#keep(running);
-    return adopted === undefined ? "started" : "adopted";
   }
 
   /** Ends the process: SIGTERM, after a while SIGKILL. It is not started again. May be repeated. */

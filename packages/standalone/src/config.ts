@@ -33,6 +33,16 @@ export function parseArguments(argv: readonly string[]): ProcessArguments {
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 
+/** Prints the one line that whoever started this process waits for. */
+export function printResult(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Prints what is going on; results go to standard output, this does not. */
+export function printProgress(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 /** This process. */
 export function ownPid(): number {
   return process.pid;

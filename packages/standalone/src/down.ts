@@ -5,7 +5,7 @@ import { createClock, createFiles, createProcessRunner, signalProcess } from "@p
 import type { Files } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { ownName } from "./component.ts";
-import { isRoot, ownPid } from "./config.ts";
+import { isRoot, ownPid, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./follow.ts";
 import { readFields } from "./json.ts";
 import { takeLock } from "./lock.ts";
@@ -31,7 +31,8 @@ export interface DownOptions {
   readonly dataDir: string;
   /** Also deletes the data directory. */
   readonly purge?: boolean;
-  readonly print: Print;
+  /** Gets each step as it is taken; absent: standard error. */
+  readonly print?: Print;
 }
 
 interface Deps {
@@ -53,7 +54,7 @@ async function askSupervisor(supervisor: SupervisorState, deps: Deps): Promise<v
     startTime: supervisor.startTime,
     during: "stopping",
     until: [],
-    signal: AbortSignal.timeout(DOWN_TIMEOUT_MS),
+    timeoutMs: DOWN_TIMEOUT_MS,
   });
   if (state?.phase === "stopped") return;
   throw new AppError("STANDALONE_STOP_FAILED", { reason: reasonOf(state, "it died meanwhile") });
@@ -123,17 +124,18 @@ export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
-  const deps: Deps = { files, paths, print: options.print };
+  const print = options.print ?? printProgress;
+  const deps: Deps = { files, paths, print };
   const supervisor = await findSupervisor(files, paths);
   const isOurDirectory = isOurs(await readFields(files, paths.settings));
   if (supervisor !== undefined) {
     await askSupervisor(supervisor, deps);
-    options.print("patchbay is down");
+    print("patchbay is down");
   } else if (isOurDirectory && (await hasRemains(deps))) {
     await stopHere(deps);
-    options.print("patchbay is down");
+    print("patchbay is down");
   } else {
-    options.print(`patchbay is not up in ${options.dataDir}`);
+    print(`patchbay is not up in ${options.dataDir}`);
   }
   if (options.purge === true) await purge(deps);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a command follows the supervisor: prints each step and waits for a phase or for its end.
+import { AppError } from "@patchbay/core";
 import { waitForProcessEnd } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
 import type { Paths } from "./paths.ts";
@@ -18,14 +19,13 @@ export interface Following {
   readonly files: Files;
   readonly paths: Paths;
   readonly print: Print;
-  /** Which process; undefined means that the next one to write the file is meant. */
   readonly pid: number;
   readonly startTime: string;
   /** Steps of these phases are printed. */
   readonly during: SupervisorPhase;
   /** When to end. */
   readonly until: readonly SupervisorPhase[];
-  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
 }
 
 /** How it came out: the phase was reached, or the process ended before. */
@@ -34,11 +34,19 @@ export interface FollowOutcome {
   readonly state: SupervisorState | undefined;
 }
 
-/** Follows until one of the phases, or until the process has ended. Rejects when the signal is aborted. */
+/**
+ * Follows until one of the phases, or until the process has ended.
+ * @throws AppError with OS_TIMED_OUT
+ */
 export async function follow(following: Following): Promise<FollowOutcome> {
-  const { files, paths, print, pid, startTime, signal } = following;
+  const { files, paths, print, pid, startTime, timeoutMs } = following;
   const stop = new AbortController();
-  const all = AbortSignal.any([signal, stop.signal]);
+  const timer = AbortSignal.timeout(timeoutMs);
+  const onLate = (): void => {
+    stop.abort(new AppError("OS_TIMED_OUT", { program: "the supervisor", timeoutMs }));
+  };
+  timer.addEventListener("abort", onLate, { once: true });
+  const all = stop.signal;
   let printed = 0;
   const look = async (): Promise<SupervisorState | undefined> => {
     const state = await readState(files, paths);
@@ -58,6 +66,7 @@ export async function follow(following: Following): Promise<FollowOutcome> {
       })),
     ]);
   } finally {
+    timer.removeEventListener("abort", onLate);
     stop.abort(new Error("followed to the end"));
   }
 }

@@ -54,7 +54,7 @@ async function supervise(settings: Omit<ProcessArguments, "role" | "dataDir">): 
 
 try {
   if (role === "apiserver") {
-    await runApiServer({ dataDir, print: (line) => void process.stdout.write(`${line}\n`) });
+    await runApiServer({ dataDir });
   } else {
     await supervise(wanted);
   }
@@ -63,3 +63,5 @@ try {
   log.error("failed", { reason: messageOf(error), err: error });
   process.exitCode = 1;
 }
+// Components that were adopted are still watched, which would keep this process.
+process.exit();

@@ -26,13 +26,19 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
+/** Waits for all, then throws the first failure: what is half started must not go on behind its back. */
+async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
+  const outcomes = await Promise.allSettled(tasks);
+  for (const outcome of outcomes) {
+    if (outcome.status === "rejected") throw outcome.reason;
+  }
+}
+
 /** A standalone machine. */
 export class Supervisor {
   readonly #deps: SupervisorDeps;
   /** In the order in which they were started. */
   readonly #components: Component[] = [];
-  /** What was started here and not found running. */
-  readonly #started: Component[] = [];
   #client: KubeClient | undefined;
 
   constructor(deps: SupervisorDeps) {
@@ -50,7 +56,7 @@ export class Supervisor {
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
     } catch (error) {
-      await this.#stopAll(this.#started);
+      await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
     }
   }
@@ -81,7 +87,7 @@ export class Supervisor {
   async startForStop(): Promise<void> {
     const { programs } = await this.#startServer({});
     const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
-    await Promise.all(needed.map((program) => this.#run(program)));
+    await settleAll(needed.map((program) => this.#run(program)));
     // Not started, but what runs is to be ended too.
     this.#components.push(new Component(programs.virtApi, this.#deps));
     this.#components.push(new Component(programs.virtController, this.#deps));
@@ -128,7 +134,7 @@ export class Supervisor {
     { settings, certificates }: Prepared,
   ): Promise<void> {
     const { virtApi, nodeRuntime, netAgent, virtHandler, virtController } = programs;
-    await Promise.all([
+    await settleAll([
       this.#run(nodeRuntime),
       this.#run(netAgent),
       this.#run(virtHandler),
@@ -145,11 +151,9 @@ export class Supervisor {
   async #run(program: ComponentProgram): Promise<void> {
     const component = new Component(program, this.#deps);
     this.#components.push(component);
-    const how = await component.start();
-    if (how === "started") this.#started.push(component);
-    await this.#deps.state.step(
-      `${program.name} ${how === "started" ? "is ready" : "runs already"}`,
-    );
+    await component.start();
+    const how = component.isAdopted ? "runs already" : "is ready";
+    await this.#deps.state.step(`${program.name} ${how}`);
   }
 
   async #shutDown(client: KubeClient): Promise<number> {

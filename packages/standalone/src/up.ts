@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDaemon, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
-import { commandFor, isRoot } from "./config.ts";
+import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./follow.ts";
 import { parseFields, textOf } from "./json.ts";
 import { directoriesOf, pathsOf, type Paths } from "./paths.ts";
@@ -22,8 +22,11 @@ export interface UpOptions extends WantedSettings {
   readonly dataDir: string;
   /** Also writes a systemd unit that does the same at boot. */
   readonly installService?: boolean;
-  readonly print: Print;
+  /** Gets each step as it is taken; absent: standard error. */
+  readonly print?: Print;
 }
+
+type Options = UpOptions & { readonly print: Print };
 
 function wantedOf(options: UpOptions): WantedSettings {
   const { apiPort, nodeName, podSubnet, bridge } = options;
@@ -41,7 +44,7 @@ async function lastReason(files: Files, paths: Paths): Promise<string> {
   return textOf(parseFields(last), "reason") || last;
 }
 
-async function startSupervisor(options: UpOptions, paths: Paths): Promise<ProcessName> {
+async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
   return startDaemon({
     argv: commandFor("supervisor", options.dataDir, wantedOf(options)),
     env: { PATH },
@@ -51,7 +54,7 @@ async function startSupervisor(options: UpOptions, paths: Paths): Promise<Proces
 }
 
 /** By systemd where that is wanted and possible, else as a process of its own. */
-async function launch(options: UpOptions, files: Files, paths: Paths): Promise<ProcessName> {
+async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
   if (options.installService === true) {
     const command = commandFor("supervisor", options.dataDir, wantedOf(options));
     const how = await installService({ files, runner: createProcessRunner() }, command);
@@ -98,17 +101,16 @@ function tooLate(): AppError {
 
 async function followUp(
   name: ProcessName,
-  options: UpOptions,
+  options: Options,
   deps: { readonly files: Files; readonly paths: Paths },
 ): Promise<void> {
-  const signal = AbortSignal.timeout(UP_TIMEOUT_MS);
   const { ended, state } = await follow({
     ...deps,
     ...name,
     print: options.print,
     during: "starting",
     until: ["ready", "failed"],
-    signal,
+    timeoutMs: UP_TIMEOUT_MS,
   });
   if (state?.phase === "ready") return;
   const said = ended ? await lastReason(deps.files, deps.paths) : "";
@@ -119,19 +121,24 @@ async function followUp(
 /** Waits for the end of a supervisor that is going down. */
 async function waitForDown(
   name: ProcessName,
-  options: UpOptions,
+  options: Options,
   deps: { readonly files: Files; readonly paths: Paths },
 ): Promise<void> {
   options.print("the machine is going down; waiting for that");
-  const signal = AbortSignal.timeout(UP_TIMEOUT_MS);
-  const following = { ...deps, ...name, print: options.print, signal } as const;
-  await follow({ ...following, during: "stopping", until: [] });
+  await follow({
+    ...deps,
+    ...name,
+    print: options.print,
+    during: "stopping",
+    until: [],
+    timeoutMs: UP_TIMEOUT_MS,
+  });
 }
 
 /** The supervisor that is on its way up; one that is on its way down is waited for. */
 async function findStarting(
   running: SupervisorState | undefined,
-  options: UpOptions,
+  options: Options,
   deps: { readonly files: Files; readonly paths: Paths },
 ): Promise<ProcessName | undefined> {
   if (running === undefined || running.phase === "starting") return running;
@@ -143,7 +150,8 @@ async function findStarting(
  * Brings everything up and returns when it is ready. A machine that is up already is left alone.
  * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED
  */
-export async function up(options: UpOptions): Promise<void> {
+export async function up(asked: UpOptions): Promise<void> {
+  const options: Options = { print: printProgress, ...asked };
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const files = createFiles();
   const paths = pathsOf(options.dataDir);

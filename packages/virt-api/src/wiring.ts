@@ -66,8 +66,12 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   );
   const caches = [vms, vmis];
   for (const cache of caches) cache.start(signal);
-  await Promise.all(caches.map((cache) => cache.synced()));
-  log.info("listening", { port: server.port });
-  context.ready();
+  const synced = Promise.all(caches.map((cache) => cache.synced()));
+  // A stop that comes before the API server has answered ends the waiting too.
+  await Promise.race([synced, server.closed]);
+  if (!signal.aborted) {
+    log.info("listening", { port: server.port });
+    context.ready();
+  }
   await server.closed;
 }
