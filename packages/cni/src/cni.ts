@@ -5,6 +5,7 @@ import type { AttachmentRequest, Cni, CniResult, ProcessRunner } from "@patchbay
 import { isFileName, printPluginConfig } from "./config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
 import { isJsonObject, parseJson } from "./json.ts";
+import { restoreAddresses } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion } from "./version.ts";
 
@@ -143,6 +144,8 @@ async function delAll(
   known: Map<string, readonly string[]>,
   removal: Removal,
 ): Promise<void> {
+  const { request, prevResult } = removal;
+  if (prevResult !== undefined) await restoreAddresses(deps.runner, request, prevResult);
   const failures: unknown[] = [];
   for (const plugin of removal.request.config.plugins.toReversed()) {
     try {
