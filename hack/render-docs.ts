@@ -45,6 +45,11 @@ function renderErrors(): string {
   ].join("");
 }
 
+/** Defaults that differ from machine to machine, in words. */
+function withoutMachine(text: string): string {
+  return text.replaceAll(`"${hostname()}"`, "the host's name").replaceAll(`${ROOT}/`, "");
+}
+
 /** A flag or argument as a program's help lists it. */
 type HelpRow = readonly [flags: string, meaning: string];
 
@@ -59,7 +64,7 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
   }
   return rows
     .filter(([flags]) => !flags.startsWith("-h,"))
-    .map(([flags, meaning]) => [flags, meaning.replaceAll(`"${hostname()}"`, "the host's name")]);
+    .map(([flags, meaning]) => [flags, withoutMachine(meaning)]);
 }
 
 function help(main: string, ...args: readonly string[]): string {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does every command that the documents tell people to type exist, with its flags?
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  findCommandLines,
+  listDocuments,
+  printMention,
+  readText,
+  ROOT,
+  type Mention,
+} from "./documents.ts";
+
+const documents = listDocuments();
+const MAIN = "packages/patchbay/src/main.ts";
+
+function helpOf(words: readonly string[]): string {
+  const argv = ["--conditions=@patchbay/source", join(ROOT, MAIN), ...words, "--help"];
+  return execFileSync(process.execPath, argv, { encoding: "utf8" });
+}
+
+/** Names and aliases of the commands in a help text. */
+function commandsIn(help: string): readonly string[] {
+  const section = help.split("\nCommands:\n")[1]?.split("\n\n")[0] ?? "";
+  return [...section.matchAll(/^ {2}([a-z][^\s[<]*)/gm)].flatMap(([, word = ""]) =>
+    word.split("|"),
+  );
+}
+
+interface Known {
+  readonly words: readonly string[];
+  readonly help: string;
+}
+
+/** All commands, groups resolved, with their help. */
+function listCommands(words: readonly string[] = []): readonly Known[] {
+  const help = helpOf(words);
+  const inner = commandsIn(help).filter((word) => word !== "help");
+  const isLeaf = inner.length === 0;
+  return isLeaf ? [{ words, help }] : inner.flatMap((word) => listCommands([...words, word]));
+}
+
+const commands = listCommands();
+
+function findCommand(line: string): Known | undefined {
+  const typed = line.split(/\s+/).slice(1);
+  return commands.find(({ words }) => words.every((word, index) => typed[index] === word));
+}
+
+/** What is wrong with a command line, or undefined. */
+function problemOf({ text }: Mention): string | undefined {
+  const line = text.replace(/ #.*$/, "").replace(/[;|>&].*$/, "");
+  const command = findCommand(line);
+  if (command === undefined) return "there is no such command";
+  const flags = [...line.matchAll(/\s(--[a-z-]+)/g)].map(([, flag = ""]) => flag);
+  const unknown = flags.find((flag) => !new RegExp(`${flag}\\b`).test(command.help));
+  return unknown === undefined ? undefined : `${unknown} is no flag of it`;
+}
+
+describe("the command line", () => {
+  const lines = findCommandLines(documents, "patchbay").filter(
+    ({ document }) => document !== "docs/reference/config.md",
+  );
+
+  test("each `patchbay …` is a command with such flags", () => {
+    expect(lines.length).toBeGreaterThan(15);
+    const problems = lines.flatMap((line) => {
+      const problem = problemOf(line);
+      return problem === undefined ? [] : [`${printMention(line)}: ${problem}`];
+    });
+    expect(problems).toEqual([]);
+  });
+});
+
+describe("npm scripts", () => {
+  test("each `npm run …` is a script", () => {
+    // Our own file.
+    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+      readonly scripts: Readonly<Record<string, string>>;
+    };
+    const named = findCommandLines(documents, "npm run");
+    const words = named.map((mention) => ({
+      ...mention,
+      text: mention.text.split(/\s+/)[2] ?? "",
+    }));
+    expect(words.length).toBeGreaterThan(5);
+    expect(words.filter(({ text }) => !(text in manifest.scripts)).map(printMention)).toEqual([]);
+  });
+});
+
+describe("kubectl", () => {
+  test("the documents use nothing that kubectl 1.20 does not know", () => {
+    const lines = findCommandLines(documents, "kubectl");
+    expect(lines.filter(({ text }) => text.includes("--subresource")).map(printMention)).toEqual(
+      [],
+    );
+    expect(readText("README.md")).toContain("kubectl patch vm");
+  });
+});

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is everything there that the documents point at?
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  findCodeSpans,
+  findMentions,
+  listDocuments,
+  listFiles,
+  printMention,
+  readText,
+  ROOT,
+  type Mention,
+} from "./documents.ts";
+
+const documents = listDocuments();
+/** Folders of the repository in which the documents name files. */
+const IN_REPOSITORY = /^(packages|hack|tests|docs|crds)\/[^\s*…<]*$/;
+/** Made by a build. */
+const BUILT = /(^|\/)(dist|build)\//;
+const README_LINES_MAX = 40;
+
+function isThere(mention: Mention): boolean {
+  return existsSync(join(ROOT, mention.text));
+}
+
+/** Headings as anchors. Source: the anchors of GitHub's Markdown. */
+function anchorsOf(path: string): readonly string[] {
+  return [...readText(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+function isLinkGood({ document, text }: Mention): boolean {
+  const [file = "", anchor] = text.split("#");
+  const path = file === "" ? document : join(dirname(document), file);
+  if (!existsSync(join(ROOT, path))) return false;
+  return anchor === undefined || anchorsOf(path).includes(anchor);
+}
+
+describe("what the documents point at exists", () => {
+  test("files and folders of the repository in backquotes", () => {
+    const paths = findCodeSpans(documents).filter(
+      ({ text }) => IN_REPOSITORY.test(text) && !BUILT.test(text),
+    );
+    expect(paths.length).toBeGreaterThan(100);
+    expect(paths.filter((path) => !isThere(path)).map(printMention)).toEqual([]);
+  });
+
+  test("relative links and their anchors", () => {
+    const links = findMentions(documents, /\]\(([^)\s]+)\)/g).filter(
+      ({ text }) => !/^[a-z]+:/.test(text),
+    );
+    expect(links.length).toBeGreaterThan(20);
+    expect(links.filter((link) => !isLinkGood(link)).map(printMention)).toEqual([]);
+  });
+
+  test("documents that comments in the code name", () => {
+    const sources = listFiles(
+      "*.ts",
+      "*.cc",
+      "*.h",
+      "*.js",
+      "*.cjs",
+      "hack",
+      "packages/*/bin",
+      "packages/*/libexec",
+    )
+      .filter((path) => existsSync(join(ROOT, path)))
+      .map((path) => ({ path, text: readText(path) }));
+    const named = findMentions(sources, /\b(docs\/[\w/-]+\.md)\b/g);
+    expect(named.filter((path) => !isThere(path)).map(printMention)).toEqual([]);
+  });
+});
+
+describe("packages", () => {
+  const packages = listFiles("packages/*/package.json").map((path) => dirname(path));
+
+  test.each(packages)("%s has a README that is read in a minute", (folder) => {
+    expect(existsSync(join(ROOT, folder, "README.md"))).toBe(true);
+    const lines = readText(`${folder}/README.md`).trimEnd().split("\n");
+    expect(lines.length).toBeLessThanOrEqual(README_LINES_MAX);
+  });
+
+  test("the architecture has a line for each", () => {
+    const text = readText("ARCHITECTURE.md");
+    const missing = packages.filter(
+      (folder) => !text.includes(`| \`${folder.split("/")[1] ?? ""}\``),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+test("each decision is in the index of the documents", () => {
+  const index = readText("docs/README.md");
+  const missing = listFiles("docs/adr/*.md").filter(
+    (path) => !index.includes(`(${path.replace("docs/", "")})`),
+  );
+  expect(missing).toEqual([]);
+});

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the documents and the code use the same codes, reasons, phases and names?
+import { names, type IfacePhase, type VmiPhase } from "@patchbay/api";
+import { CATALOGUE } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { findCodeSpans, listDocuments, printMention, readText } from "./documents.ts";
+
+const documents = listDocuments();
+const codes = Object.keys(CATALOGUE);
+
+/** The compiler sees to it that none is missing. */
+const IFACE_PHASES: Readonly<Record<IfacePhase, true>> = {
+  Pending: true,
+  PodAttaching: true,
+  PodAttached: true,
+  Wiring: true,
+  Attaching: true,
+  Ready: true,
+  Detaching: true,
+  Unwiring: true,
+  PodDetaching: true,
+};
+const RUN_PHASES: Readonly<Record<Exclude<VmiPhase, "" | "Unknown">, true>> = {
+  Pending: true,
+  Scheduling: true,
+  Scheduled: true,
+  Running: true,
+  Succeeded: true,
+  Failed: true,
+};
+
+/** Quoted words in CamelCase of at least two parts, such as reasons. */
+function quotedReasons(path: string): readonly string[] {
+  const words = readText(path).matchAll(/"([A-Z][a-z]+(?:[A-Z][a-z]+)+)"/g);
+  return [...new Set([...words].map(([, word = ""]) => word))];
+}
+
+describe("error codes", () => {
+  test("each one is in the reference", () => {
+    const page = readText("docs/reference/errors.md");
+    expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
+  });
+
+  test("each one that a document names is in the catalogue", () => {
+    const prefixes = [...new Set(codes.map((code) => code.split("_")[0] ?? ""))];
+    // Variables of a program's environment look alike, and stand in the page of flags.
+    const isCode = new RegExp(`^(${prefixes.join("|")})_[A-Z_]+$`);
+    const named = findCodeSpans(documents).filter(
+      ({ document, text }) => isCode.test(text) && document !== "docs/reference/config.md",
+    );
+    expect(named.length).toBeGreaterThan(codes.length);
+    expect(named.filter(({ text }) => !codes.includes(text)).map(printMention)).toEqual([]);
+  });
+});
+
+describe("phases and reasons", () => {
+  const page = readText("docs/reference/phases.md");
+
+  test.each(Object.keys(IFACE_PHASES))("phase %s of an iface is explained", (phase) => {
+    expect(page).toContain(`\`${phase}\``);
+  });
+
+  test.each(Object.keys(RUN_PHASES))("phase %s of a VMI is explained", (phase) => {
+    expect(page).toContain(`\`${phase}\``);
+  });
+
+  test.each([
+    "packages/core/src/status/hindrance.ts",
+    "packages/core/src/plan/attachments.ts",
+    "packages/net-agent/src/reconcilers/pod/act.ts",
+    "packages/virt-handler/src/reconcilers/vmi/announce.ts",
+  ])("reasons of %s are explained", (path) => {
+    const reasons = quotedReasons(path);
+    expect(reasons.length).toBeGreaterThan(1);
+    expect(reasons.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
+  });
+});
+
+describe("annotations, labels and finalizers", () => {
+  const page = readText("docs/reference/annotations.md");
+  const texts = Object.entries(names).flatMap(([name, value]) =>
+    /_(ANNOTATION|LABEL|FINALIZER|RESOURCE)$/.test(name) ? [String(value)] : [],
+  );
+
+  test("each one is explained", () => {
+    expect(texts.length).toBeGreaterThan(5);
+    expect(texts.filter((text) => !page.includes(`\`${text}\``))).toEqual([]);
+  });
+});
