@@ -7,7 +7,7 @@ import { pathOfVersion, toIndex, toOpenApi3, toSwagger } from "../openapi/docume
 import { toProtobuf } from "../openapi/protobuf.ts";
 import type { SendFields } from "./discovery-routes.ts";
 
-const PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
   return registry.list().filter((kind) => pathOfVersion(kind) === path);

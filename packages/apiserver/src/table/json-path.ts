@@ -45,9 +45,10 @@ function toStep(match: RegExpExecArray): Step {
 
 function tokensOf(path: string): Step[] {
   const steps: Step[] = [];
-  TOKEN.lastIndex = 0;
-  while (TOKEN.lastIndex < path.length) {
-    const match = TOKEN.exec(path);
+  // A copy of its own: filters are paths within paths, and a sticky expression remembers where it is.
+  const token = new RegExp(TOKEN);
+  while (token.lastIndex < path.length) {
+    const match = token.exec(path);
     if (match === null) {
       return [() => []];
     }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a patch make of an object?
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { applyJsonPatch, toOperations } from "./json-patch.ts";
+import { applyMergePatch } from "./merge-patch.ts";
+import { applyStrategicMerge } from "./strategic-merge.ts";
+
+test.each([
+  { name: "sets", target: { a: 1 }, patch: { b: 2 }, want: { a: 1, b: 2 } },
+  { name: "removes", target: { a: 1, b: 2 }, patch: { a: null }, want: { b: 2 } },
+  { name: "replaces lists", target: { l: [1, 2] }, patch: { l: [3] }, want: { l: [3] } },
+  { name: "makes objects of values", target: { a: 1 }, patch: { a: { b: null } }, want: { a: {} } },
+  {
+    name: "merges below",
+    target: { a: { b: 1 } },
+    patch: { a: { c: 2 } },
+    want: { a: { b: 1, c: 2 } },
+  },
+])("a merge patch $name", ({ target, patch, want }) => {
+  const before = structuredClone(target);
+  expect(applyMergePatch(target, patch)).toEqual(want);
+  expect(target).toEqual(before);
+});
+
+test("a merge patch cannot reach prototypes", () => {
+  const patch: unknown = JSON.parse('{"__proto__":{"polluted":true}}');
+  applyMergePatch({}, patch);
+  expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
+});
+
+test("a merge patch applied twice changes nothing more", () => {
+  const value = fc.dictionary(fc.string(), fc.jsonValue());
+  fc.assert(
+    fc.property(value, value, (target, patch) => {
+      const once = applyMergePatch(target, patch);
+      expect(applyMergePatch(once, patch)).toEqual(once);
+    }),
+  );
+});
+
+test.each([
+  { operations: [{ op: "add", path: "/l/-", value: 3 }], want: { l: [1, 2, 3] } },
+  { operations: [{ op: "remove", path: "/l/0" }], want: { l: [2] } },
+  { operations: [{ op: "test", path: "/l/0", value: 1 }], want: { l: [1, 2] } },
+  { operations: [{ op: "add", path: "/a~1b", value: 1 }], want: { l: [1, 2], "a/b": 1 } },
+])("a JSON patch %#", ({ operations, want }) => {
+  expect(applyJsonPatch({ l: [1, 2] }, toOperations(operations))).toEqual(want);
+});
+
+test.each([
+  { name: "a failed test", operations: [{ op: "test", path: "/a", value: 2 }] },
+  { name: "a missing parent", operations: [{ op: "add", path: "/x/y", value: 2 }] },
+  { name: "an absent key", operations: [{ op: "remove", path: "/x" }] },
+])("a JSON patch with $name is refused as a whole", ({ operations }) => {
+  const target = { a: 1 };
+  const all = toOperations([{ op: "add", path: "/z", value: 1 }, ...operations]);
+  expect(() => applyJsonPatch(target, all)).toThrow(/rejected our request/);
+  expect(target).toEqual({ a: 1 });
+});
+
+test.each([
+  {},
+  [{ op: "do", path: "/a" }],
+  [{ op: "add", path: "a" }],
+  [{ op: "add", path: "/__proto__/x", value: 1 }],
+])("%j is no JSON patch", (patch) => {
+  expect(() => toOperations(patch)).toThrow(/error decoding patch/);
+});
+
+const pod = {
+  metadata: { finalizers: ["x.io/a"] },
+  spec: {
+    containers: [
+      { name: "a", image: "1", env: [{ name: "E", value: "1" }] },
+      { name: "b", image: "1" },
+    ],
+    tolerations: [{ key: "k" }],
+  },
+};
+
+test.each([
+  {
+    name: "merges containers by name",
+    patch: { spec: { containers: [{ name: "b", image: "2" }] } },
+    path: (result: typeof pod) => result.spec.containers.map(({ name, image }) => name + image),
+    want: ["a1", "b2"],
+  },
+  {
+    name: "deletes by key",
+    patch: { spec: { containers: [{ name: "a", $patch: "delete" }] } },
+    path: (result: typeof pod) => result.spec.containers.map(({ name }) => name),
+    want: ["b"],
+  },
+  {
+    name: "orders as it is told",
+    patch: { spec: { "$setElementOrder/containers": [{ name: "b" }, { name: "a" }] } },
+    path: (result: typeof pod) => result.spec.containers.map(({ name }) => name),
+    want: ["b", "a"],
+  },
+  {
+    name: "merges lists within lists",
+    patch: { spec: { containers: [{ name: "a", env: [{ name: "F", value: "2" }] }] } },
+    path: (result: typeof pod) => result.spec.containers[0]?.env?.map(({ name }) => name),
+    want: ["E", "F"],
+  },
+  {
+    name: "replaces lists without a key",
+    patch: { spec: { tolerations: [{ key: "l" }] } },
+    path: (result: typeof pod) => result.spec.tolerations,
+    want: [{ key: "l" }],
+  },
+  {
+    name: "joins sets",
+    patch: { metadata: { finalizers: ["x.io/b", "x.io/a"] } },
+    path: (result: typeof pod) => result.metadata.finalizers,
+    want: ["x.io/a", "x.io/b"],
+  },
+  {
+    name: "takes values out of sets",
+    patch: { metadata: { "$deleteFromPrimitiveList/finalizers": ["x.io/a"] } },
+    path: (result: typeof pod) => result.metadata.finalizers,
+    want: [],
+  },
+  {
+    name: "replaces a whole object",
+    patch: { metadata: { $patch: "replace", finalizers: ["x.io/c"] } },
+    path: (result: typeof pod) => result.metadata,
+    want: { finalizers: ["x.io/c"] },
+  },
+])("a strategic merge patch $name", ({ patch, path, want }) => {
+  // The patches keep the form of the pod.
+  const result = applyStrategicMerge(pod, patch) as unknown as typeof pod;
+  expect(path(result)).toEqual(want);
+});

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the store keep order, isolation and history?
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { KubeObject } from "../objects/object.ts";
+import { openStore } from "./sqlite-store.ts";
+import type { Change, Store } from "./store.ts";
+
+const BUCKET = "/configmaps";
+
+let store: Store;
+
+beforeEach(() => {
+  store = openStore(":memory:");
+});
+
+afterEach(async () => {
+  await store.close();
+});
+
+function at(name: string, namespace = "default") {
+  return { bucket: BUCKET, namespace, name };
+}
+
+function object(name: string, value = "1"): KubeObject {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { value } };
+}
+
+async function put(name: string, value = "1", namespace = "default"): Promise<number> {
+  const written = await store.write((transaction) =>
+    transaction.put(at(name, namespace), object(name, value)),
+  );
+  return Number(written.metadata.resourceVersion);
+}
+
+async function remove(name: string): Promise<void> {
+  await store.write((transaction) => transaction.remove(at(name), object(name)));
+}
+
+function names(scope: Parameters<Store["list"]>[0]): readonly string[] {
+  return store.list(scope).map(({ address }) => `${address.namespace}/${address.name}`);
+}
+
+test("lists are in the order of namespace and name, and know their scope", async () => {
+  await put("b");
+  await put("a");
+  await put("c", "1", "another");
+  await put("d", "1", "default-2");
+  expect(names({ bucket: BUCKET, namespace: "default" })).toEqual(["default/a", "default/b"]);
+  expect(names({ bucket: BUCKET })).toHaveLength(4);
+  expect(names({ bucket: "/config" })).toEqual([]);
+});
+
+test("a mutation that throws writes nothing and disturbs no other in its batch", async () => {
+  const first = put("a");
+  const failing = store.write((transaction) => {
+    transaction.put(at("b"), object("b"));
+    throw new Error("no");
+  });
+  const third = put("c");
+  await expect(failing).rejects.toThrow("no");
+  expect((await third) - (await first)).toBe(1);
+  expect(store.find(at("b"))).toBeUndefined();
+});
+
+test("a mutation sees what those before it in the batch wrote", async () => {
+  const [, seen] = await Promise.all([
+    put("a", "new"),
+    store.write((transaction) => transaction.find(at("a"))?.text),
+  ]);
+  expect(seen).toContain('"new"');
+});
+
+test("subscribers are told before the writer gets its answer, in the order of revisions", async () => {
+  const told: Change[] = [];
+  store.subscribe((changes) => told.push(...changes));
+  await Promise.all([put("a"), put("b"), put("a", "2")]);
+  await remove("b");
+  expect(told.map(({ type, current }) => [type, current.address.name])).toEqual([
+    ["ADDED", "a"],
+    ["ADDED", "b"],
+    ["MODIFIED", "a"],
+    ["DELETED", "b"],
+  ]);
+  expect(told.map(({ revision }) => revision)).toEqual([2, 3, 4, 5]);
+});
+
+test("history can be read again: changes after a revision, states at a revision", async () => {
+  const first = await put("a");
+  await put("b");
+  const third = await put("a", "2");
+  await remove("a");
+  const changes = store.changesAfter({ bucket: BUCKET }, first) ?? [];
+  expect(
+    changes.map(({ type, current, previous }) => [type, current.address.name, previous?.revision]),
+  ).toEqual([
+    ["ADDED", "b", undefined],
+    ["MODIFIED", "a", first],
+    ["DELETED", "a", third],
+  ]);
+  const states = store.listAt({ bucket: BUCKET }, third) ?? [];
+  expect(states.map(({ address, revision }) => [address.name, revision])).toEqual([
+    ["a", third],
+    ["b", first + 1],
+  ]);
+});
+
+test("old history is forgotten, current states are not", async () => {
+  await put("kept");
+  const rounds = Array.from({ length: 21 }, (_, round) => round);
+  for (const round of rounds) {
+    await Promise.all(Array.from({ length: 1000 }, () => put("busy", String(round))));
+  }
+  expect(store.changesAfter({ bucket: BUCKET }, 2)).toBeUndefined();
+  expect(store.listAt({ bucket: BUCKET }, 2)).toBeUndefined();
+  const recent = store.revision() - 5;
+  expect(store.changesAfter({ bucket: BUCKET }, recent)).toHaveLength(5);
+  expect(store.listAt({ bucket: BUCKET }, recent)?.map(({ address }) => address.name)).toEqual([
+    "busy",
+    "kept",
+  ]);
+});
+
+test("a store that was closed opens as it was, and its revisions go on", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "store-"));
+  try {
+    const path = join(directory, "store.sqlite");
+    const first = openStore(path);
+    await first.write((transaction) => transaction.put(at("a"), object("a", "kept")));
+    await first.write((transaction) => transaction.put(at("b"), object("b")));
+    await first.write((transaction) => transaction.remove(at("b"), object("b")));
+    const last = first.revision();
+    await first.close();
+    const second = openStore(path);
+    expect(second.find(at("a"))?.view()["data"]).toEqual({ value: "kept" });
+    expect(second.find(at("b"))).toBeUndefined();
+    expect(second.revision()).toBe(last);
+    await second.close();
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test("a store that cannot be opened says why", () => {
+  expect(() => openStore("/nowhere/store.sqlite")).toThrow(
+    expect.objectContaining({ code: "STORE_UNUSABLE" }),
+  );
+});
