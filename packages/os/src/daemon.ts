@@ -75,9 +75,23 @@ export async function startDaemon(program: DaemonProgram): Promise<Daemon> {
   }
 }
 
-/** Whether that very process runs. */
+/** States of a process that has ended and is still in the table. Source: proc(5), field 3. */
+const ENDED_STATES: readonly string[] = ["Z", "X"];
+
+async function hasEnded(pid: number): Promise<boolean> {
+  try {
+    const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
+    return ENDED_STATES.includes(stat.charAt(stat.lastIndexOf(")") + 2));
+  } catch {
+    return true; // It went between two looks.
+  }
+}
+
+/** Whether that very process runs; one that waits for its parent to notice its end does not. */
 export async function isRunning(name: ProcessName): Promise<boolean> {
-  return name.startTime !== "" && (await readProcessStartTime(name.pid)) === name.startTime;
+  const { pid, startTime } = name;
+  if (startTime === "" || (await readProcessStartTime(pid)) !== startTime) return false;
+  return !(await hasEnded(pid));
 }
 
 /** Sends a signal to that very process; SIGKILL goes to its whole group. Gone is success. */

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { AppError, isEqual, messageOf } from "@patchbay/core";
 import {
   isRunning,
-  readProcessStartTime,
   signalProcess,
   startDaemon,
   waitForLine,
@@ -86,7 +85,11 @@ export class Component {
     this.#stopping.abort(new Error("the component is to stop"));
     await this.#kept;
     const running = this.#running ?? (await this.#adopt());
-    if (running === undefined) return;
+    if (running !== undefined) await this.#end(running);
+    await this.#deps.files.remove(this.#stateFile());
+  }
+
+  async #end(running: Running): Promise<void> {
     const stopped = running.ended;
     await signalProcess(running, "SIGTERM");
     const late = new AbortController();
@@ -103,7 +106,6 @@ export class Component {
       await signalProcess(running, "SIGKILL");
       await stopped;
     }
-    await this.#deps.files.remove(this.#stateFile());
   }
 
   #fields({ pid }: ProcessName): Record<string, unknown> {
@@ -235,9 +237,4 @@ export class Component {
       return undefined;
     }
   }
-}
-
-/** Who this process is. */
-export async function ownName(pid: number): Promise<ProcessName> {
-  return { pid, startTime: (await readProcessStartTime(pid)) ?? "" };
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay down`: shuts guests down, stops everything, cleans the host; data stays unless it is to be purged.
 import { AppError } from "@patchbay/core";
-import { createClock, createFiles, createProcessRunner, signalProcess } from "@patchbay/os";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  isRunning,
+  readProcessStartTime,
+  signalProcess,
+} from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { ownName } from "./component.ts";
 import { isRoot, ownPid, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./follow.ts";
-import { readFields } from "./json.ts";
+import { numberOf, readFields, textOf } from "./json.ts";
 import { takeLock } from "./lock.ts";
 import { mountsBelow } from "./leftovers.ts";
 import { pathsOf, type Paths } from "./paths.ts";
@@ -20,7 +26,6 @@ import {
   StateWriter,
   type SupervisorState,
 } from "./state.ts";
-import { Supervisor } from "./supervisor.ts";
 
 /** Guests get their grace, and cleaning its time, milliseconds. */
 const DOWN_TIMEOUT_MS = 300_000;
@@ -69,7 +74,8 @@ async function hasRemains({ files, paths }: Deps): Promise<boolean> {
   const bootId = await readBootId(files);
   for (const name of components) {
     const fields = await readFields(files, `${paths.run}/${name}`);
-    if (fields?.["pid"] !== undefined && fields["bootId"] === bootId) return true;
+    const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
+    if (textOf(fields, "bootId") === bootId && (await isRunning(process))) return true;
   }
   return (await files.list(paths.pods)).length > 0;
 }
@@ -80,12 +86,15 @@ async function stopHere(deps: Deps): Promise<void> {
   const clock = createClock();
   const lock = await takeLock(paths.dataDir);
   const bootId = await readBootId(files);
-  const who = { ...(await ownName(ownPid())), bootId };
+  const pid = ownPid();
+  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
   const state = new StateWriter({ files, clock, paths }, who, ({ afterMs, text }) => {
     print(`${printSeconds(afterMs)}  ${text}`);
   });
   const log = createSilentLogger();
   const runner = createProcessRunner();
+  // Loaded only here: asking a supervisor needs none of it.
+  const { Supervisor } = await import("./supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   await state.enter("stopping");
   await supervisor.startForStop();

@@ -1,5 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of standalone.
-export { runApiServer, type ApiServerRun } from "./api-server.ts";
-export { down, type DownOptions } from "./down.ts";
-export { up, type UpOptions } from "./up.ts";
+// The public door of standalone. Each command loads only what it needs.
+import type { ApiServerRun } from "./api-server.ts";
+import type { DownOptions } from "./down.ts";
+import type { UpOptions } from "./up.ts";
+
+export type { ApiServerRun, DownOptions, UpOptions };
+
+/**
+ * Brings everything up and returns when it is ready. A machine that is up already is left alone.
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_SETTING_INVALID, RUNTIME_START_FAILED
+ */
+export async function up(options: UpOptions): Promise<void> {
+  const door = await import("./up.ts");
+  await door.up(options);
+}
+
+/**
+ * Takes the machine down; one that is not up is success.
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_STOP_FAILED, STANDALONE_NOT_OURS
+ */
+export async function down(options: DownOptions): Promise<void> {
+  const door = await import("./down.ts");
+  await door.down(options);
+}
+
+/**
+ * Runs the API server in this process until it is told to stop; writes the administrator's kubeconfig.
+ * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
+ */
+export async function runApiServer(run: ApiServerRun): Promise<void> {
+  const door = await import("./api-server.ts");
+  await door.runApiServer(run);
+}

@@ -11,6 +11,8 @@ const BOOT_TIMEOUT_MS = 15_000;
 const STAT_TIMEOUT_MS = 5000;
 /** What the guest's init prints. Source: hack/guest/init. */
 const GUEST_READY = "guest ready";
+/** Characters of QEMU's last words that are shown. */
+const REASON_MAX = 100;
 const DEVICE = "/dev/kvm";
 
 /** What guests run under, and why. */
@@ -89,7 +91,7 @@ async function bootGuest(deps: ProbeDeps, kernel: Kernel): Promise<string | unde
         if (said.includes(GUEST_READY)) booted.abort(new Error("the guest is ready"));
       },
     });
-    const reason = stderr.trim().split("\n").at(-1) ?? "";
+    const reason = (stderr.trim().split("\n").at(-1) ?? "").slice(0, REASON_MAX);
     return `QEMU ended with ${String(exitCode)}${reason === "" ? "" : `: ${reason}`}`;
   } catch (error) {
     if (booted.signal.aborted) return undefined;

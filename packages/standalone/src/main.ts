@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervisor's process, and the API server's; started by `patchbay up` and by the supervisor only.
 import { messageOf } from "@patchbay/core";
-import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner, readProcessStartTime } from "@patchbay/os";
 import { createLogger } from "@patchbay/telemetry";
 import { runApiServer } from "./api-server.ts";
-import { ownName } from "./component.ts";
 import { ownPid, parseArguments, stopSignal, type ProcessArguments } from "./config.ts";
 import { takeLock } from "./lock.ts";
 import { pathsOf } from "./paths.ts";
@@ -22,7 +21,8 @@ async function supervise(settings: Omit<ProcessArguments, "role" | "dataDir">): 
   const paths = pathsOf(dataDir);
   const lock = await takeLock(dataDir);
   const bootId = await readBootId(files);
-  const who = { ...(await ownName(ownPid())), bootId };
+  const pid = ownPid();
+  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
   const state = new StateWriter({ files, clock, paths }, who);
   await state.enter("starting");
   const runner = createProcessRunner();

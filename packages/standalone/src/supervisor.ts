@@ -10,6 +10,7 @@ import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "./kvm-probe.ts";
 import { listOwnBridges, rememberHostLinks, removeLeftovers } from "./leftovers.ts";
 import { keepKinds, keepKubeVirt, keepVirtApi } from "./objects.ts";
+import { removeMasquerade } from "./masquerade.ts";
 import type { Paths } from "./paths.ts";
 import { prepare, serverUrlOf, type Prepared } from "./prepare.ts";
 import type { WantedSettings } from "./settings.ts";
@@ -77,20 +78,28 @@ export class Supervisor {
     }
     await this.#stopAll(this.#components);
     await removeLeftovers(this.#deps, bridges);
+    await removeMasquerade(this.#deps);
     await state.step("host cleaned");
     await this.#client?.close();
   }
 
-  /**
-   * Adopts what an earlier supervisor left, and starts what is needed to end the guests; then as {@link stop}.
-   */
+  /** Adopts what an earlier supervisor left, and starts what is needed to end the guests; then comes {@link stop}. */
   async startForStop(): Promise<void> {
-    const { programs } = await this.#startServer({});
-    const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
-    await settleAll(needed.map((program) => this.#run(program)));
+    const { log, paths } = this.#deps;
+    try {
+      const { programs } = await this.#startServer({});
+      const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
+      await settleAll(needed.map((program) => this.#run(program)));
+    } catch (error) {
+      log.error("guests cannot be ended in order", { reason: messageOf(error), err: error });
+    }
     // Not started, but what runs is to be ended too.
-    this.#components.push(new Component(programs.virtApi, this.#deps));
-    this.#components.push(new Component(programs.virtController, this.#deps));
+    const { settings } = await prepare(this.#deps, {});
+    const programs = programsOf(paths, settings, commandFor("apiserver", paths.dataDir));
+    const known = new Set(this.#components.map(({ name }) => name));
+    for (const program of Object.values<ComponentProgram>({ ...programs })) {
+      if (!known.has(program.name)) this.#components.push(new Component(program, this.#deps));
+    }
   }
 
   async #startServer(

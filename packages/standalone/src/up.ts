@@ -163,6 +163,14 @@ export async function up(asked: UpOptions): Promise<void> {
     return;
   }
   const starting = await findStarting(running, options, deps);
-  await followUp(starting ?? (await launch(options, files, paths)), options, deps);
+  const name = starting ?? (await launch(options, files, paths));
+  try {
+    await followUp(name, options, deps);
+  } catch (error) {
+    // Somebody else's supervisor may have been faster.
+    const other = await findSupervisor(files, paths);
+    if (other === undefined || other.pid === name.pid) throw error;
+    await followUp(other, options, deps);
+  }
   options.print(`patchbay is up; kubeconfig: ${paths.kubeconfig}`);
 }

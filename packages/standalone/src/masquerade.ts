@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that the bridge plugin leaves behind: it tears down by the addresses of the pod's NIC, which a guest may have taken over.
+import { messageOf } from "@patchbay/core";
+import type { Files, Logger, ProcessRunner } from "@patchbay/ports";
+import { readFields, textOf } from "./json.ts";
+import type { Paths } from "./paths.ts";
+import { rangeOf } from "./subnet.ts";
+
+const TIMEOUT_MS = 10_000;
+/** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
+const RULE = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
+
+/** A rule of the bridge plugin and the chain that it leads to. */
+export interface MasqueradeRule {
+  readonly line: string;
+  readonly chain: string;
+}
+
+/** The rules for addresses of a network, in what `iptables -t nat -S` prints. */
+export function rulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
+  const own = rangeOf(subnet);
+  return listing.split("\n").flatMap((line) => {
+    const [, address = "", chain = ""] = RULE.exec(line) ?? [];
+    const range = rangeOf(address);
+    const isOwn =
+      own !== undefined &&
+      range !== undefined &&
+      own.first <= range.first &&
+      range.last <= own.last;
+    return isOwn ? [{ line, chain }] : [];
+  });
+}
+
+/** Text of `iptables-restore` that takes the rules and their chains away in one step. */
+export function restoreText(rules: readonly MasqueradeRule[]): string {
+  const chains = [...new Set(rules.map(({ chain }) => chain))];
+  return [
+    "*nat",
+    ...rules.map(({ line }) => line.replace(/^-A/, "-D")),
+    ...chains.map((chain) => `-F ${chain}`),
+    ...chains.map((chain) => `-X ${chain}`),
+    "COMMIT",
+    "",
+  ].join("\n");
+}
+
+/** Removes what is left of the pods' default network. Failing is no reason to stop the rest. */
+export async function removeMasquerade(deps: {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+}): Promise<void> {
+  const { files, runner, paths, log } = deps;
+  const subnet = textOf(await readFields(files, paths.settings), "podSubnet");
+  try {
+    const list = { argv: ["iptables", "-t", "nat", "-S"], timeoutMs: TIMEOUT_MS } as const;
+    const rules = rulesWithin((await runner.run(list)).stdout, subnet);
+    if (rules.length === 0) return;
+    const argv = ["iptables-restore", "--noflush"] as const;
+    const { exitCode, stderr } = await runner.run({
+      argv,
+      stdin: restoreText(rules),
+      timeoutMs: TIMEOUT_MS,
+    });
+    if (exitCode === 0)
+      log.info("masquerade rules were left and are removed", { count: rules.length });
+    else log.warn("masquerade rules cannot be removed", { reason: stderr });
+  } catch (error) {
+    log.warn("masquerade rules cannot be removed", { reason: messageOf(error), err: error });
+  }
+}
