@@ -148,6 +148,8 @@ export async function startLauncher(
       rmSync(directory, { recursive: true });
     },
   };
-  await eventually(() => existsSync(socket) && virsh("version"), { withinMs: 30_000 });
+  await eventually(async () => existsSync(socket) && (await virsh("version")), {
+    withinMs: 30_000,
+  });
   return pod;
 }

@@ -12,12 +12,15 @@ export type PodAction =
   | { readonly kind: "startContainer"; readonly container: string }
   /** Asks the container to end. */
   | { readonly kind: "terminateContainer"; readonly container: string }
-  /** Look again: the grace period ends then. */
+  /** Look again: then the container is asked again, or the grace period is over. */
   | { readonly kind: "wait"; readonly ms: number }
   /** Ends all processes and removes everything that is on this machine. */
   | { readonly kind: "removePod" }
   /** Takes the object away, now that nothing is left. */
   | { readonly kind: "deleteObject" };
+
+/** A container that has only just begun does not hear the signal, so it is asked again, milliseconds. */
+const ASK_AGAIN_MS = 5_000;
 
 function planDeletion(facts: PodFacts, nowMs: number): readonly PodAction[] {
   const alive = facts.containers.filter(
@@ -31,7 +34,7 @@ function planDeletion(facts: PodFacts, nowMs: number): readonly PodAction[] {
       ...alive.map(({ container }): PodAction => {
         return { kind: "terminateContainer", container: container.name };
       }),
-      { kind: "wait", ms: deadlineMs - nowMs },
+      { kind: "wait", ms: Math.min(deadlineMs - nowMs, ASK_AGAIN_MS) },
     ];
   }
   return [...(facts.hasRemains ? [{ kind: "removePod" } as const] : []), { kind: "deleteObject" }];
