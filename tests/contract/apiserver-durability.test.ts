@@ -2,16 +2,19 @@
 // Is everything that was acknowledged still there after kill -9 under load, and does a watch miss or repeat nothing?
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import type { Agent } from "node:https";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Agent, request } from "undici";
+import { makeAgent, readText, send } from "./apiserver-client.ts";
 import { type Body, Watch } from "./apiserver-harness.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
+const ENTRY = fileURLToPath(new URL("./apiserver-child.ts", import.meta.url));
 const WRITERS = 16;
 const ROUNDS = 4;
 /** Acknowledgements of one round before the server is killed. */
@@ -36,14 +39,13 @@ afterEach(async () => {
 });
 
 async function start(): Promise<Child> {
-  const entry = join(import.meta.dirname, "apiserver-child.ts");
   const store = join(directory, "store.sqlite");
-  const started = spawn(process.execPath, ["--conditions=@patchbay/source", entry, store], {
+  const started = spawn(process.execPath, ["--conditions=@patchbay/source", ENTRY, store], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface(started.stdout), "line")) as [string];
   const { url, ca, cert, key } = JSON.parse(line) as Record<"url" | "ca" | "cert" | "key", string>;
-  child = { process: started, url, agent: new Agent({ connect: { ca, cert, key } }) };
+  child = { process: started, url, agent: makeAgent({ ca, cert, key }) };
   return child;
 }
 
@@ -54,19 +56,21 @@ async function kill(): Promise<void> {
     const exited = once(running, "exit");
     running.kill("SIGKILL");
     await exited;
-    await agent.destroy();
+    agent.destroy();
   }
 }
 
 /** Lists, or creates `body`. */
 async function ask(of: Child, body?: unknown): Promise<Body> {
-  const answer = await request(`${of.url}${MAPS}`, {
-    method: body === undefined ? "GET" : "POST",
-    dispatcher: of.agent,
-    headers: { "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return (await answer.body.json()) as Body;
+  const sending =
+    body === undefined
+      ? {}
+      : {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(body),
+        };
+  return JSON.parse(await readText(await send(of.agent, `${of.url}${MAPS}`, sending))) as Body;
 }
 
 /** Creates objects until the server is gone; gives those that were acknowledged. */
@@ -93,9 +97,7 @@ async function writeUntilKilled(of: Child, round: number): Promise<readonly stri
 
 function openWatch(of: Child, revision: string): Watch {
   const path = `${MAPS}?watch=1&resourceVersion=${revision}`;
-  return new Watch(
-    async (signal) => (await request(`${of.url}${path}`, { dispatcher: of.agent, signal })).body,
-  );
+  return new Watch((signal) => send(of.agent, `${of.url}${path}`, { signal }));
 }
 
 test("nothing acknowledged is lost by kill -9 under load, and a watch continues without gap or double", async () => {
@@ -133,11 +135,7 @@ test("a second server on the same store is refused", async () => {
   await start();
   const second = spawn(
     process.execPath,
-    [
-      "--conditions=@patchbay/source",
-      join(import.meta.dirname, "apiserver-child.ts"),
-      join(directory, "store.sqlite"),
-    ],
+    ["--conditions=@patchbay/source", ENTRY, join(directory, "store.sqlite")],
     { stdio: ["ignore", "ignore", "pipe"] },
   );
   let errors = "";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real API server in this process, and a client that speaks to it over TLS.
+import type { IncomingMessage } from "node:http";
 import { type ApiServerOptions, type RunningApiServer, startApiServer } from "@patchbay/apiserver";
 import { createClock } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate, kubeconfigText } from "@patchbay/pki";
 import type { Logger } from "@patchbay/ports";
-import { Agent, type Dispatcher, request } from "undici";
+import { makeAgent, readText, send } from "./apiserver-client.ts";
 
 export const QUIET: Logger = {
   debug: () => undefined,
@@ -172,22 +173,22 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
 
 function toRequest(given: Ask) {
   const { body, type = "application/json", accept = "application/json", token = "" } = given;
-  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
   return {
     headers: {
       accept,
       ...(body === undefined ? {} : { "content-type": type }),
       ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
     },
-    ...(body === undefined ? {} : { body: text }),
+    ...(text === undefined ? {} : { body: text }),
   };
 }
 
-async function toAnswer(answer: Dispatcher.ResponseData): Promise<Answer> {
-  const text = await answer.body.text();
+async function toAnswer(answer: IncomingMessage): Promise<Answer> {
+  const text = await readText(answer);
   const isJson = String(answer.headers["content-type"]).startsWith("application/json");
   return {
-    code: answer.statusCode,
+    code: answer.statusCode ?? 0,
     headers: answer.headers,
     text,
     // Tests read only what they expect to be there.
@@ -200,18 +201,11 @@ export async function startHarness(change: Partial<ApiServerOptions> = {}): Prom
   const { options, authority, admin } = await serverOptions(change);
   const server = await startApiServer(options);
   const ca = authority.certPem;
-  const agent = new Agent({
-    connect: { ca, cert: admin.certPem, key: admin.keyPem },
-    connections: 64,
-  });
-  const anonymous = new Agent({ connect: { ca } });
+  const agent = makeAgent({ ca, cert: admin.certPem, key: admin.keyPem });
+  const anonymous = makeAgent({ ca });
   const ask = async (method: string, path: string, given: Ask = {}): Promise<Answer> => {
-    const answer = await request(`${server.url}${path}`, {
-      method: method as "GET",
-      dispatcher: given.token === undefined ? agent : anonymous,
-      ...toRequest(given),
-    });
-    return toAnswer(answer);
+    const used = given.token === undefined ? agent : anonymous;
+    return toAnswer(await send(used, `${server.url}${path}`, { method, ...toRequest(given) }));
   };
   return {
     server,
@@ -231,14 +225,10 @@ export async function startHarness(change: Partial<ApiServerOptions> = {}): Prom
       ask("PATCH", path, { body, type }),
     delete: (path, body) => ask("DELETE", path, body === undefined ? {} : { body }),
     watch: (path) =>
-      Promise.resolve(
-        new Watch(
-          async (signal) =>
-            (await request(`${server.url}${path}`, { dispatcher: agent, signal })).body,
-        ),
-      ),
+      Promise.resolve(new Watch((signal) => send(agent, `${server.url}${path}`, { signal }))),
     close: async () => {
-      await Promise.all([agent.destroy(), anonymous.destroy()]);
+      agent.destroy();
+      anonymous.destroy();
       await server.close();
     },
   };
