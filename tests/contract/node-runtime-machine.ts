@@ -7,6 +7,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -20,6 +21,8 @@ import { makeGuestImage } from "./launcher-pod.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
+const CONTAINER = "containers/compute";
+const LIBEXEC = join(import.meta.dirname, "../../packages/node-runtime/libexec");
 
 /** A pod as virt-controller makes it. */
 export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): object {
@@ -142,6 +145,26 @@ export class RuntimeMachine {
     if (!existsSync(short)) symlinkSync(volume, short);
     const uri = `qemu:///session?socket=${short}/libvirt/libvirt-sock`;
     return execFileSync("virsh", ["-q", "-c", uri, ...args], { encoding: "utf8", stdio: "pipe" });
+  }
+
+  /** Host pid that one of the files `shim` and `pid` of a container names. */
+  processOf(uid: string, file: "pid" | "shim"): number {
+    return Number(
+      readFileSync(this.path("node-runtime/pods", uid, CONTAINER, file), "utf8").split(" ")[0],
+    );
+  }
+
+  /** What a reboot does to a pod: its processes and namespace are gone, its files are of an earlier boot. */
+  reboot(uid: string): void {
+    const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    execFileSync(join(LIBEXEC, "pod-cgroup"), ["remove", `${uid}.compute`]);
+    execFileSync("ip", ["netns", "del", `patchbay-${uid}`]);
+    const state = this.path("node-runtime/pods", uid);
+    rmSync(join(state, CONTAINER, "exit"), { force: true });
+    for (const file of ["record.json", `${CONTAINER}/shim`, `${CONTAINER}/pid`]) {
+      const text = readFileSync(join(state, file), "utf8");
+      writeFileSync(join(state, file), text.replace(bootId, "an-earlier-boot"));
+    }
   }
 
   /** What is left of pods on the machine, as names. */

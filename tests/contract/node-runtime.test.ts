@@ -153,6 +153,33 @@ describe("node-runtime", () => {
     expect((await machine.inPhase("a", "Succeeded")).metadata.name).toBe("a");
   });
 
+  test("a shim that was killed does not take its container along", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    process.kill(machine.processOf(uid, "shim"), "SIGKILL");
+    const version = await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
+    expect(version).toContain("QEMU");
+    expect((await machine.pod("a"))?.status?.phase).toBe("Running");
+    process.kill(machine.processOf(uid, "pid"), "SIGKILL");
+    const pod = await machine.inPhase("a", "Failed");
+    expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(137);
+  });
+
+  test("after a reboot a pod that ran has failed, and deleting it gives its address back", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    await machine.stopRuntime("SIGKILL");
+    machine.reboot(uid);
+    await machine.startRuntime();
+    await machine.inPhase("a", "Failed");
+    await machine.api.delete(`${PODS}/a`);
+    // The object of a finished pod goes at once.
+    expect(await machine.isGone("a")).toBe(true);
+    await eventually(() => machine.remains().length === 0, { withinMs: 10_000 });
+  });
+
   test("removes what is left of a pod whose object was taken away by force meanwhile", async () => {
     machine.addGuestImage();
     await machine.create(launcherPod("a"));
