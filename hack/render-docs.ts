@@ -38,8 +38,9 @@ function renderErrors(): string {
     "`packages/core/src/errors/catalogue.ts`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
-    "- **retry**: `never` needs a changed request; `backoff` is tried again, later and later, without end;\n",
-    "  `on-change` waits until an object that it depends on changes.\n",
+    "- **retry**: what a loop does that fails with it. `backoff`: it tries again, after 0.1 s to a minute, without end.\n",
+    "  `on-change`: it waits until an object that it depends on changes; `never`: until the request changes. In both\n",
+    "  cases it looks again every five minutes.\n",
     "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
     table(["code", "message", "who", "retry", "HTTP"], rows),
   ].join("");
