@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Supervision of one component, with real processes.
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  createClock,
+  createFiles,
+  isRunning,
+  signalProcess,
+  startDaemon,
+  waitForLine,
+  type ProcessName,
+} from "@patchbay/os";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Component, type ComponentDeps } from "./component.ts";
+import { numberOf, readFields, textOf } from "./json.ts";
+import { directoriesOf, pathsOf } from "./paths.ts";
+import { readBootId } from "./state.ts";
+
+const DEADLINE_MS = 5000;
+const files = createFiles();
+let deps: ComponentDeps;
+let components: Component[];
+
+beforeEach(async () => {
+  components = [];
+  const paths = pathsOf(join(tmpdir(), `component-${randomUUID()}`));
+  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  const log = createSilentLogger();
+  deps = { files, clock: createClock(), log, paths, bootId: await readBootId(files) };
+});
+
+afterEach(async () => {
+  for (const component of components) await component.stop();
+  await files.remove(deps.paths.dataDir);
+});
+
+function component(script: string): Component {
+  const made = new Component({ name: "it", argv: ["/bin/sh", "-c", script] }, deps);
+  components.push(made);
+  return made;
+}
+
+/** Writes each of its lives to a file of its own. */
+function living(): string {
+  return `echo $$ >>${deps.paths.dataDir}/lives; echo ready; exec sleep 60`;
+}
+
+async function processOf(): Promise<ProcessName> {
+  const fields = await readFields(files, join(deps.paths.run, "it.json"));
+  return { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
+}
+
+test("a component is started, and ended on request", async () => {
+  const one = component(living());
+  await one.start();
+  const name = await processOf();
+  expect(one.isAdopted).toBe(false);
+  expect(await isRunning(name)).toBe(true);
+  await one.stop();
+  expect(await isRunning(name)).toBe(false);
+  expect(await files.exists(join(deps.paths.run, "it.json"))).toBe(false);
+});
+
+test("one that is killed is started again", async () => {
+  await component(living()).start();
+  const first = await processOf();
+  const again = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  files.watchDirectory(
+    deps.paths.run,
+    () => {
+      void processOf().then(({ pid }) => {
+        if (pid !== 0 && pid !== first.pid) resolve(undefined);
+      });
+    },
+    again.signal,
+  );
+  await signalProcess(first, "SIGKILL");
+  await promise;
+  again.abort();
+  expect(await isRunning(await processOf())).toBe(true);
+});
+
+test("one that runs already is adopted, not doubled", async () => {
+  await component(living()).start();
+  const name = await processOf();
+  const other = component(living());
+  await other.start();
+  expect(other.isAdopted).toBe(true);
+  expect(await processOf()).toEqual(name);
+});
+
+test("one that runs with other arguments is started anew", async () => {
+  // As an earlier supervisor left it: nobody keeps this one.
+  const left = await startDaemon({
+    argv: ["/bin/sleep", "61"],
+    env: {},
+    outFile: join(deps.paths.run, "it.out"),
+    logFile: join(deps.paths.logs, "it.log"),
+  });
+  const state = { ...left, ended: undefined, bootId: deps.bootId, argv: ["/bin/sleep", "61"] };
+  await files.writeAtomic(join(deps.paths.run, "it.json"), JSON.stringify(state));
+  const now = component(living());
+  await now.start();
+  expect(now.isAdopted).toBe(false);
+  expect(await left.ended).toBe("SIGTERM");
+});
+
+test("one that ends before it is ready says why, in its last words", async () => {
+  const broken = component(`echo '{"message":"failed","reason":"no port"}' >&2; exit 1`);
+  await expect(broken.start()).rejects.toMatchObject({
+    code: "RUNTIME_START_FAILED",
+    message: "it did not become ready: exit code 1: no port",
+  });
+});
+
+test("one that ignores SIGTERM is killed", async () => {
+  const impatient: ComponentDeps = {
+    ...deps,
+    clock: { ...deps.clock, sleep: (_ms, signal) => deps.clock.sleep(50, signal) },
+  };
+  const program = {
+    name: "it",
+    argv: ["/bin/sh", "-c", "trap '' TERM; echo ready; sleep 60"],
+  } as const;
+  const made = new Component(program, impatient);
+  await made.start();
+  const name = await processOf();
+  await waitForLine(join(deps.paths.run, "it.out"), "ready", AbortSignal.timeout(DEADLINE_MS));
+  await made.stop();
+  expect(await isRunning(name)).toBe(false);
+});

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read from the host and written for it.
+import { describe, expect, test } from "vitest";
+import { defaultNetworkOf } from "./cni-conf.ts";
+import { mountsBelow } from "./leftovers.ts";
+import { restoreText, rulesWithin } from "./masquerade.ts";
+import { unitText } from "./service-unit.ts";
+import { chooseSubnetBeside, rangeOf } from "./subnet.ts";
+
+describe("the pods' subnet", () => {
+  test.each([
+    { name: "nothing is in the way", routes: [], want: "10.88.111.0/24" },
+    { name: "the first is in use", routes: ["10.88.111.0/24"], want: "10.88.112.0/24" },
+    { name: "one address of it is", routes: ["10.88.111.7"], want: "10.88.112.0/24" },
+    { name: "another network is", routes: ["192.168.0.0/16"], want: "10.88.111.0/24" },
+    { name: "a larger one covers some", routes: ["10.88.96.0/19"], want: "10.88.128.0/24" },
+    { name: "everything is in use", routes: ["10.0.0.0/8"], want: "10.88.111.0/24" },
+  ])("when $name is $want", ({ routes, want }) => {
+    expect(chooseSubnetBeside(routes)).toBe(want);
+  });
+
+  test("is a range of addresses", () => {
+    expect(rangeOf("10.0.1.9/24")).toEqual({ first: 0x0a000100, last: 0x0a0001ff });
+    expect(rangeOf("default")).toBeUndefined();
+  });
+});
+
+test("the default network has a bridge, a gateway and a way out", () => {
+  const settings = {
+    apiPort: 1,
+    virtApiPort: 2,
+    nodeName: "n",
+    podSubnet: "10.88.111.0/24",
+    bridge: "patchbay0",
+  };
+  expect(defaultNetworkOf(settings, "/leases")).toMatchObject({
+    plugins: [
+      {
+        type: "bridge",
+        bridge: "patchbay0",
+        isGateway: true,
+        ipMasq: true,
+        ipam: { dataDir: "/leases", ranges: [[{ subnet: "10.88.111.0/24" }]] },
+      },
+    ],
+  });
+});
+
+// Captured from `iptables -t nat -S` after the bridge plugin of containernetworking-plugins 1.1.1.
+const LISTING = String.raw`-P POSTROUTING ACCEPT
+-N CNI-d1ea458b499ca99cf43d02c9
+-A POSTROUTING -s 10.88.111.2/32 -m comment --comment "name: \"patchbay\" id: \"d893f708\"" -j CNI-d1ea458b499ca99cf43d02c9
+-A POSTROUTING -s 10.88.112.2/32 -m comment --comment "name: \"patchbay\" id: \"ff8aa02b\"" -j CNI-2114284cfd2c41e0cbf7846d
+-A POSTROUTING -s 10.88.111.0/24 -j MASQUERADE
+-A CNI-d1ea458b499ca99cf43d02c9 -d 10.88.111.0/24 -j ACCEPT`;
+
+test("masquerade rules of our subnet only are taken away, rule before chain", () => {
+  const rules = rulesWithin(LISTING, "10.88.111.0/24");
+  expect(restoreText(rules)).toBe(
+    [
+      "*nat",
+      String.raw`-D POSTROUTING -s 10.88.111.2/32 -m comment --comment "name: \"patchbay\" id: \"d893f708\"" -j CNI-d1ea458b499ca99cf43d02c9`,
+      "-F CNI-d1ea458b499ca99cf43d02c9",
+      "-X CNI-d1ea458b499ca99cf43d02c9",
+      "COMMIT",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("mounts below the data directory are listed, the innermost first", () => {
+  const mountinfo = [
+    "22 1 8:1 / / rw - ext4 /dev/sda1 rw",
+    String.raw`40 22 0:30 / /var/lib/pb/a\040b rw - tmpfs tmpfs rw`,
+    String.raw`41 40 0:31 / /var/lib/pb/a\040b/c rw - tmpfs tmpfs rw`,
+    "42 22 0:32 / /var/lib/pbx rw - tmpfs tmpfs rw",
+  ].join("\n");
+  expect(mountsBelow(mountinfo, "/var/lib/pb")).toEqual(["/var/lib/pb/a b/c", "/var/lib/pb/a b"]);
+});
+
+test("a unit quotes what systemd would read", () => {
+  expect(unitText(["/bin/node", '{"a":"50%"}'])).toContain(
+    String.raw`ExecStart="/bin/node" "{\"a\":\"50%%\"}"`,
+  );
+});

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole standalone machine: up, again, after kill -9, down, purge. Needs root and a build.
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
+import { down, up } from "@patchbay/standalone";
+import { afterAll, expect, test } from "vitest";
+
+const UP_MS = 120_000;
+const COMPONENTS = [
+  "apiserver",
+  "net-agent",
+  "node-runtime",
+  "virt-api",
+  "virt-controller",
+  "virt-handler",
+];
+const files = createFiles();
+const runner = createProcessRunner();
+const dataDir = join(tmpdir(), `standalone-${randomUUID().slice(0, 8)}`);
+const lines: string[] = [];
+const bridge = `pbt${randomUUID().slice(0, 8)}`;
+const apiPort = 20_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
+
+function print(line: string): void {
+  lines.push(line);
+}
+
+interface Named {
+  readonly pid: number;
+  readonly startTime: string;
+}
+
+async function processOf(name: string): Promise<Named> {
+  const text = (await files.readText(join(dataDir, "run", `${name}.json`))) ?? "{}";
+  // Written by the supervisor.
+  return JSON.parse(text) as Named;
+}
+
+async function kubectl(...args: readonly string[]): Promise<string> {
+  const argv = ["kubectl", "--kubeconfig", join(dataDir, "kubeconfig"), ...args] as const;
+  return (await runner.run({ argv, timeoutMs: 20_000 })).stdout;
+}
+
+afterAll(async () => {
+  await down({ dataDir, purge: true, print });
+}, UP_MS);
+
+test(
+  "up starts everything, writes a kubeconfig and serves the subresources",
+  async () => {
+    await up({ dataDir, apiPort, bridge, print });
+    expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
+    for (const name of COMPONENTS) expect(await isRunning(await processOf(name))).toBe(true);
+    expect(await kubectl("get", "nodes", "-o", "name")).toMatch(/^node\//);
+    expect(await kubectl("get", "--raw", "/apis/subresources.kubevirt.io/v1")).toContain(
+      "virtualmachines/addinterface",
+    );
+  },
+  UP_MS,
+);
+
+test(
+  "a second up says that it is up already",
+  async () => {
+    await up({ dataDir, print });
+    expect(lines.at(-1)).toBe(`patchbay is up already in ${dataDir}`);
+  },
+  UP_MS,
+);
+
+test(
+  "a component that is killed comes back",
+  async () => {
+    const before = await processOf("virt-controller");
+    const again = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const look = (): void => {
+      void processOf("virt-controller").then(({ pid }) => {
+        if (pid !== before.pid) resolve(undefined);
+      });
+    };
+    files.watchDirectory(join(dataDir, "run"), look, again.signal);
+    await signalProcess(before, "SIGKILL");
+    await promise;
+    again.abort();
+    expect(await isRunning(await processOf("virt-controller"))).toBe(true);
+  },
+  UP_MS,
+);
+
+test(
+  "after kill -9 of the supervisor, up adopts what runs",
+  async () => {
+    const before = await Promise.all(COMPONENTS.map(processOf));
+    const supervisor = await processOf("supervisor");
+    await signalProcess(supervisor, "SIGKILL");
+    await expect.poll(() => isRunning(supervisor)).toBe(false);
+    await up({ dataDir, print });
+    expect(await Promise.all(COMPONENTS.map(processOf))).toEqual(before);
+  },
+  UP_MS,
+);
+
+test(
+  "down ends everything, keeps the data and leaves nothing on the host",
+  async () => {
+    const before = await Promise.all([...COMPONENTS, "supervisor"].map(processOf));
+    await down({ dataDir, print });
+    for (const name of before) expect(await isRunning(name)).toBe(false);
+    expect(await files.exists(join(dataDir, "apiserver", "store.sqlite"))).toBe(true);
+    expect(await files.exists(join("/sys/class/net", bridge))).toBe(false);
+  },
+  UP_MS,
+);
+
+test(
+  "down of a machine that is down is no failure",
+  async () => {
+    await down({ dataDir, print });
+    expect(lines.at(-1)).toBe(`patchbay is not up in ${dataDir}`);
+  },
+  UP_MS,
+);
+
+test("purge refuses a directory that is not ours", async () => {
+  const other = join(tmpdir(), `not-ours-${randomUUID()}`);
+  await files.ensureDirectory(other);
+  await expect(down({ dataDir: other, purge: true, print })).rejects.toMatchObject({
+    code: "STANDALONE_NOT_OURS",
+  });
+  expect(await files.exists(other)).toBe(true);
+  await files.remove(other);
+});
