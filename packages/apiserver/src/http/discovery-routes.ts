@@ -9,8 +9,13 @@ import {
   toApiResourceList,
   toApiVersions,
 } from "../discovery/legacy.ts";
+import {
+  aggregatedContentType,
+  aggregatedVersion,
+  toDiscoveryList,
+} from "../discovery/aggregated.ts";
 import type { Registry } from "../kinds/registry.ts";
-import type { Fields } from "../objects/json.ts";
+import { type Fields, printJson } from "../objects/json.ts";
 
 /** What discovery works with. */
 export interface DiscoveryDeps {
@@ -34,6 +39,22 @@ function resourceList(deps: DiscoveryDeps, group: string, version: string): Fiel
     .filter((kind) => kind.group === group && kind.version === version);
   const groupVersion = group === "" ? version : `${group}/${version}`;
   return kinds.length === 0 ? undefined : toApiResourceList(groupVersion, kinds);
+}
+
+/**
+ * Answers `/api` and `/apis` in one piece where the client can read that. Not while other servers are aggregated:
+ * what they serve is known to themselves only, and clients then ask them, group by group.
+ */
+function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const version = aggregatedVersion(request.headers.accept ?? "");
+    if (version === undefined || deps.aggregatedGroupVersions().length > 0) {
+      next();
+      return;
+    }
+    response.setHeader("content-type", aggregatedContentType(version));
+    response.end(printJson(toDiscoveryList(deps.registry.list(), { root, version })));
+  };
 }
 
 /** One segment of a path. */
@@ -70,6 +91,8 @@ export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFiel
     "/",
     answer(() => ({ paths: PATHS })),
   );
+  app.get("/api", sendAggregated(deps, "/api"));
+  app.get("/apis", sendAggregated(deps, "/apis"));
   app.get(
     "/api",
     answer((request) => toApiVersions(request.headers.host ?? "")),

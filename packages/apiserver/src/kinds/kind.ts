@@ -54,6 +54,12 @@ export interface Strategy {
   readonly allowsUnconditionalUpdate: boolean;
   /** Whether PUT makes an absent object. */
   readonly allowsCreateOnUpdate: boolean;
+  /** Whether a new object may come with its status, as nodes do that register themselves. */
+  readonly keepsStatusAtCreate?: boolean;
+  /** Whether DELETE answers with the object that is gone. */
+  readonly returnsDeleted?: boolean;
+  /** What else changes when deletion begins. Changes `object`. */
+  readonly beginDeletion?: (object: KubeObject) => void;
   /** Whether strategic merge patches are understood. */
   readonly allowsStrategicMerge: boolean;
   /** Fills in defaults; also at reading for custom resources. Changes `object`. */

@@ -34,6 +34,9 @@ export const NAMESPACE: Kind = defineKind({
       namespace["spec"] = { finalizers: ["kubernetes"] };
       namespace["status"] = { phase: "Active" };
     },
+    beginDeletion: (namespace) => {
+      namespace["status"] = { ...fieldsOf(namespace["status"]), phase: "Terminating" };
+    },
     prepareUpdate: (namespace, current) => {
       labelWithName(namespace);
       namespace["spec"] = fieldsOf(current["spec"]);

@@ -52,6 +52,7 @@ export const NODE: Kind = defineKind({
   strategy: {
     hasStatus: true,
     // A kubelet registers itself with its status in one request.
+    keepsStatusAtCreate: true,
     selectableFields: {
       "spec.unschedulable": (node) => String(valueAt(node, "spec", "unschedulable") === true),
     },

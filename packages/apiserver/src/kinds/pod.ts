@@ -215,6 +215,7 @@ export const POD: Kind = defineKind({
   ],
   strategy: {
     hasStatus: true,
+    returnsDeleted: true,
     applyDefaults: (pod) => {
       const spec = fieldsOf(pod["spec"]);
       defaultPodSpec(spec);

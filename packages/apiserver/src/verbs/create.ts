@@ -92,7 +92,8 @@ function complete(kind: Kind, object: KubeObject): KubeObject {
 }
 
 function dropStatus(kind: Kind, object: KubeObject): void {
-  if (kind.strategy.hasStatus && kind.kind !== "Node") {
+  const { hasStatus, keepsStatusAtCreate } = kind.strategy;
+  if (hasStatus && keepsStatusAtCreate !== true) {
     Reflect.deleteProperty(object, "status");
   }
 }

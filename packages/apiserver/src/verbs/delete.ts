@@ -3,7 +3,7 @@
 import { parseOptions } from "../http/body.ts";
 import { badRequest, conflict, notFound, successBody } from "../http/status.ts";
 import type { Kind } from "../kinds/kind.ts";
-import { type Fields, asText, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asText, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
@@ -91,9 +91,7 @@ function mark(kind: Kind, object: KubeObject, at: { grace: number; nowMs: number
   }
   metadata.deletionTimestamp = rfc3339(at.nowMs + at.grace * 1000);
   metadata.deletionGracePeriodSeconds = at.grace;
-  if (kind.kind === "Namespace") {
-    object["status"] = { ...fieldsOf(object["status"]), phase: "Terminating" };
-  }
+  kind.strategy.beginDeletion?.(object);
   return true;
 }
 
@@ -188,7 +186,7 @@ export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions):
 /** Deletes the object of a call. Throws StatusErrors 400, 404 and 409. */
 export async function deleteObject(call: Call, deps: Deps): Promise<Reply> {
   const { object, removed } = await deleteOne(call, deps, deleteOptionsOf(call));
-  if (!removed || call.kind.kind === "Pod") {
+  if (!removed || call.kind.strategy.returnsDeleted === true) {
     return { type: "object", code: 200, object };
   }
   const { name, uid = "" } = object.metadata;
