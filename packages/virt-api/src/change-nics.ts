@@ -24,7 +24,7 @@ const ATTEMPTS_MAX = 5;
 export interface NicChange {
   /** The kind whose subresource was called. */
   readonly asked: NicTarget["kind"];
-  readonly plan: (target: NicTarget) => NicPlan;
+  readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
   /** The log line of a change that was made. */
   readonly done: (target: NicTarget, call: Call) => void;
 }
@@ -65,7 +65,7 @@ async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answe
   const problem = targetProblem(asked);
   if (problem !== undefined) return toRefusalAnswer(problem, about);
   const target = await toWritable(deps, asked);
-  const plan = change.plan(target);
+  const plan = await change.plan(target);
   if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
   if (plan.kind === "patch") {
     if (!(await write(deps, { target, plan }, call))) return "again";

@@ -32,6 +32,8 @@ export interface AddIfaceFacts {
   readonly request: AddIfaceRequest;
   /** Whether the NetworkAttachmentDefinition is there. */
   readonly nadExists: boolean;
+  /** A MAC that nobody has, for an iface that brings none and has none from before. */
+  readonly newMac?: string;
 }
 
 function requestedNetwork({ request }: AddIfaceFacts): Network {
@@ -198,8 +200,9 @@ function planNew(facts: AddIfaceFacts): NicPlan {
     );
   }
   const networks = [...networksOf(spec), requestedNetwork(facts)];
-  const kept = leaving?.macAddress === undefined ? {} : { macAddress: leaving.macAddress };
-  const wanted: Iface = { name: request.name, ...kept, ...request.fields };
+  const macAddress = leaving?.macAddress ?? facts.newMac;
+  const chosen = macAddress === undefined ? {} : { macAddress };
+  const wanted: Iface = { name: request.name, ...chosen, ...request.fields };
   const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
   const causes = [...requestCauses(facts), ...ruleCauses(facts, networks, ifaces)];
   if (causes.length > 0) return refuse(422, causes);

@@ -146,6 +146,25 @@ describe("adding", () => {
     expect(writtenNics(plan)).toMatchObject([{}, [{}, { macAddress: BLUE.macAddress }]]);
   });
 
+  test.each([
+    { name: "the guest's own", vmi: aVmi(WITH_ABSENT), fields: {}, want: BLUE.macAddress },
+    {
+      name: "the request's",
+      vmi: aVmi(WITH_ABSENT),
+      fields: { macAddress: "02:00:00:00:00:08" },
+      want: "02:00:00:00:00:08",
+    },
+    { name: "a new one", vmi: aVmi(), fields: {}, want: "02:00:00:00:00:09" },
+  ])("gives it $name as MAC", ({ vmi, fields, want }) => {
+    const plan = planAddIface({
+      target: { kind: "vm", vm: aVm(), vmi },
+      request: { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields },
+      nadExists: true,
+      newMac: "02:00:00:00:00:09",
+    });
+    expect(writtenNics(plan)).toMatchObject([{}, [{}, { macAddress: want }]]);
+  });
+
   const PORTS = { phase: "Running", pciePorts: { total: 8, free: 1 } } as const;
   const PLUGGED = {
     ...PORTS,

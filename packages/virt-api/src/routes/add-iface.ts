@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from "@patchbay/api";
-import { parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
+import { macFor, parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
 import type { Store } from "@patchbay/ports";
 import type { Call, CallHandler, Deps } from "../call.ts";
 import { changeNics } from "../change-nics.ts";
@@ -34,12 +34,14 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
     }
     const request = parsed.value;
     const network = request.networkAttachmentDefinitionName;
-    const nadExists = await hasNad(deps.store, network, call.namespace);
-    return changeNics(
+    // Asked while the VM is read; only a plan waits for the answer.
+    const nad = hasNad(deps.store, network, call.namespace);
+    const newMac = macFor(new Set(), deps.randomBytes);
+    const answer = changeNics(
       deps,
       {
         asked,
-        plan: (target) => planAddIface({ target, request, nadExists }),
+        plan: async (target) => planAddIface({ target, request, newMac, nadExists: await nad }),
         done: (target) => {
           const object = `${call.namespace}/${call.name}`;
           deps.log.info("interface is to be plugged", {
@@ -52,5 +54,7 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
       },
       call,
     );
+    const [done] = await Promise.all([answer, nad]);
+    return done;
   };
 }
