@@ -148,7 +148,7 @@ async function deleteAll(): Promise<string> {
 async function bringUp(): Promise<void> {
   await step("a standalone machine comes up", () => {
     run("patchbay", "image", "add", "guest", join(ROOT, ".cache/guest"));
-    return run("patchbay", "up", "--api-port", "16643");
+    return run("patchbay", "up", "--api-port", "16643", "--bridge", "pbd0");
   });
   await step("two VMs boot", () => {
     machine.apply(

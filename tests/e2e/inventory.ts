@@ -52,9 +52,16 @@ export function tracesOf(text: string): readonly string[] {
   return [...netns, ...mounts, ...processes].filter((entry) => entry.includes(text));
 }
 
-/** Names of the host ends of veth pairs, sorted. */
+/** Names of the host ends of veth pairs on this machine's bridges, sorted. */
 export function hostVeths(): readonly string[] {
   const text = execFileSync("ip", ["-j", "link", "show", "type", "veth"], { encoding: "utf8" });
-  const links = JSON.parse(text) as readonly { readonly ifname?: string }[];
-  return links.flatMap(({ ifname }) => ifname ?? []).sort();
+  // `ip -j` prints a list of objects; without any link they are empty.
+  const links = JSON.parse(text) as readonly {
+    readonly ifname?: string;
+    readonly master?: string;
+  }[];
+  return links
+    .filter(({ master }) => master?.startsWith("pbt") === true)
+    .flatMap(({ ifname }) => ifname ?? [])
+    .sort();
 }

@@ -67,9 +67,10 @@ describe("network blue is plugged into", () => {
     const vmi = machine.findVmi("alpha");
     const annotation =
       machine.findPod("alpha")?.metadata.annotations?.["k8s.v1.cni.cncf.io/networks"];
-    expect(template?.find(({ name }) => name === "blue1")?.macAddress).toBe(status.mac);
-    expect(vmi?.spec.domain.devices?.interfaces?.[1]?.macAddress).toBe(status.mac);
-    expect(vmi?.status?.attachments?.[1]?.mac).toBe(status.mac);
+    const blue1 = ({ name }: { readonly name: string }): boolean => name === "blue1";
+    expect(template?.find(blue1)?.macAddress).toBe(status.mac);
+    expect(vmi?.spec.domain.devices?.interfaces?.find(blue1)?.macAddress).toBe(status.mac);
+    expect(vmi?.status?.attachments?.find(blue1)?.mac).toBe(status.mac);
     expect(annotation).toContain(status.mac);
   });
 });

@@ -38,7 +38,7 @@ export async function setup(project: TestProject): Promise<() => void> {
   const machine = new Machine({ root: ROOT, dataDir });
   machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
   try {
-    machine.patchbay("up", "--api-port", "16443");
+    machine.patchbay("up", "--api-port", "16443", "--bridge", "pbt0");
     machine.apply(
       bridgeNetworkManifest("blue", "pbt-blue", "10.77.1.0/24"),
       bridgeNetworkManifest("red", "pbt-red"),

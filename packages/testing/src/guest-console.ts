@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a guest say, and what does it answer? Talks to the guest image of hack/guest over its serial console.
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { connectUnixSocket } from "@patchbay/os";
 import { followGuestLog, type GuestLog } from "./guest-log.ts";
 
 /** A command is sent again after this time without an answer; the guest ignores what it knows. */
@@ -30,25 +31,34 @@ export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   close(): void;
 }
 
-/** Sends text to a socket that may not be there yet or go away. */
+/** Sends text to a socket that may not be there yet or go away; text that cannot be sent is lost, and sent again later. */
 function createSender(path: string): { send(text: string): void; close(): void } {
-  let socket: Socket | undefined;
-  const open = (): Socket => {
-    const opened = connect(path);
+  let opening: Promise<Socket> | undefined;
+  const open = async (): Promise<Socket> => {
+    const socket = await connectUnixSocket(path);
     const forget = (): void => {
-      if (socket === opened) socket = undefined;
+      opening = undefined;
     };
     // What is not read would stop the guest's output: QEMU waits for its client.
-    opened.resume();
-    opened.on("error", forget).on("close", forget);
-    return opened;
+    socket.resume();
+    socket.on("error", forget).on("close", forget);
+    return socket;
+  };
+  const write = async (text: string): Promise<void> => {
+    opening ??= open();
+    try {
+      (await opening).write(text);
+    } catch {
+      opening = undefined; // not there yet
+    }
   };
   return {
     send: (text) => {
-      socket ??= open();
-      socket.write(text);
+      void write(text);
     },
-    close: () => socket?.destroy(),
+    close: () => {
+      void opening?.then((socket) => socket.destroy()).catch(() => undefined);
+    },
   };
 }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the same kernel and libvirt work takes when a shell script does it: the floor.
+import { execFile } from "node:child_process";
+import { readFileSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { names } from "@patchbay/api";
+import type { Machine } from "@patchbay/testing";
+
+const WAIT_MS = 60_000;
+const SCRIPT = join(import.meta.dirname, "floor.sh");
+const run = promisify(execFile);
+
+/** Milliseconds. */
+export interface FloorTimes {
+  readonly cniMs: number;
+  readonly linksMs: number;
+  readonly libvirtMs: number;
+  /** From the start of the script to its end. */
+  readonly scriptMs: number;
+  /** From the start of the script to the guest's line. */
+  readonly guestLine: number;
+}
+
+function netnsOf(machine: Machine, vmi: string): string {
+  const uid = machine.findPod(vmi)?.metadata.uid ?? "";
+  const text = readFileSync(join(machine.dataDir, "pods", uid, "sandbox.json"), "utf8");
+  // The node runtime's own form.
+  return (JSON.parse(text) as { readonly netnsPath: string }).netnsPath;
+}
+
+/** One plug by hand, which is undone afterwards. */
+export async function measureFloor(machine: Machine, vmi: string): Promise<FloorTimes> {
+  const netns = netnsOf(machine, vmi);
+  // A socket's path has at most 107 characters. Source: linux/un.h
+  const socket = join("/tmp", `patchbay-floor-${String(process.pid)}`);
+  symlinkSync(join(machine.launcherDir(vmi), names.LIBVIRT_SOCKET), socket);
+  try {
+    const console = machine.console(vmi);
+    const since = console.position();
+    const started = performance.now();
+    const guest = console
+      .waitForLine(/nic added/, { timeoutMs: WAIT_MS, since })
+      .then(() => performance.now() - started);
+    const { stdout } = await run(SCRIPT, ["plug", netns, socket]);
+    const scriptMs = performance.now() - started;
+    const guestLine = await guest;
+    const removed = console.waitForLine(/nic removed/, { timeoutMs: WAIT_MS, since });
+    await run(SCRIPT, ["unplug", netns, socket]);
+    await removed;
+    const millisecondsOf = (name: string): number =>
+      Number(new RegExp(`^${name} (\\d+)$`, "m").exec(stdout)?.[1] ?? NaN) / 1000;
+    return {
+      cniMs: millisecondsOf("cni"),
+      linksMs: millisecondsOf("links"),
+      libvirtMs: millisecondsOf("libvirt"),
+      scriptMs,
+      guestLine,
+    };
+  } finally {
+    rmSync(socket, { force: true });
+  }
+}
