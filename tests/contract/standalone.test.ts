@@ -39,7 +39,14 @@ async function processOf(name: string): Promise<Named> {
 }
 
 async function kubectl(...args: readonly string[]): Promise<string> {
-  const argv = ["kubectl", "--kubeconfig", join(dataDir, "kubeconfig"), ...args] as const;
+  // Without a home directory kubectl would put its cache here.
+  const files = [
+    "--kubeconfig",
+    join(dataDir, "kubeconfig"),
+    "--cache-dir",
+    join(dataDir, "cache"),
+  ];
+  const argv = ["kubectl", ...files, ...args] as const;
   return (await runner.run({ argv, timeoutMs: 20_000 })).stdout;
 }
 
