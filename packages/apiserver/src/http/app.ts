@@ -11,7 +11,7 @@ import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { routeHealth } from "./health-routes.ts";
 import { routeOpenApi } from "./openapi-routes.ts";
 import { inFormat, renderReply, type Rendered } from "./render.ts";
-import { StatusError, internalError, unauthorized, unknownPath } from "./status.ts";
+import { StatusError, forbidden, internalError, unauthorized, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
 import type { User } from "./user.ts";
 
@@ -110,9 +110,32 @@ function authenticate(deps: AppDeps) {
     if (user === undefined) {
       throw unauthorized();
     }
-    USERS.set(request, user);
+    USERS.set(request, impersonated(request, user, deps));
     next();
   };
+}
+
+/** Whom the user acts for; themselves unless they ask otherwise. Throws a StatusError 403. */
+function impersonated(request: Request, user: User, deps: AppDeps): User {
+  const name = request.headers["impersonate-user"];
+  if (typeof name !== "string") {
+    return user;
+  }
+  const about = { group: "", resource: "users", kind: "User" };
+  const attributes = { verb: "impersonate", group: "", version: "v1", resource: "users" } as const;
+  const target = { subresource: "", namespace: "", name, path: "" } as const;
+  if (!deps.authorize(user, { ...attributes, ...target }).allowed) {
+    throw forbidden(
+      about,
+      name,
+      `User "${user.name}" cannot impersonate resource "users" in API group "" at the cluster scope`,
+    );
+  }
+  // Node joins headers of one name by commas.
+  const groups = [request.headers["impersonate-group"] ?? []]
+    .flat()
+    .flatMap((text) => text.split(/,\s*/));
+  return { name, groups: [...groups, "system:authenticated"] };
 }
 
 function commonHeaders(_request: Request, response: Response, next: NextFunction): void {

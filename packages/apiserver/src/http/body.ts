@@ -3,12 +3,14 @@
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core";
 import { parse as parseYaml } from "yaml";
-import { type Fields, isFields, parseJson } from "../objects/json.ts";
+import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
+import { decodeProtobuf } from "../protobuf/decode.ts";
 import { StatusError, badRequest, unsupportedMediaType } from "./status.ts";
 
 /** Source: Kubernetes apiserver MaxRequestBodyBytes. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
 
+const PROTOBUF = "application/vnd.kubernetes.protobuf";
 const OBJECT_TYPES: readonly string[] = ["application/json", "application/yaml"];
 
 /** A body as it arrived. */
@@ -21,6 +23,23 @@ export interface Body {
 function tooLarge(): StatusError {
   const message = `Request entity too large: limit is ${String(BODY_MAX_BYTES)}`;
   return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
+}
+
+/** The body as JSON. Throws StatusErrors 400 and 415. */
+function fromProtobuf(received: Buffer): Body {
+  const decoded = decodeWhole(received);
+  if (decoded === undefined) {
+    throw unsupportedMediaType(PROTOBUF, OBJECT_TYPES);
+  }
+  return { text: printJson(decoded), contentType: "application/json" };
+}
+
+function decodeWhole(received: Buffer): Fields | undefined {
+  try {
+    return decodeProtobuf(received);
+  } catch (error) {
+    throw badRequest(messageOf(error));
+  }
 }
 
 /** Reads everything. Throws a StatusError 413 where it is too much. */
@@ -40,7 +59,10 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   }
   const header = request.headers["content-type"] ?? "";
   const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
-  return { text: Buffer.concat(chunks).toString("utf8"), contentType };
+  const received = Buffer.concat(chunks);
+  return contentType === PROTOBUF && received.length > 0
+    ? fromProtobuf(received)
+    : { text: received.toString("utf8"), contentType };
 }
 
 /** Parses JSON or YAML text. Throws a StatusError 400. */
