@@ -29,6 +29,33 @@ export function linksOf(podUid: string): readonly string[] {
   return links.map(({ ifname }) => ifname).sort();
 }
 
+/** Process ids of programs of that name in a pod's network namespace. */
+export function processesIn(podUid: string, program: string): readonly number[] {
+  const path = join(machine.dataDir, "pods", podUid, "sandbox.json");
+  // Written by the node runtime in the form of the port.
+  const { netnsInode } = JSON.parse(readFileSync(path, "utf8")) as Sandbox;
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter(
+      (pid) =>
+        tryRead(() => readFileSync(`/proc/${pid}/comm`, "utf8"))?.trim() === program &&
+        tryRead(() => readlinkSync(`/proc/${pid}/ns/net`)) === `net:[${netnsInode}]`,
+    )
+    .map(Number);
+}
+
+/** Process ids of the children of a process. */
+export function childrenOf(pid: number): readonly number[] {
+  const text = tryRead(() =>
+    readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8"),
+  );
+  return (text ?? "")
+    .trim()
+    .split(" ")
+    .filter((word) => word !== "")
+    .map(Number);
+}
+
 /** Addresses that host-local has given out on a network. Source: CNI host-local, one file for each address. */
 export function leaseFiles(network: string): readonly string[] {
   const names = tryRead(() => readdirSync(join("/var/lib/cni/networks", network))) ?? [];

@@ -15,7 +15,9 @@ export const KubeVirtSpecSchema = Type.Object(
             Type.Object(
               {
                 useEmulation: Type.Optional(
-                  Type.Boolean({ description: "Guests run under software emulation, without KVM." }),
+                  Type.Boolean({
+                    description: "Guests run under software emulation, without KVM.",
+                  }),
                 ),
               },
               OPEN,

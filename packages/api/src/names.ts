@@ -14,8 +14,6 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** Why attachments fail; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
-/** PCI addresses of the devices, handed from VM to VMI; writer: virt-controller. */
-export const PCI_TOPOLOGY_ANNOTATION = "patchbay.io/pci-topology";
 
 /** Marks pods and objects that belong to a VM. Source: KubeVirt. */
 export const KUBEVIRT_LABEL = "kubevirt.io";
@@ -32,8 +30,6 @@ export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
 /** Keeps a VMI until its launcher pod is gone; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
-/** Keeps a VM until its VMI is gone; owner: virt-controller. Source: KubeVirt. */
-export const VM_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize";
 
 /** Extended resource for `/dev/kvm`. Source: KubeVirt device plugin. */
 export const KVM_RESOURCE = "devices.kubevirt.io/kvm";

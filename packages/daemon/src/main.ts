@@ -7,6 +7,9 @@ import type { Clock, Logger } from "@patchbay/ports";
 import { createLogger } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 
+/** How long a service may take to stop. */
+const STOP_TIMEOUT_MS = 5_000;
+
 /** Who runs. */
 export interface DaemonSettings {
   readonly component: string;
@@ -37,6 +40,16 @@ function stopSignal(log: Logger): AbortSignal {
   return stop.signal;
 }
 
+/** Resolves some time after the stop: whoever waits for a server that never answered must not hold the end up. */
+async function stopDeadline(signal: AbortSignal, clock: Clock): Promise<void> {
+  await new Promise<void>((resolve) => {
+    signal.addEventListener("abort", () => {
+      resolve();
+    });
+  });
+  await clock.sleep(STOP_TIMEOUT_MS, new AbortController().signal);
+}
+
 /** Runs `start`, which resolves when the service has ended; the result is the exit code. */
 export async function runDaemon(
   settings: DaemonSettings,
@@ -59,7 +72,9 @@ export async function runDaemon(
       log.info("ready", { server: client.server });
       process.stdout.write(`ready ${component}\n`);
     };
-    await start({ client, clock, log, signal: stopSignal(log), ready });
+    const signal = stopSignal(log);
+    const context = { client, clock, log, signal, ready };
+    await Promise.race([start(context), stopDeadline(signal, clock)]);
     await client.close();
     return 0;
   } catch (error) {

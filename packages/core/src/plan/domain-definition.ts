@@ -10,6 +10,7 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { namesOf, type Sha256Hex } from "../iface/names.ts";
+import { ifacesOf } from "../iface/specs.ts";
 
 /** Ports for NICs that come later. */
 const HOTPLUG_PORTS = 8;
@@ -54,6 +55,20 @@ function vcpusOf(domain: VmiSpec["domain"]): number {
   return cores * sockets * threads;
 }
 
+/** Bindings that would give the guest another network than the one it asked for. */
+const UNSUPPORTED_BINDINGS = ["masquerade", "sriov", "binding"] as const;
+
+function bindingProblem(spec: VmiSpec): string | undefined {
+  return ifacesOf(spec)
+    .flatMap((iface, index) =>
+      UNSUPPORTED_BINDINGS.filter((binding) => iface[binding] !== undefined).map(
+        (binding) =>
+          `spec.domain.devices.interfaces[${String(index)}].${binding}: is not supported yet, use bridge`,
+      ),
+    )
+    .at(0);
+}
+
 /** Why the VMI cannot be made a domain, with the path of the field; undefined when it can. */
 export function domainProblem(spec: VmiSpec): string | undefined {
   const machine = machineOf(spec.domain);
@@ -66,7 +81,7 @@ export function domainProblem(spec: VmiSpec): string | undefined {
   const guest = spec.domain.memory?.guest;
   return guest !== undefined && parseMemoryMiB(guest) === undefined
     ? `spec.domain.memory.guest: ${guest} is no quantity`
-    : undefined;
+    : bindingProblem(spec);
 }
 
 /** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */

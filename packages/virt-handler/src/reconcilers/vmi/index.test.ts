@@ -152,6 +152,19 @@ describe("an unplug", () => {
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
+  test("of the same name soon after the last one is asked for at once", async () => {
+    const bench = await running();
+    const before = await bench.vmi();
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.run();
+    await bench.edit((vmi) => ({ ...vmi, spec: before.spec }));
+    await bench.run();
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.run();
+    expect(await phases(bench)).toEqual(["PodDetaching", "Ready"]);
+    expect(bench.daemon.calls.filter((call) => call.startsWith("detachDevice"))).toHaveLength(2);
+  });
+
   test("that the guest has not granted is taken back, and the device stays", async () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "hold";

@@ -3,6 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   isAppError,
+  phaseOf,
   planNodeVm,
   type Hindrance,
   type NodeAction,
@@ -53,6 +54,14 @@ async function converge(
   }
 }
 
+/** What the guest has let go of is not asked for any more: the next unplug of that name begins anew. */
+function forgetGranted({ vmi, ifaces }: NodeVmFacts, deps: Deps): void {
+  const detaching = ifaces
+    .filter((facts) => phaseOf(facts) === "Detaching")
+    .map(({ name }) => name);
+  deps.asked.retain(vmi.metadata.uid ?? "", detaching);
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -72,6 +81,7 @@ export async function reconcileNodeVm(
       wake(key);
     });
     const { facts, outcome } = await converge(vmi, session, deps);
+    forgetGranted(facts, deps);
     await reportNodeVm(facts, outcome.hindrances, deps);
     return outcome.againInMs === undefined ? done() : after(outcome.againInMs);
   } catch (error) {
