@@ -40,14 +40,21 @@ function stopSignal(log: Logger): AbortSignal {
   return stop.signal;
 }
 
-/** Resolves some time after the stop: whoever waits for a server that never answered must not hold the end up. */
-async function stopDeadline(signal: AbortSignal, clock: Clock): Promise<void> {
-  await new Promise<void>((resolve) => {
+/** Waits for the service's end, after a stop not for ever: a server that never answered must not hold it up. */
+async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const stopped = new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => {
       resolve();
     });
   });
-  await clock.sleep(STOP_TIMEOUT_MS, new AbortController().signal);
+  const deadline = stopped.then(() => clock.sleep(STOP_TIMEOUT_MS, over.signal));
+  try {
+    await Promise.race([service, deadline]);
+  } finally {
+    deadline.catch(() => undefined); // the wait is not needed any more
+    over.abort();
+  }
 }
 
 /** Runs `start`, which resolves when the service has ended; the result is the exit code. */
@@ -74,7 +81,7 @@ export async function runDaemon(
     };
     const signal = stopSignal(log);
     const context = { client, clock, log, signal, ready };
-    await Promise.race([start(context), stopDeadline(signal, clock)]);
+    await ended(start(context), signal, clock);
     await client.close();
     return 0;
   } catch (error) {
