@@ -77,3 +77,11 @@ test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
     code: "OS_PATH_REFUSED",
   });
 });
+
+test("what a process that died left without rows is swept", async () => {
+  const files = createFakeFiles();
+  await files.writeAtomic("/journal/uid-9/.c1.net1.json.1234.tmp", "half");
+  const journal = createJournal(files, "/journal");
+  expect(await journal.listPods()).toEqual([]);
+  expect(await files.list("/journal")).toEqual([]);
+});

@@ -35,7 +35,7 @@ export interface Journal {
   remove(row: JournalRow): Promise<void>;
   /** The rows of a pod in the order in which they were begun. */
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** The pods that have rows, sorted. */
+  /** The pods that have rows, sorted; sweeps what a process that died left without rows. Before any other work only. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -79,19 +79,31 @@ export function createJournal(files: Files, dir: string): Journal {
     remove: async (row) => {
       await files.remove(pathOf(row));
       const directory = directoryOf(row.podUid);
-      if ((await files.list(directory)).length === 0) await files.remove(directory);
+      if ((await rowNames(files, directory)).length === 0) await files.remove(directory);
     },
     list: async (podUid) => {
       const directory = directoryOf(podUid);
       const rows: JournalRow[] = [];
-      for (const name of await files.list(directory)) {
-        if (name.startsWith(".") || !name.endsWith(SUFFIX)) continue;
+      for (const name of await rowNames(files, directory)) {
         rows.push(await readRow(files, `${directory}/${name}`));
       }
       return rows.toSorted((a, b) => a.sequence - b.sequence);
     },
-    listPods: () => files.list(dir),
+    listPods: async () => {
+      const pods: string[] = [];
+      for (const podUid of await files.list(dir)) {
+        // What an agent that died left without rows: an empty directory, or a row half written.
+        if ((await rowNames(files, `${dir}/${podUid}`)).length > 0) pods.push(podUid);
+        else await files.remove(`${dir}/${podUid}`);
+      }
+      return pods;
+    },
   };
+}
+
+async function rowNames(files: Files, directory: string): Promise<readonly string[]> {
+  const names = await files.list(directory);
+  return names.filter((name) => !name.startsWith(".") && name.endsWith(SUFFIX));
 }
 
 /** A row that cannot be read may stand for a lease: it is an error, never skipped. */
