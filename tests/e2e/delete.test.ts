@@ -7,6 +7,7 @@ import { addInterface, CHANGE_MS, expectReady, machine } from "./machine.ts";
 
 const PHASES = ["Pending", "PodAttaching", "PodAttached", "Wiring", "Attaching", "Ready"];
 
+// Another VM may still be going when this one comes: what counts is what this one adds.
 test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async () => {
   const before = { veths: hostVeths(), leases: leaseFiles("blue") };
   machine.apply(vmManifest({ name: "shortlived" }));
@@ -35,8 +36,8 @@ test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async (
   await eventually(
     () => {
       expect(tracesOf(podUid)).toEqual([]);
-      expect(hostVeths()).toEqual(before.veths);
-      expect(leaseFiles("blue")).toEqual(before.leases);
+      expect(hostVeths().filter((link) => !before.veths.includes(link))).toEqual([]);
+      expect(leaseFiles("blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
       return true;
     },
     { withinMs: 20_000 },
