@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One standalone machine with two VMs and a VMI for all stories; guests are slow to boot and are shared.
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   bridgeNetworkManifest,
   eventually,
@@ -30,7 +30,7 @@ function tearDown(machine: Machine): void {
   machine.close();
   const outcome = machine.try(["patchbay", "--data-dir", machine.dataDir, "down", "--purge"]);
   if (outcome.code !== 0) throw new Error(`patchbay down: ${outcome.stderr}`);
-  if (existsSync(machine.dataDir)) rmSync(machine.dataDir, { recursive: true });
+  rmSync(dirname(machine.dataDir), { recursive: true });
 }
 
 export async function setup(project: TestProject): Promise<() => void> {
