@@ -136,6 +136,39 @@ async function unplugWhilePinging(): Promise<string> {
   return `${line}\nmeanwhile over blue: ${lines.join(" ")}`;
 }
 
+async function unplugByState(): Promise<string> {
+  const ifaces = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
+  const index = String(ifaces.findIndex(({ name }) => name === "blue2"));
+  const path = `/spec/template/spec/domain/devices/interfaces/${index}/state`;
+  const line = await guestSays("alpha", /nic removed/, () =>
+    patch("vm", "alpha", [{ op: "add", path, value: "absent" }]),
+  );
+  await gone("alpha", "blue2");
+  return line;
+}
+
+/** The process that makes links and devices dies while it is at work; the supervisor starts another. */
+async function killInTheMiddle(): Promise<string> {
+  return guestSays("alpha", /nic added/, () => {
+    const shown = run(
+      ...(["patchbay", "addinterface", "alpha", "--name", "green"] as const),
+      ...(["--network-attachment-definition-name", "red"] as const),
+    );
+    const pid = machine.pidOf("virt-handler");
+    show(`$ kill -9 ${String(pid)}    # virt-handler`);
+    process.kill(pid, "SIGKILL");
+    return shown;
+  });
+}
+
+/** A request that must be refused; gives the refusal. */
+function refused(...args: readonly string[]): string {
+  show(`$ patchbay ${args.join(" ")}`);
+  const outcome = machine.try(["patchbay", "--data-dir", dataDir, ...args]);
+  if (outcome.code === 0) throw new Error("the request was not refused");
+  return outcome.stderr;
+}
+
 async function deleteAll(): Promise<string> {
   run("kubectl", "delete", "vm", "alpha", "beta", "--wait=true");
   run("kubectl", "delete", "vmi", "gamma", "--wait=true");
@@ -197,32 +230,32 @@ async function changeMore(): Promise<void> {
     return run("patchbay", "get", "interfaces", "alpha");
   });
   await step("red is unplugged while blue keeps pinging", unplugWhilePinging);
-  await step("the NIC of the pod network is refused", () => {
-    const outcome = machine.try([
-      "patchbay",
-      "--data-dir",
-      dataDir,
-      "removeinterface",
+  await step("blue2 is unplugged by state: absent", unplugByState);
+  await step("virt-handler is killed in the middle of a plug, which is completed", killInTheMiddle);
+  await step("taking out the NIC of the pod network is refused", () =>
+    refused("removeinterface", "alpha", "--name", "default"),
+  );
+  await step("a network that is not there is refused", () =>
+    refused(
+      "addinterface",
       "alpha",
       "--name",
-      "default",
-    ]);
-    if (outcome.code === 0) throw new Error("the default network was removed");
-    return outcome.stderr;
-  });
-  await step("everything is deleted", deleteAll);
+      "new",
+      "--network-attachment-definition-name",
+      "nowhere",
+    ),
+  );
+  await step("everything is deleted, with its hot-plugged NICs", deleteAll);
 }
 
 function printTable(): void {
-  process.stdout.write(
-    "\nstep                                                            seconds  seen\n",
-  );
+  process.stdout.write(`\n${"step".padEnd(66)}  seconds  seen\n`);
   for (const { what, seconds, seen } of rows) {
     const first = seen.trim().split("\n")[0] ?? "";
-    process.stdout.write(`${what.padEnd(62)} ${seconds.toFixed(1).padStart(8)}  ${first}\n`);
+    process.stdout.write(`${what.padEnd(66)} ${seconds.toFixed(1).padStart(8)}  ${first}\n`);
   }
   process.stdout.write(
-    `${"all".padEnd(62)} ${((performance.now() - begun) / 1000).toFixed(1).padStart(8)}\n`,
+    `${"all".padEnd(66)} ${((performance.now() - begun) / 1000).toFixed(1).padStart(8)}\n`,
   );
 }
 
