@@ -15,8 +15,6 @@ export interface LauncherSettings {
 
 /** Memory of libvirt and QEMU beside the guest's: measured 100-110 MiB of RSS beyond the guest's under TCG. */
 const OVERHEAD_MIB = 256;
-/** Sockets, libvirt's state, and what the guest prints: a guest that prints for ever fills its own launcher only. */
-const LAUNCHER_SIZE = "64Mi";
 /** Seconds for the guest to shut down. Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
 const DEFAULT_GRACE_SECONDS = 30;
 /** Seconds for libvirt to end after the guest. */
@@ -39,7 +37,7 @@ function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>>
 function volumesOf(vmi: VirtualMachineInstance): NonNullable<Pod["spec"]["volumes"]> {
   const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
   return [
-    { name: names.LAUNCHER_VOLUME, emptyDir: { medium: "Memory", sizeLimit: LAUNCHER_SIZE } },
+    { name: names.LAUNCHER_VOLUME, emptyDir: {} },
     ...(boot === undefined
       ? []
       : [{ name: "kernel-boot", image: { reference: boot.image, pullPolicy: "Never" as const } }]),
