@@ -58,8 +58,8 @@ function makeBundle(directory: string, guestImage: string): void {
   const volume = join(directory, "volume");
   mkdirSync(volume);
   chownSync(volume, LAUNCHER_UID, LAUNCHER_UID);
-  const root = "root:x:0:0::/:/usr/sbin/nologin\n"; // its libvirt looks up who calls
-  writeFileSync(join(directory, "passwd"), `${root}qemu:x:107:107::/:/usr/sbin/nologin\n`);
+  const caller = "root:x:0:0::/:/usr/sbin/nologin\n"; // its libvirt looks up who calls
+  writeFileSync(join(directory, "passwd"), `${caller}qemu:x:107:107::/:/usr/sbin/nologin\n`);
   writeFileSync(join(directory, "group"), "root:x:0:\nqemu:x:107:\n");
   writeFileSync(join(directory, "hosts"), "127.0.0.1 localhost launcher\n");
   writeFileSync(
