@@ -166,6 +166,19 @@ test("describe, explain, api-resources and auth can-i answer", async () => {
   expect((await kubectl("auth", "can-i", "delete", "pods")).out).toBe("yes\n");
 });
 
+test("what newer clients ask beyond that is answered to any client", async () => {
+  const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+  const { code, body } = await api.post(
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    review,
+  );
+  expect(code).toBe(201);
+  expect(JSON.stringify(body)).toContain('"username"');
+  expect(JSON.stringify((await api.get("/openapi/v3/api/v1")).body)).toContain(
+    "Containers of the pod.",
+  );
+});
+
 test("diff and a server-side dry run change nothing", async () => {
   await apply(widget("dry", "s"));
   const path = join(directory, "dry.json");
