@@ -2,4 +2,4 @@
 // The public door of apiserver.
 export { startApiServer } from "./server.ts";
 export type { ApiServerOptions, KeyPair, RunningApiServer } from "./server.ts";
-export type { TokenEntry } from "./http/authentication.ts";
+export type { TokenEntry } from "./auth/authentication.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission is asked, whoever answers.
-import type { User } from "../http/user.ts";
+import type { User } from "../auth/user.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

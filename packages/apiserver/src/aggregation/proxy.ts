@@ -11,7 +11,7 @@ import { messageOf } from "@patchbay/core";
 import type { Connections, Peer } from "../backend/connections.ts";
 import type { Aggregator } from "../http/app.ts";
 import { StatusError } from "../http/status.ts";
-import type { User } from "../http/user.ts";
+import type { User } from "../auth/user.ts";
 import type { Registry } from "../kinds/registry.ts";
 import type { Store } from "../storage/store.ts";
 import { findApiService, resolveApiService, toPeer } from "./api-services.ts";

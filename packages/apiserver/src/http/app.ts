@@ -13,7 +13,7 @@ import { routeOpenApi } from "./openapi-routes.ts";
 import { inFormat, renderReply, type Rendered } from "./render.ts";
 import { StatusError, forbidden, internalError, unauthorized, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
-import type { User } from "./user.ts";
+import type { User } from "../auth/user.ts";
 
 /** A server behind this one. */
 export interface Aggregator {

@@ -19,7 +19,7 @@ import { chooseRepresentation } from "./accept.ts";
 import { readBody } from "./body.ts";
 import { forbidden, methodNotAllowed, unknownPath } from "./status.ts";
 import type { Target } from "./target.ts";
-import type { User } from "./user.ts";
+import type { User } from "../auth/user.ts";
 
 /** What the dispatcher works with. */
 export interface DispatchDeps extends Deps, ReviewDeps {

@@ -4,28 +4,36 @@ import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
 import { kindsOf } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
+import { API_SERVICE } from "./api-service.ts";
 import { CONFIG_MAP } from "./config-map.ts";
+import { ENDPOINTS } from "./endpoints.ts";
 import { EVENT } from "./event.ts";
 import type { Kind } from "./kind.ts";
 import { LEASE } from "./lease.ts";
 import { NAMESPACE } from "./namespace.ts";
 import { NODE } from "./node.ts";
-import { PLAIN_KINDS } from "./plain-kinds.ts";
 import { POD } from "./pod.ts";
+import { RBAC_KINDS } from "./rbac.ts";
 import { REVIEW_KINDS } from "./review-kinds.ts";
 import { SECRET } from "./secret.ts";
+import { SERVICE_ACCOUNT } from "./service-account.ts";
 import { SERVICE } from "./service.ts";
+import { WEBHOOK_CONFIGURATION_KINDS } from "./webhook-configuration.ts";
 
 const BUILT_IN: readonly Kind[] = [
+  API_SERVICE,
   CONFIG_MAP,
+  ENDPOINTS,
   EVENT,
   NAMESPACE,
   NODE,
   POD,
   SECRET,
   SERVICE,
+  SERVICE_ACCOUNT,
   LEASE,
-  ...PLAIN_KINDS,
+  ...RBAC_KINDS,
+  ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
 ];
 

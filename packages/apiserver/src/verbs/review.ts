@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions: who is this token, and who may do what?
-import type { Authentication } from "../http/authentication.ts";
+import type { Authentication } from "../auth/authentication.ts";
 import { parseObject } from "../http/body.ts";
-import type { AccessAttributes, Authorize, User } from "../http/user.ts";
+import type { AccessAttributes, Authorize, User } from "../auth/user.ts";
 import { fieldsOf, listOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Call, Reply } from "./call.ts";

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// APIServices: which server has a group version.
+import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { AGE } from "../table/age.ts";
+import { type Kind, defineKind } from "./kind.ts";
+import { BOOLEAN, CONDITIONS, FREE, INTEGER, TEXT, objectShape } from "./shapes.ts";
+
+/** APIServices. */
+export const API_SERVICE: Kind = defineKind({
+  group: "apiregistration.k8s.io",
+  version: "v1",
+  resource: "apiservices",
+  kind: "APIService",
+  namespaced: false,
+  strategy: {
+    hasStatus: true,
+    columns: [
+      {
+        name: "Service",
+        type: "string",
+        cell: (object) =>
+          textAt(object, "spec", "service", "name") === ""
+            ? "Local"
+            : `${textAt(object, "spec", "service", "namespace")}/${textAt(object, "spec", "service", "name")}`,
+      },
+      {
+        name: "Available",
+        type: "string",
+        cell: (object) => {
+          const available = listOf(valueAt(object, "status", "conditions")).find(
+            (condition) => textAt(condition, "type") === "Available",
+          );
+          const status = textAt(available, "status");
+          return status === "True"
+            ? "True"
+            : `${status || "Unknown"} (${textAt(available, "reason")})`;
+        },
+      },
+      AGE,
+    ],
+    schema: objectShape(
+      {
+        spec: objectShape({
+          group: TEXT,
+          version: TEXT,
+          service: FREE,
+          caBundle: TEXT,
+          insecureSkipTLSVerify: BOOLEAN,
+          groupPriorityMinimum: INTEGER,
+          versionPriority: INTEGER,
+        }),
+        status: objectShape({ conditions: CONDITIONS }),
+      },
+      "APIService represents a server for a group and version.",
+    ),
+  },
+});

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Service accounts: identities of processes.
+import { listOf } from "../objects/json.ts";
+import { AGE } from "../table/age.ts";
+import { type Kind, defineKind } from "./kind.ts";
+import { TEXT, listOfObjects, objectShape } from "./shapes.ts";
+
+/** Service accounts; their tokens are not made here. */
+export const SERVICE_ACCOUNT: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "serviceaccounts",
+  kind: "ServiceAccount",
+  shortNames: ["sa"],
+  strategy: {
+    columns: [
+      { name: "Secrets", type: "integer", cell: (object) => listOf(object["secrets"]).length },
+      AGE,
+    ],
+    schema: objectShape(
+      { secrets: listOfObjects({ name: TEXT }), imagePullSecrets: listOfObjects({ name: TEXT }) },
+      "ServiceAccount is an identity for processes that run in a pod.",
+    ),
+  },
+});
