@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Benchmarks: prints tables, judges nothing. Needs what hack/install installs, and runs as root.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { bridgeNetworkManifest, eventually, Machine, vmManifest } from "@patchbay/testing";
-import { measureFloor } from "./floor.ts";
-import { measureHotplug } from "./hotplug.ts";
-import { printComparison } from "./report.ts";
+// Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS]`, or `npm run perf apiserver [SECTION...]`.
+import { measureApiServer } from "./apiserver.ts";
+import { measureMachine } from "./one-machine.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
-const ROUNDS = Number(process.argv[2] ?? "20");
-const BOOT_MS = 120_000;
+const DEFAULT_ROUNDS = 20;
+const [first = "", ...rest] = process.argv.slice(2);
 
-const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-perf-")), "data");
-const machine = new Machine({ root: ROOT, dataDir });
-
-try {
-  machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
-  machine.patchbay("up", "--api-port", "16743", "--bridge", "pbp0");
-  machine.apply(
-    bridgeNetworkManifest("perf", "pbp-perf", "10.77.3.0/24"),
-    vmManifest({ name: "perf" }),
-  );
-  await eventually(() => machine.findVmi("perf")?.status?.phase === "Running", {
-    withinMs: BOOT_MS,
-  });
-  await machine.console("perf").waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
-  // One of each by turns, so that both see the same machine.
-  const ours = [];
-  const floor = [];
-  for (let round = 1; round <= ROUNDS; round += 1) {
-    process.stderr.write(`round ${String(round)} of ${String(ROUNDS)}\n`);
-    ours.push(await measureHotplug(machine, "perf"));
-    floor.push(await measureFloor(machine, "perf"));
-  }
-  printComparison(ours, floor);
-} finally {
-  machine.close();
-  machine.patchbay("down", "--purge");
-  rmSync(dirname(dataDir), { recursive: true, force: true });
+if (first === "apiserver") {
+  await measureApiServer(rest);
+} else {
+  await measureMachine(first === "" ? DEFAULT_ROUNDS : Number(first));
 }
