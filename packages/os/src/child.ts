@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 import type {
   ChildProcessHandle,
   ChildProgram,

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { closeSync, openSync, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { readProcessStartTime } from "./process-end.ts";
 import { signalGroup } from "./process-runner.ts";

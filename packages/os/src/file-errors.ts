@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a failed file operation become an AppError?
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 
 /** The errno name of a system call's error, for example `ENOENT`; undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {

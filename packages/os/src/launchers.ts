@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the node agent reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 import type { Launcher, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";

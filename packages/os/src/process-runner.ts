@@ -5,7 +5,7 @@ import { accessSync, constants as fsConstants } from "node:fs";
 import { constants } from "node:os";
 import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
 import { errnoOf } from "./file-errors.ts";
 

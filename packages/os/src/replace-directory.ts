@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a directory replaced by a copy of another one, so that a crash leaves the old or the new one?
 import { cp, rename, rm, stat } from "node:fs/promises";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 import { isMissing, toFileError } from "./file-errors.ts";
 
 async function refuseUnlessDirectory(path: string): Promise<void> {

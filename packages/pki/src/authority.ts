@@ -12,7 +12,7 @@ import {
   X509CertificateGenerator,
   cryptoProvider,
 } from "@peculiar/x509";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/ports";
 import { dateOf, pemOfKey, randomSerial, MS_PER_DAY } from "./encoding.ts";
 

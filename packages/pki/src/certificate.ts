@@ -15,7 +15,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from "@peculiar/x509";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import { KEY_ALGORITHM, type Authority } from "./authority.ts";
 import { MS_PER_DAY, dateOf, pemOfKey, randomSerial } from "./encoding.ts";
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server of a standalone machine, in this process.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 import { startApiServer } from "@patchbay/apiserver";
 import { createClock, createFiles } from "@patchbay/os";
-import { createLogger, type LogLevel } from "@patchbay/telemetry";
+import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./follow.ts";

@@ -7,7 +7,7 @@ import type {
   ServerResponse,
 } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import type { Connections, Peer } from "../backend/connections.ts";
 import type { Aggregator } from "../http/app.ts";
 import { StatusError } from "../http/status.ts";

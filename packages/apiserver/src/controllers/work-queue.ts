@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that something has to be done about: each once, few at a time, again later where it failed.
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 
 const PARALLEL = 8;

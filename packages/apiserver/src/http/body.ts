@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the body of a request: size, content type, JSON or YAML.
 import type { IncomingMessage } from "node:http";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import { parse as parseYaml } from "yaml";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";

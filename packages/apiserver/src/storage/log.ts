@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of revisions in SQLite: what is written here is durable when the call returns.
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from "node:sqlite";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 
 /** One row: the state of one key from `revision` on. */
 export interface LogRow {

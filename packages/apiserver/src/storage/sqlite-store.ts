@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store: mutations are queued, run one after the other, and committed together (group commit).
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
 import { ObjectIndex, TextObject, rangeOf, toStored } from "./index-of-objects.ts";

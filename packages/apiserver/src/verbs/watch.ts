@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET with watch: what happened after a revision, and then what happens.
 import type { ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import { expired, invalid } from "../http/status.ts";
 import { forbiddenValue } from "../meta/causes.ts";
 import type { Change } from "../storage/store.ts";

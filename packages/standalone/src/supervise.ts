@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of the supervisor's process: lock, start, wait, stop.
+import { messageOf } from "@patchbay/core/errors";
+import { createClock, createFiles, createProcessRunner, readProcessStartTime } from "@patchbay/os";
+import type { Logger } from "@patchbay/ports";
+import { ownPid, stopSignal, type ProcessArguments } from "./config.ts";
+import { takeLock } from "./lock.ts";
+import { pathsOf } from "./paths.ts";
+import { readBootId, StateWriter } from "./state.ts";
+import { Supervisor } from "./supervisor.ts";
+
+/**
+ * Starts everything and keeps it until this process is told to stop.
+ * @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID
+ */
+export async function supervise(
+  { dataDir, ...settings }: Omit<ProcessArguments, "role">,
+  log: Logger,
+): Promise<void> {
+  const signal = stopSignal();
+  const files = createFiles();
+  const clock = createClock();
+  const paths = pathsOf(dataDir);
+  const lock = await takeLock(dataDir);
+  const bootId = await readBootId(files);
+  const pid = ownPid();
+  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
+  const state = new StateWriter({ files, clock, paths }, who);
+  await state.enter("starting");
+  const runner = createProcessRunner();
+  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
+  try {
+    await supervisor.start(settings);
+  } catch (error) {
+    await state.enter("failed", messageOf(error));
+    throw error;
+  }
+  await state.enter("ready");
+  log.info("everything is ready", { dataDir });
+  if (!signal.aborted) {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    signal.addEventListener(
+      "abort",
+      () => {
+        resolve(undefined);
+      },
+      { once: true },
+    );
+    await promise;
+  }
+  await state.enter("stopping");
+  await supervisor.stop();
+  await state.enter("stopped");
+  lock.release();
+}
