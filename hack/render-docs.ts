@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generated pages of docs/reference/ must say: error codes from the catalogue, flags from the programs.
+// What the generated pages of docs/reference/ must say: error codes from the catalogue, flags from the programs, rights
+// from the manifests.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { CATALOGUE, type ErrorEntry } from "@patchbay/core";
 import { format, resolveConfig } from "prettier";
+import { renderRights } from "./render-rights.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -164,5 +166,6 @@ export async function renderDocs(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ["errors.md", await format(renderErrors(), options)],
     ["config.md", await format(renderConfig(), options)],
+    ["rights.md", await format(await renderRights(NOTE), options)],
   ]);
 }

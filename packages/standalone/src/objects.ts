@@ -5,12 +5,11 @@ import {
   customResourceDefinitions,
   KUBEVIRTS,
   names,
-  NAMESPACES,
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
-import type { Store } from "@patchbay/ports";
+import { keepManifests, keepObject, parseManifests, readManifests } from "@patchbay/manifests";
+import type { Files, Store } from "@patchbay/ports";
 
 const NAMESPACE = "patchbay";
 const SERVICE = "virt-api";
@@ -52,30 +51,15 @@ function newObject(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
 }
 
-/** Members that say which object it is; the rest is what it is to be. */
-const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
-
-/** Creates the object, or sets the fields of the one that is there. What is the same already is not written. */
-async function keepObject(
-  store: Store,
-  type: ResourceType<KubeObject>,
-  object: KubeObject,
-): Promise<void> {
-  try {
-    await store.create(type, object);
-  } catch (error) {
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
-    const fields = Object.entries(object).filter(([name]) => !IDENTITY.includes(name));
-    const patch = { type: "merge", fields: Object.fromEntries(fields) } as const;
-    await store.patch(type, object.metadata, patch);
-  }
+/** The product's namespace, the accounts of its components, and what they and users may do. */
+export async function keepRights(store: Store, files: Files, nodeName: string): Promise<void> {
+  await keepManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
 }
 
-/** Kinds and the product's namespace. */
+/** The product's kinds. */
 export async function keepKinds(store: Store): Promise<void> {
   const definitions = customResourceDefinitions();
   await Promise.all(definitions.map((definition) => keepObject(store, CRDS, definition)));
-  await keepObject(store, NAMESPACES, newObject(NAMESPACES, NAMESPACE, {}));
 }
 
 /** The KubeVirt object: the machine's own findings; what a person has set beside them stays. */

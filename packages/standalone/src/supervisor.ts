@@ -9,7 +9,7 @@ import { architecture, commandFor } from "./config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "./kvm-probe.ts";
 import { listOwnBridges, rememberHostLinks, removeLeftovers } from "./leftovers.ts";
-import { keepKinds, keepKubeVirt, keepVirtApi } from "./objects.ts";
+import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "./objects.ts";
 import { removeMasquerade } from "./masquerade.ts";
 import type { Paths } from "./paths.ts";
 import { prepare, serverUrlOf, type Prepared } from "./prepare.ts";
@@ -117,6 +117,8 @@ export class Supervisor {
     const client = createKubeClient(config, { logger: log, clock });
     this.#client = client;
     await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
+    await keepRights(client.store, this.#deps.files, settings.nodeName);
+    await state.step("accounts and roles are there");
     return { prepared, programs, client };
   }
 

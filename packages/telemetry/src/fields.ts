@@ -44,6 +44,7 @@ export const FIELDS = {
   status: "HTTP status",
   uid: "uid of an object",
   user: "name of a user",
+  verb: "what a request does, in the words of roles",
   version: "version of the product",
   vm: "NAMESPACE/NAME of a VM",
   vmi: "NAMESPACE/NAME of a VMI",

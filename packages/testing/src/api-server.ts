@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An embedded API server in memory with Patchbay's kinds, and clients of it, for tests of whole components.
-import {
-  customResourceDefinitions,
-  type KubeObject,
-  type Namespace,
-  NAMESPACES,
-  type ResourceType,
-} from "@patchbay/api";
+// An embedded API server in memory with Patchbay's kinds and roles, and clients of it, for tests of whole components.
+import { customResourceDefinitions, type KubeObject, type ResourceType } from "@patchbay/api";
 import { startApiServer } from "@patchbay/apiserver";
 import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
-import { createClock } from "@patchbay/os";
+import { keepManifests, parseManifests, readManifests } from "@patchbay/manifests";
+import { createClock, createFiles } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate } from "@patchbay/pki";
 import type { Clock, Logger } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -26,7 +21,7 @@ const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
 export interface TestServer {
   readonly clock: Clock;
   readonly log: Logger;
-  /** A client of `user`; closed with the server. */
+  /** A client of `user`, who may do what the manifests grant; closed with the server. */
   client(user: string, groups?: readonly string[]): Promise<KubeClient>;
   close(): Promise<void>;
 }
@@ -79,7 +74,7 @@ async function serve(
   });
 }
 
-/** Starts a server on a free port of loopback, with the CRDs and the namespace `patchbay`. */
+/** Starts a server on a free port of loopback, with the CRDs, the namespace `patchbay` and the roles of a cluster. */
 export async function startTestServer(): Promise<TestServer> {
   const clock = createClock();
   const log = createSilentLogger();
@@ -96,12 +91,7 @@ export async function startTestServer(): Promise<TestServer> {
   for (const definition of customResourceDefinitions()) {
     await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
   }
-  const namespace: Namespace = {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name: "patchbay" },
-  };
-  await store.create(NAMESPACES, namespace);
+  await keepManifests(store, parseManifests(await readManifests(createFiles(), "base")));
   return {
     clock,
     log,

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rights are used, and which are missed? One log line for each user, verb and resource.
+import type { Logger } from "@patchbay/ports";
+import type { AccessAttributes, User } from "./user.ts";
+
+/** Users of programs; what people may do and do is their affair. */
+const PROGRAM = /^system:(serviceaccount|node):/;
+
+/** Most lines of one process: names in paths are the client's to choose. */
+const LINES_MAX = 5000;
+
+/** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
+function resourceText({ group, resource, subresource }: AccessAttributes): string {
+  const whole = group === "" ? resource : `${resource}.${group}`;
+  return subresource === "" ? whole : `${whole}/${subresource}`;
+}
+
+/** Notes the first use of each right by a program, and the first refusal of each to anybody. */
+export class AccessLog {
+  readonly #logger: Logger;
+  readonly #seen = new Set<string>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Notes a request for a resource; paths that are no resources are of no interest. */
+  note(user: User, attributes: AccessAttributes, allowed: boolean): void {
+    if (attributes.path !== "" || (allowed && !PROGRAM.test(user.name))) {
+      return;
+    }
+    const { verb, namespace, name } = attributes;
+    const resource = resourceText(attributes);
+    const line = `${user.name} ${verb} ${resource} ${String(allowed)}`;
+    if (this.#seen.has(line) || this.#seen.size === LINES_MAX) {
+      return;
+    }
+    this.#seen.add(line);
+    const fields = { user: user.name, verb, resource, object: `${namespace}/${name}` };
+    this.#logger.info(allowed ? "right used" : "right missing", fields);
+  }
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of manifests.
+export { keepManifests, keepObject } from "./keep.ts";
+export { parseManifests, readManifests, type Manifest } from "./read.ts";
+export { isRole, rightsOf, type Right, type Role, type Rule } from "./rights.ts";

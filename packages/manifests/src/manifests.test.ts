@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the manifests grant what they should, and no more than can be said in words?
+import { customResourceDefinitions, names, type KubeObject } from "@patchbay/api";
+import { createFiles } from "@patchbay/os";
+import { describe, expect, test } from "vitest";
+import { parseManifests, readManifests } from "./read.ts";
+import { isRole, rightsOf, type Role } from "./rights.ts";
+
+const files = createFiles();
+const base = parseManifests(await readManifests(files, "base"));
+const standalone = parseManifests(await readManifests(files, "standalone"), "node1");
+const roles = standalone.filter(isRole);
+
+function roleOf(name: string): Role {
+  const found = roles.find(({ metadata }) => metadata.name === name);
+  if (found === undefined) throw new Error(`there is no role ${name}`);
+  return found;
+}
+
+/** Rights of a role, as `verb resource`. */
+function rightsIn(name: string): readonly string[] {
+  const role = roleOf(name);
+  const binding = {
+    ...{ apiVersion: role.apiVersion, kind: "ClusterRoleBinding", metadata: { name } },
+    ...{ roleRef: { kind: role.kind, name }, subjects: [{ kind: "User", name: "somebody" }] },
+  };
+  return rightsOf([role, binding]).map(({ verb, resource }) => `${verb} ${resource}`);
+}
+
+function named(objects: readonly KubeObject[], kind: string): readonly string[] {
+  return objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name);
+}
+
+describe("the components", () => {
+  const accounts = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
+
+  test("have an account, a role and a binding each", () => {
+    expect(named(base, "ServiceAccount")).toEqual(accounts);
+    expect(named(base, "ClusterRoleBinding")).toEqual(accounts.map((name) => `patchbay:${name}`));
+    for (const name of accounts) expect(roleOf(`patchbay:${name}`).rules).not.toEqual([]);
+  });
+
+  test("are known by the names that their certificates carry", () => {
+    const users = [...new Set(rightsOf(base).map(({ user }) => user))];
+    expect(users).toEqual(accounts.map((name) => `system:serviceaccount:patchbay:${name}`));
+  });
+
+  test("of a node may not change what users want, nor make or delete anything but events", () => {
+    for (const name of ["virt-handler", "net-agent"]) {
+      const writes = rightsIn(`patchbay:${name}`).filter(
+        (right) => !/^(get|list|watch) /.test(right),
+      );
+      expect(writes.filter((right) => !/^patch \S+\/status$/.test(right))).toEqual([
+        "create events",
+        "patch events",
+      ]);
+    }
+  });
+
+  test("read no secrets, and grant nothing", () => {
+    const forbidden = /secrets|serviceaccounts|rbac|certificates|impersonate|escalate|\*/;
+    const own = roles.filter(({ metadata }) => metadata.name.startsWith("patchbay:"));
+    const rights = own.flatMap(({ metadata }) => rightsIn(metadata.name));
+    expect(rights.filter((right) => forbidden.test(right))).toEqual([]);
+  });
+});
+
+describe("the standalone machine", () => {
+  test("has the base, and the rights of its node's user", () => {
+    expect(standalone).toEqual(expect.arrayContaining([...base]));
+    const node = rightsOf(standalone).filter(({ user }) => user === "system:node:node1");
+    expect(node).toContainEqual({
+      user: "system:node:node1",
+      verb: "create",
+      resource: "pods/binding",
+    });
+  });
+
+  test("lets node-runtime change its own node only", () => {
+    const { rules } = roleOf("patchbay:node-runtime");
+    const nodes = rules.filter(({ resources }) => resources.some((name) => /^nodes/.test(name)));
+    const anyNode = nodes.filter(({ resourceNames }) => resourceNames?.join() !== "node1");
+    expect(anyNode.map(({ verbs }) => verbs)).toEqual([["create"]]);
+  });
+
+  test("has put its name everywhere", () => {
+    expect(JSON.stringify(standalone)).not.toContain("NODE_NAME");
+  });
+});
+
+describe("the roles of people", () => {
+  const kinds = customResourceDefinitions()
+    .map(({ spec }) => spec)
+    .filter(({ group, names: { kind } }) => group === names.KUBEVIRT_GROUP && kind !== "KubeVirt")
+    .map(({ group, names: { plural } }) => `${plural}.${group}`);
+
+  test("admin includes edit, and edit includes view", () => {
+    const [admin, edit, view] = ["admin", "edit", "view"].map((name) =>
+      rightsIn(`kubevirt.io:${name}`),
+    );
+    expect(admin).toEqual(expect.arrayContaining([...(edit ?? [])]));
+    expect(edit).toEqual(expect.arrayContaining([...(view ?? [])]));
+  });
+
+  test("view reads every kind of a namespace, and writes nothing", () => {
+    const view = rightsIn("kubevirt.io:view");
+    expect(view).toEqual(expect.arrayContaining(kinds.map((kind) => `watch ${kind}`)));
+    expect(view.filter((right) => !/^(get|list|watch) /.test(right))).toEqual([]);
+  });
+
+  test("nobody but the cluster's administrator writes networks or the configuration", () => {
+    const rights = ["admin", "edit"].flatMap((name) => rightsIn(`kubevirt.io:${name}`));
+    expect(rights.filter((right) => /^(get|list|watch) network-/.test(right))).toHaveLength(6);
+    expect(rights.filter((right) => /^(?!get|list|watch).* network-/.test(right))).toEqual([]);
+    expect(rights.filter((right) => right.includes("kubevirts"))).toEqual([]);
+  });
+
+  test.each(["admin", "edit", "view"])("%s is added to Kubernetes' role of that name", (name) => {
+    expect(roleOf(`kubevirt.io:${name}`).metadata.labels).toEqual({
+      [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
+    });
+  });
+});

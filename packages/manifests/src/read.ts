@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which objects do the manifests hold? The files are those that `kubectl apply -k` takes.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { KubeObject } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Files } from "@patchbay/ports";
+import { parse, parseAllDocuments } from "yaml";
+
+/** The package; sources and what is built lie one folder below it. */
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const NODE_NAME = /\bNODE_NAME\b/g;
+
+/** One manifest as it is written. */
+export interface Manifest {
+  /** Absolute. */
+  readonly path: string;
+  readonly text: string;
+}
+
+async function readFile(files: Files, path: string): Promise<string> {
+  const text = await files.readText(path);
+  if (text !== undefined) return text;
+  throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it is not there" });
+}
+
+/** The manifests that a folder's kustomization.yaml lists, in its order. */
+async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
+  const text = await readFile(files, join(folder, "kustomization.yaml"));
+  // Our own file.
+  const { resources } = parse(text) as { readonly resources: readonly string[] };
+  const read = async (name: string): Promise<readonly Manifest[]> => {
+    const path = join(folder, name);
+    if (!name.endsWith(".yaml")) return readFolder(files, path);
+    return [{ path, text: await readFile(files, path) }];
+  };
+  return (await Promise.all(resources.map(read))).flat();
+}
+
+/**
+ * The manifests of every installation (`base`) or those of a standalone machine (`standalone`, with the base).
+ * @throws AppError with OS_FILE_FAILED
+ */
+export function readManifests(
+  files: Files,
+  folder: "base" | "standalone",
+): Promise<readonly Manifest[]> {
+  return readFolder(files, join(ROOT, folder));
+}
+
+/** Parses manifests; `nodeName` takes the place of NODE_NAME. */
+export function parseManifests(
+  manifests: readonly Manifest[],
+  nodeName = "NODE_NAME",
+): readonly KubeObject[] {
+  return manifests.flatMap(({ text }) =>
+    // Our own files.
+    parseAllDocuments(text.replaceAll(NODE_NAME, nodeName)).map((one) => one.toJS() as KubeObject),
+  );
+}
