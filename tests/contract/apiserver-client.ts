@@ -14,7 +14,7 @@ export interface Identity {
 /** One request. */
 export interface Sending {
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string;
   readonly signal?: AbortSignal;
 }

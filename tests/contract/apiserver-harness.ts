@@ -58,7 +58,10 @@ export interface Ask {
   readonly body?: unknown;
   readonly type?: string;
   readonly accept?: string;
+  /** Another user than the administrator; empty: nobody. */
   readonly token?: string;
+  /** More headers. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
 /** One event of a watch. */
@@ -179,6 +182,7 @@ function toRequest(given: Ask) {
       accept,
       ...(body === undefined ? {} : { "content-type": type }),
       ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      ...given.headers,
     },
     ...(text === undefined ? {} : { body: text }),
   };

@@ -30,17 +30,6 @@ function pod(name: string, spec: Record<string, unknown> = {}) {
   return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers, ...spec } };
 }
 
-test("a client without credentials is told nothing but health and version", async () => {
-  expect((await api.ask("GET", MAPS, { token: "" })).code).toBe(401);
-  expect((await api.ask("GET", "/readyz", { token: "" })).text).toBe("ok");
-  expect((await api.ask("GET", "/version", { token: "" })).body.major).toBe("1");
-});
-
-test("a bearer token is as good as a certificate, a wrong one is refused", async () => {
-  expect((await api.ask("GET", MAPS, { token: "jane-token" })).code).toBe(200);
-  expect((await api.ask("GET", MAPS, { token: "wrong" })).body.reason).toBe("Unauthorized");
-});
-
 test("a write that changes nothing keeps the resourceVersion and tells no watcher", async () => {
   const { body: made } = await api.post(MAPS, map("noop"));
   await using watch = await api.watch(

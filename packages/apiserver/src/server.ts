@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 import { makeWebhookAdmission } from "./admission/webhook-admission.ts";
 import { aggregatedGroupVersions } from "./aggregation/api-services.ts";
@@ -11,12 +11,17 @@ import { startAvailability } from "./aggregation/availability.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
 import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
+import {
+  aggregateClusterRoles,
+  startClusterRoleAggregation,
+} from "./controllers/cluster-role-aggregation.ts";
+import { keepDefaultRoles } from "./controllers/default-roles.ts";
 import { startDefinitionCleanup } from "./controllers/definition-cleanup.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
 import { Authentication, type TokenEntry } from "./auth/authentication.ts";
-import { allowAuthenticated } from "./auth/user.ts";
+import { makeRbac } from "./auth/rbac.ts";
 import { Registry } from "./kinds/registry.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -85,7 +90,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): A
     logger: options.logger,
     random: { uid: randomUUID, suffix: randomSuffix },
     authentication: new Authentication(options.tokens),
-    authorize: allowAuthenticated,
+    authorizer: makeRbac(store),
     stop,
     aggregatedGroupVersions: () => aggregatedGroupVersions(store),
     aggregator: makeAggregator({
@@ -100,6 +105,7 @@ function startControllers(deps: AppDeps, stop: AbortSignal): void {
   startGarbageCollector(deps, stop);
   startNamespaceLifecycle(deps, stop);
   startDefinitionCleanup(deps, stop);
+  startClusterRoleAggregation(deps, stop);
   startAvailability(deps, stop);
 }
 
@@ -156,6 +162,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<Running
   try {
     const deps = makeDeps(options, store, stopping.signal);
     await makeStandardNamespaces(deps);
+    await keepDefaultRoles(deps);
+    await aggregateClusterRoles(deps);
     startControllers(deps, stopping.signal);
     const server = makeServer(options, deps);
     const port = await listen(server, options);

@@ -2,16 +2,17 @@
 // The routes of the server, and how refusals and failures are answered.
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { type Fields, printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./accept.ts";
 import { type DiscoveryDeps, routeDiscovery } from "./discovery-routes.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
+import { type GateDeps, gate, userOf } from "./gate.ts";
 import { routeHealth } from "./health-routes.ts";
 import { routeOpenApi } from "./openapi-routes.ts";
 import { inFormat, renderReply, type Rendered } from "./render.ts";
-import { StatusError, forbidden, internalError, unauthorized, unknownPath } from "./status.ts";
+import { StatusError, internalError, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
 import type { User } from "../auth/user.ts";
 
@@ -22,20 +23,8 @@ export interface Aggregator {
 }
 
 /** What the routes work with. */
-export interface AppDeps extends DispatchDeps, DiscoveryDeps {
+export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps {
   readonly aggregator: Aggregator;
-}
-
-/** Users by request, once authenticated. */
-const USERS = new WeakMap<IncomingMessage, User>();
-
-/** The user of an authenticated request. */
-function userOf(request: IncomingMessage): User {
-  const user = USERS.get(request);
-  if (user === undefined) {
-    throw unauthorized();
-  }
-  return user;
 }
 
 function send(response: ServerResponse, rendered: Rendered): void {
@@ -104,40 +93,6 @@ function sendError(
   send(response, { code: status.code, ...inFormat(printJson(status.toBody()), representation) });
 }
 
-function authenticate(deps: AppDeps) {
-  return (request: Request, _response: Response, next: NextFunction): void => {
-    const user = deps.authentication.find(request);
-    if (user === undefined) {
-      throw unauthorized();
-    }
-    USERS.set(request, impersonated(request, user, deps));
-    next();
-  };
-}
-
-/** Whom the user acts for; themselves unless they ask otherwise. Throws a StatusError 403. */
-function impersonated(request: Request, user: User, deps: AppDeps): User {
-  const name = request.headers["impersonate-user"];
-  if (typeof name !== "string") {
-    return user;
-  }
-  const about = { group: "", resource: "users", kind: "User" };
-  const attributes = { verb: "impersonate", group: "", version: "v1", resource: "users" } as const;
-  const target = { subresource: "", namespace: "", name, path: "" } as const;
-  if (!deps.authorize(user, { ...attributes, ...target }).allowed) {
-    throw forbidden(
-      about,
-      name,
-      `User "${user.name}" cannot impersonate resource "users" in API group "" at the cluster scope`,
-    );
-  }
-  // Node joins headers of one name by commas.
-  const groups = [request.headers["impersonate-group"] ?? []]
-    .flat()
-    .flatMap((text) => text.split(/,\s*/));
-  return { name, groups: [...groups, "system:authenticated"] };
-}
-
 function commonHeaders(_request: Request, response: Response, next: NextFunction): void {
   response.setHeader("audit-id", randomUUID());
   response.setHeader("cache-control", "no-cache, private");
@@ -156,8 +111,8 @@ export function makeApp(deps: AppDeps): Express {
   app.disable("x-powered-by");
   app.disable("etag");
   app.use(commonHeaders);
+  app.use(gate(deps));
   routeHealth(app);
-  app.use(authenticate(deps));
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps.registry, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));

@@ -17,7 +17,7 @@ import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch.ts";
 import { chooseRepresentation } from "./accept.ts";
 import { readBody } from "./body.ts";
-import { forbidden, methodNotAllowed, unknownPath } from "./status.ts";
+import { methodNotAllowed, unknownPath } from "./status.ts";
 import type { Target } from "./target.ts";
 import type { User } from "../auth/user.ts";
 
@@ -78,7 +78,7 @@ function isWatch(query: URLSearchParams): boolean {
 /** The verb as discovery and authorization name it. */
 function verbOf(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
-    return isWatch(query) ? "watch" : target.name === "" ? "list" : "get";
+    return target.name !== "" ? "get" : isWatch(query) ? "watch" : "list";
   }
   if (method === "DELETE") {
     return target.name === "" ? "deletecollection" : "delete";
@@ -103,26 +103,6 @@ function serverOf(kind: Kind, target: Target, method: string): Serve {
     throw methodNotAllowed();
   }
   return serve;
-}
-
-function authorize(
-  verb: string,
-  kind: Kind,
-  given: { target: Target; user: User; deps: DispatchDeps },
-): void {
-  const { target, user, deps } = given;
-  const decision = deps.authorize(user, { ...target, verb, path: "" });
-  if (!decision.allowed) {
-    const about = { group: kind.group, resource: kind.resource, kind: kind.kind };
-    const scope =
-      target.namespace === "" ? "at the cluster scope" : `in the namespace "${target.namespace}"`;
-    const subresource = target.subresource === "" ? "" : `/${target.subresource}`;
-    throw forbidden(
-      about,
-      target.name,
-      `User "${user.name}" cannot ${verb} resource "${kind.resource}${subresource}" in API group "${kind.group}" ${scope}${decision.reason === "" ? "" : `: ${decision.reason}`}`,
-    );
-  }
 }
 
 function checkScope(kind: Kind, target: Target): void {
@@ -174,7 +154,6 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   checkScope(kind, target);
   const serve = serverOf(kind, target, method);
   checkVerb(kind, verb, target);
-  authorize(verb, kind, { target, user: given.user, deps });
   const call = await toCall(kind, given, verb);
   if (verb === "watch") {
     await watchObjects(call, deps, { response, stop: deps.stop });

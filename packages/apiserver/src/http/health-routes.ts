@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that need no credentials: health and version.
+// Paths that every user may read: health and version.
 import type { Express, Request, Response } from "express";
 
 /** What the server says of itself; clients choose their behaviour by it. */

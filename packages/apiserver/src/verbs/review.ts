@@ -2,7 +2,7 @@
 // Questions: who is this token, and who may do what?
 import type { Authentication } from "../auth/authentication.ts";
 import { parseObject } from "../http/body.ts";
-import type { AccessAttributes, Authorize, User } from "../auth/user.ts";
+import type { AccessAttributes, Authorizer, User } from "../auth/user.ts";
 import { fieldsOf, listOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Call, Reply } from "./call.ts";
@@ -11,7 +11,7 @@ import { toObject } from "./decode.ts";
 /** Who can answer. */
 export interface ReviewDeps {
   readonly authentication: Authentication;
-  readonly authorize: Authorize;
+  readonly authorizer: Authorizer;
 }
 
 function attributesOf(review: KubeObject): AccessAttributes {
@@ -59,7 +59,7 @@ export function answerReview(call: Call, deps: ReviewDeps): Reply {
     const userInfo = { username: call.user.name, groups: call.user.groups };
     return { type: "object", code: 201, object: { ...review, status: { userInfo } } };
   }
-  const decision = deps.authorize(subjectOf(call, review), attributesOf(review));
+  const decision = deps.authorizer.authorize(subjectOf(call, review), attributesOf(review));
   const status = {
     allowed: decision.allowed,
     ...(decision.reason === "" ? {} : { reason: decision.reason }),

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a request want, in the words of roles? Source: Kubernetes apiserver RequestInfo.
+import { pathSegmentFault } from "../meta/names.ts";
+import { parseFlag } from "../verbs/options.ts";
+import type { AccessAttributes } from "./user.ts";
+
+/** A request, as far as rights depend on it. */
+export interface RequestLine {
+  readonly method: string;
+  /** Without query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  POST: "create",
+  GET: "get",
+  HEAD: "get",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+
+/** Subresources of a namespace: what follows in the path is no resource in it. */
+const NAMESPACE_SUBRESOURCES: readonly string[] = ["status", "finalize"];
+
+const EXACT_NAME = /^metadata\.name==?([^=]*)$/;
+
+function segmentsOf(path: string): readonly string[] {
+  return path
+    .replace(/^\/+|\/+$/g, "")
+    .split("/")
+    .map((segment) => {
+      try {
+        return decodeURIComponent(segment);
+      } catch {
+        // A broken escape is a name that nothing has.
+        return segment;
+      }
+    });
+}
+
+function ofPath({ method, path }: RequestLine): AccessAttributes {
+  const nothing = { group: "", version: "", resource: "", subresource: "" };
+  return { ...nothing, verb: method.toLowerCase(), namespace: "", name: "", path };
+}
+
+/** Group, version and the rest of a resource's path; undefined for other paths. */
+function splitPath(
+  segments: readonly string[],
+): { group: string; version: string; rest: readonly string[] } | undefined {
+  const [root, ...parts] = segments;
+  if (root === "api" && parts.length >= 2) {
+    return { group: "", version: parts[0] ?? "", rest: parts.slice(1) };
+  }
+  return root === "apis" && parts.length >= 3
+    ? { group: parts[0] ?? "", version: parts[1] ?? "", rest: parts.slice(2) }
+    : undefined;
+}
+
+/** The path below the version, from the resource on, and the namespace that it names. */
+function withoutNamespace(rest: readonly string[]): {
+  namespace: string;
+  parts: readonly string[];
+} {
+  if (rest[0] !== "namespaces") {
+    return { namespace: "", parts: rest };
+  }
+  const isInside = rest.length > 2 && !NAMESPACE_SUBRESOURCES.includes(rest[2] ?? "");
+  return { namespace: rest[1] ?? "", parts: isInside ? rest.slice(2) : rest };
+}
+
+/** The one name that a field selector leaves. */
+function selectedName(query: URLSearchParams): string {
+  const terms = (query.get("fieldSelector") ?? "").split(/(?<!\\),/);
+  const name = terms.map((term) => EXACT_NAME.exec(term)?.[1] ?? "").find((text) => text !== "");
+  return name !== undefined && pathSegmentFault(name) === undefined ? name : "";
+}
+
+/** Verb and name of a request without a name in its path. */
+function ofCollection(
+  method: string,
+  query: URLSearchParams,
+): Pick<AccessAttributes, "verb" | "name"> {
+  if (method === "GET" || method === "HEAD") {
+    return { verb: parseFlag(query.get("watch")) ? "watch" : "list", name: selectedName(query) };
+  }
+  return { verb: method === "DELETE" ? "deletecollection" : (VERBS[method] ?? ""), name: "" };
+}
+
+/** What the request wants. */
+export function attributesOf(line: RequestLine): AccessAttributes {
+  const split = splitPath(segmentsOf(line.path));
+  if (split === undefined) {
+    return ofPath(line);
+  }
+  const isPrefix = split.rest[0] === "watch" && split.rest.length > 1;
+  const { namespace, parts } = withoutNamespace(isPrefix ? split.rest.slice(1) : split.rest);
+  const [resource = "", name = "", subresource = ""] = parts;
+  const { group, version } = split;
+  const found =
+    name === "" ? ofCollection(line.method, line.query) : { verb: VERBS[line.method] ?? "", name };
+  const verb = isPrefix ? "watch" : found.verb;
+  return { group, version, resource, subresource, namespace, path: "", name: found.name, verb };
+}

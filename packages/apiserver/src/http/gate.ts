@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every request passes here first: who asks, for whom, and may they?
+import type { IncomingMessage } from "node:http";
+import type { NextFunction, Request, Response } from "express";
+import type { Authentication } from "../auth/authentication.ts";
+import { NobodyImpersonated, impersonate } from "../auth/impersonation.ts";
+import { forbiddenTo } from "../auth/refusal.ts";
+import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
+import type { Authorizer, User } from "../auth/user.ts";
+import { unauthorized, unknownPath } from "./status.ts";
+
+/** What the gate works with. */
+export interface GateDeps {
+  readonly authentication: Authentication;
+  readonly authorizer: Authorizer;
+}
+
+/** Users by request, once they may do what they ask for. */
+const USERS = new WeakMap<IncomingMessage, User>();
+
+/** The user of a request that has passed. */
+export function userOf(request: IncomingMessage): User {
+  const user = USERS.get(request);
+  if (user === undefined) {
+    throw unauthorized();
+  }
+  return user;
+}
+
+/** Refuses paths that could be read in two ways: what is asked about here must be what is served. */
+function lineOf(request: Request): RequestLine {
+  const { method, originalUrl } = request;
+  const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
+  if (pathname !== originalUrl.split("?")[0]) {
+    throw unknownPath();
+  }
+  return { method, path: pathname, query: searchParams };
+}
+
+function pass(request: Request, deps: GateDeps): User {
+  const { authorize } = deps.authorizer;
+  const user = impersonate(request, deps.authentication.find(request), authorize);
+  const attributes = attributesOf(lineOf(request));
+  const { allowed, reason } = authorize(user, attributes);
+  if (!allowed) {
+    throw forbiddenTo(user, attributes, reason);
+  }
+  return user;
+}
+
+/** Lets requests pass, or answers 401 and 403. */
+export function gate(deps: GateDeps) {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    try {
+      USERS.set(request, pass(request, deps));
+    } catch (error) {
+      if (error instanceof NobodyImpersonated) {
+        const text = `Internal Server Error: ${JSON.stringify(request.originalUrl)}: ${error.message}\n`;
+        response.status(500).type("text/plain").send(text);
+        return;
+      }
+      throw error;
+    }
+    next();
+  };
+}
