@@ -20,6 +20,7 @@ import { startDefinitionCleanup } from "./controllers/definition-cleanup.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
+import { AccessLog } from "./auth/access-log.ts";
 import { Authentication, type TokenEntry } from "./auth/authentication.ts";
 import { makeRbac } from "./auth/rbac.ts";
 import { Registry } from "./kinds/registry.ts";
@@ -91,6 +92,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): A
     random: { uid: randomUUID, suffix: randomSuffix },
     authentication: new Authentication(options.tokens),
     authorizer: makeRbac(store),
+    accessLog: new AccessLog(options.logger),
     stop,
     aggregatedGroupVersions: () => aggregatedGroupVersions(store),
     aggregator: makeAggregator({

@@ -2,6 +2,7 @@
 // Every request passes here first: who asks, for whom, and may they?
 import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, Response } from "express";
+import type { AccessLog } from "../auth/access-log.ts";
 import type { Authentication } from "../auth/authentication.ts";
 import { NobodyImpersonated, impersonate } from "../auth/impersonation.ts";
 import { forbiddenTo } from "../auth/refusal.ts";
@@ -13,6 +14,7 @@ import { unauthorized, unknownPath } from "./status.ts";
 export interface GateDeps {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
+  readonly accessLog: AccessLog;
 }
 
 /** Users by request, once they may do what they ask for. */
@@ -42,6 +44,7 @@ function pass(request: Request, deps: GateDeps): User {
   const user = impersonate(request, deps.authentication.find(request), authorize);
   const attributes = attributesOf(lineOf(request));
   const { allowed, reason } = authorize(user, attributes);
+  deps.accessLog.note(user, attributes, allowed);
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);
   }
