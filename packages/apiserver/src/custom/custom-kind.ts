@@ -4,7 +4,7 @@ import {
   ALL_VERBS,
   type CustomKind,
   type Kind,
-  type ScalePaths,
+  type ScaleValues,
   type Strategy,
   type Subresource,
 } from "../kinds/kind.ts";
@@ -23,7 +23,7 @@ import { pruneObject, unknownFields } from "../schema/prune.ts";
 import { makeValidator } from "../schema/validator.ts";
 import { columnsOf } from "./columns.ts";
 
-function scalePaths(scale: unknown): ScalePaths | undefined {
+function scaleValues(scale: unknown): ScaleValues | undefined {
   if (!isFields(scale)) {
     return undefined;
   }
@@ -31,10 +31,11 @@ function scalePaths(scale: unknown): ScalePaths | undefined {
     textAt(scale, key)
       .split(".")
       .filter((part) => part !== "");
+  const selector = path("labelSelectorPath");
   return {
     spec: path("specReplicasPath"),
     status: path("statusReplicasPath"),
-    selector: path("labelSelectorPath"),
+    selector: (object) => (selector.length === 0 ? "" : textAt(object, ...selector)),
   };
 }
 
@@ -77,7 +78,6 @@ function strategyOf(version: Fields): Strategy {
       ]),
     ),
     columns: columnsOf(version["additionalPrinterColumns"]),
-    schema,
   };
 }
 
@@ -105,13 +105,13 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
   const name = textAt(version, "name");
   const strategy = strategyOf(version);
-  const scale = scalePaths(valueAt(version, "subresources", "scale"));
+  const scale = scaleValues(valueAt(version, "subresources", "scale"));
   const custom: CustomKind = {
     storageApiVersion: `${group}/${textAt(stored, "name")}`,
     schemaRevision,
     terminating: definition.metadata.deletionTimestamp !== undefined,
+    schema: fieldsOf(valueAt(version, "schema", "openAPIV3Schema")),
     ...deprecationOf(version, `${group}/${name}`, textAt(names, "kind")),
-    ...(scale === undefined ? {} : { scale }),
   };
   return {
     group,
@@ -126,6 +126,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
     verbs: custom.terminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
     subresources: subresourcesOf(strategy.hasStatus, scale !== undefined),
     strategy,
+    ...(scale === undefined ? {} : { scale }),
     custom,
   };
 }

@@ -2,15 +2,6 @@
 // What is particular to CustomResourceDefinitions: defaults, validation, names and conditions. Source: apiextensions/v1.
 import type { Cause } from "../http/status.ts";
 import { type Kind, defineKind } from "../kinds/kind.ts";
-import {
-  ANY,
-  CONDITIONS,
-  FREE,
-  TEXT,
-  listOfObjects,
-  listShape,
-  objectShape,
-} from "../kinds/shapes.ts";
 import { invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -218,23 +209,6 @@ export function definitionKind(accepted: AcceptedDefinitions): Kind {
       columns: [
         { name: "Created At", type: "date", cell: (object) => object.metadata.creationTimestamp },
       ],
-      schema: objectShape(
-        {
-          spec: objectShape({
-            group: TEXT,
-            scope: TEXT,
-            names: FREE,
-            conversion: FREE,
-            versions: listOfObjects({ name: TEXT, schema: ANY }),
-          }),
-          status: objectShape({
-            conditions: CONDITIONS,
-            acceptedNames: FREE,
-            storedVersions: listShape(TEXT),
-          }),
-        },
-        "CustomResourceDefinition defines a kind of resources.",
-      ),
     },
   });
 }

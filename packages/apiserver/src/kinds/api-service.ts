@@ -3,7 +3,6 @@
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { BOOLEAN, CONDITIONS, FREE, INTEGER, TEXT, objectShape } from "./shapes.ts";
 
 /** APIServices. */
 export const API_SERVICE: Kind = defineKind({
@@ -38,20 +37,5 @@ export const API_SERVICE: Kind = defineKind({
       },
       AGE,
     ],
-    schema: objectShape(
-      {
-        spec: objectShape({
-          group: TEXT,
-          version: TEXT,
-          service: FREE,
-          caBundle: TEXT,
-          insecureSkipTLSVerify: BOOLEAN,
-          groupPriorityMinimum: INTEGER,
-          versionPriority: INTEGER,
-        }),
-        status: objectShape({ conditions: CONDITIONS }),
-      },
-      "APIService represents a server for a group and version.",
-    ),
   },
 });

@@ -6,7 +6,6 @@ import { equalJson, fieldsOf } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { BOOLEAN, TEXTS_BY_NAME, objectShape } from "./shapes.ts";
 
 /** 1 MiB over all values. Source: Kubernetes core/v1 MaxSecretSize. */
 const DATA_MAX_BYTES = 1_048_576;
@@ -71,9 +70,5 @@ export const CONFIG_MAP: Kind = defineKind({
       },
       AGE,
     ],
-    schema: objectShape(
-      { data: TEXTS_BY_NAME, binaryData: TEXTS_BY_NAME, immutable: BOOLEAN },
-      "ConfigMap holds configuration data for pods to consume.",
-    ),
   },
 });

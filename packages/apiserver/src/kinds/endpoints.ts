@@ -4,7 +4,6 @@ import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { FREE, INTEGER, TEXT, listOfObjects, objectShape } from "./shapes.ts";
 
 function endpointsCell(object: KubeObject): string {
   const all = listOf(object["subsets"]).flatMap((subset) =>
@@ -27,15 +26,5 @@ export const ENDPOINTS: Kind = defineKind({
   shortNames: ["ep"],
   strategy: {
     columns: [{ name: "Endpoints", type: "string", cell: endpointsCell }, AGE],
-    schema: objectShape(
-      {
-        subsets: listOfObjects({
-          addresses: listOfObjects({ ip: TEXT, nodeName: TEXT, targetRef: FREE }),
-          notReadyAddresses: listOfObjects({ ip: TEXT }),
-          ports: listOfObjects({ name: TEXT, port: INTEGER, protocol: TEXT }),
-        }),
-      },
-      "Endpoints is a collection of addresses that implement a service.",
-    ),
   },
 });

@@ -5,7 +5,6 @@ import { textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { ageOf } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { FREE, INTEGER, TEXT, objectShape } from "./shapes.ts";
 
 const INVOLVED = ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
 
@@ -64,22 +63,5 @@ export const EVENT: Kind = defineKind({
         cell: (event) => valueAt(event, "count") ?? 1,
       },
     ],
-    schema: objectShape(
-      {
-        involvedObject: FREE,
-        reason: TEXT,
-        message: TEXT,
-        type: TEXT,
-        count: INTEGER,
-        firstTimestamp: TEXT,
-        lastTimestamp: TEXT,
-        eventTime: TEXT,
-        source: FREE,
-        reportingComponent: TEXT,
-        reportingInstance: TEXT,
-        action: TEXT,
-      },
-      "Event is a report of an event somewhere in the cluster.",
-    ),
   },
 });

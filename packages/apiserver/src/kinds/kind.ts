@@ -3,6 +3,7 @@
 import type { Cause } from "../http/status.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
+import { type ObjectShape, kindShape } from "../shapes/shape.ts";
 
 /** Verbs of resources, as discovery names them. */
 export type Verb =
@@ -82,8 +83,6 @@ export interface Strategy {
   readonly graceSeconds?: (object: KubeObject, asked: number | undefined) => number | undefined;
   /** Columns between Name and Age. */
   readonly columns: readonly Column[];
-  /** Form of the object (OpenAPI v3), for clients and for type errors. */
-  readonly schema: Fields;
 }
 
 /** A kind in one version. */
@@ -100,6 +99,12 @@ export interface Kind {
   readonly verbs: readonly Verb[];
   readonly subresources: readonly Subresource[];
   readonly strategy: Strategy;
+  /** Form of a built-in kind: what is not in it is dropped. */
+  readonly shape?: ObjectShape;
+  /** Where the scale subresource finds its values; absent where there is none. */
+  readonly scale?: ScaleValues;
+  /** Set for kinds that are another view on the objects of a built-in kind. */
+  readonly view?: StoredView;
   /** Set for kinds that a CustomResourceDefinition defines. */
   readonly custom?: CustomKind;
 }
@@ -114,19 +119,31 @@ export interface CustomKind {
   readonly deprecationWarning?: string;
   /** No new objects: the definition is being deleted. */
   readonly terminating: boolean;
-  readonly scale?: ScalePaths;
+  /** Structural schema (OpenAPI v3). */
+  readonly schema: Fields;
 }
 
-/** Where the scale subresource finds its values. Source: apiextensions/v1 CustomResourceSubresourceScale. */
-export interface ScalePaths {
+/** Where the scale subresource finds its values. Source: autoscaling/v1 Scale. */
+export interface ScaleValues {
+  /** Path of the wanted number. */
   readonly spec: readonly string[];
+  /** Path of the present number. */
   readonly status: readonly string[];
-  readonly selector: readonly string[];
+  /** The selector of what is counted, as text; empty where there is none. */
+  readonly selector: (object: KubeObject) => string;
+}
+
+/** How objects of another built-in kind are shown as this one. Both functions make new objects. */
+export interface StoredView {
+  /** Where the objects are stored. */
+  readonly bucket: string;
+  readonly fromStored: (object: KubeObject) => KubeObject;
+  readonly toStored: (object: KubeObject) => KubeObject;
 }
 
 /** Where objects of a kind are stored; versions share it. */
-export function bucketOf(kind: Pick<Kind, "group" | "resource">): string {
-  return `${kind.group}/${kind.resource}`;
+export function bucketOf(kind: Pick<Kind, "group" | "resource" | "view">): string {
+  return kind.view?.bucket ?? `${kind.group}/${kind.resource}`;
 }
 
 /** `apiVersion` of a kind. */
@@ -144,12 +161,27 @@ export const PLAIN: Strategy = {
   allowsStrategicMerge: true,
   selectableFields: {},
   columns: [],
-  schema: { type: "object" },
 };
 
 /** What a built-in kind says of itself; the rest follows. */
 export type KindSketch = Pick<Kind, "group" | "version" | "resource" | "kind"> &
-  Partial<Omit<Kind, "strategy">> & { readonly strategy?: Partial<Strategy> };
+  Partial<Omit<Kind, "strategy" | "shape">> & { readonly strategy?: Partial<Strategy> };
+
+function shapeOf(sketch: KindSketch): ObjectShape {
+  const shape = kindShape(apiVersionOf(sketch), sketch.kind);
+  if (shape === undefined) {
+    throw new Error(`${sketch.kind} has no shape; add it to hack/shape-facts.ts`);
+  }
+  return shape;
+}
+
+const SCALE: Subresource = {
+  name: "scale",
+  verbs: ["get", "patch", "update"],
+  kind: "Scale",
+  group: "autoscaling",
+  version: "v1",
+};
 
 /** Completes a built-in kind: namespaced, all verbs, usual names. */
 export function defineKind(sketch: KindSketch): Kind {
@@ -163,7 +195,12 @@ export function defineKind(sketch: KindSketch): Kind {
     namespaced: true,
     verbs: ALL_VERBS,
     ...sketch,
-    subresources: [...(strategy.hasStatus ? [status] : []), ...(sketch.subresources ?? [])],
+    subresources: [
+      ...(sketch.scale === undefined ? [] : [SCALE]),
+      ...(strategy.hasStatus ? [status] : []),
+      ...(sketch.subresources ?? []),
+    ],
     strategy,
+    shape: shapeOf(sketch),
   };
 }

@@ -6,7 +6,6 @@ import { textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { INTEGER, TEXT, objectShape } from "./shapes.ts";
 
 function validate(lease: KubeObject): Cause[] {
   const seconds = valueAt(lease, "spec", "leaseDurationSeconds");
@@ -29,17 +28,5 @@ export const LEASE: Kind = defineKind({
       { name: "Holder", type: "string", cell: (lease) => textAt(lease, "spec", "holderIdentity") },
       AGE,
     ],
-    schema: objectShape(
-      {
-        spec: objectShape({
-          holderIdentity: TEXT,
-          leaseDurationSeconds: INTEGER,
-          acquireTime: TEXT,
-          renewTime: TEXT,
-          leaseTransitions: INTEGER,
-        }),
-      },
-      "Lease defines a lease concept.",
-    ),
   },
 });

@@ -5,7 +5,6 @@ import { fieldsOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { ALL_VERBS, type Kind, defineKind } from "./kind.ts";
-import { CONDITIONS, TEXT, listShape, objectShape } from "./shapes.ts";
 
 const NAME_LABEL = "kubernetes.io/metadata.name";
 
@@ -46,12 +45,5 @@ export const NAMESPACE: Kind = defineKind({
       { name: "Status", type: "string", cell: (object) => textAt(object, "status", "phase") },
       AGE,
     ],
-    schema: objectShape(
-      {
-        spec: objectShape({ finalizers: listShape(TEXT) }),
-        status: objectShape({ phase: TEXT, conditions: CONDITIONS }),
-      },
-      "Namespace provides a scope for names.",
-    ),
   },
 });

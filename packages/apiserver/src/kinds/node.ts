@@ -4,18 +4,8 @@ import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import {
-  BOOLEAN,
-  CONDITIONS,
-  FREE,
-  INTEGER_OR_TEXT,
-  TEXT,
-  listOfObjects,
-  objectShape,
-} from "./shapes.ts";
 
 const ROLE_PREFIX = "node-role.kubernetes.io/";
-const QUANTITIES = { type: "object", additionalProperties: INTEGER_OR_TEXT };
 
 function readyCell(node: KubeObject): string {
   const ready = listOf(valueAt(node, "status", "conditions")).find(
@@ -78,23 +68,5 @@ export const NODE: Kind = defineKind({
         cell: (node) => textAt(node, "status", "nodeInfo", "kernelVersion") || "<unknown>",
       },
     ],
-    schema: objectShape(
-      {
-        spec: objectShape({
-          unschedulable: BOOLEAN,
-          podCIDR: TEXT,
-          providerID: TEXT,
-          taints: listOfObjects({ key: TEXT, value: TEXT, effect: TEXT }),
-        }),
-        status: objectShape({
-          capacity: QUANTITIES,
-          allocatable: QUANTITIES,
-          conditions: CONDITIONS,
-          addresses: listOfObjects({ type: TEXT, address: TEXT }),
-          nodeInfo: FREE,
-        }),
-      },
-      "Node is a worker node.",
-    ),
   },
 });

@@ -15,7 +15,6 @@ import {
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Column, type Kind, defineKind } from "./kind.ts";
-import { POD_SHAPE } from "./pod-shape.ts";
 
 const CONTAINER_LISTS = ["containers", "initContainers"] as const;
 
@@ -235,6 +234,5 @@ export const POD: Kind = defineKind({
       "status.nominatedNodeName": (pod) => textAt(pod, "status", "nominatedNodeName"),
     },
     columns: COLUMNS,
-    schema: POD_SHAPE,
   },
 });

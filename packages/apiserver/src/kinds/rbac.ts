@@ -7,15 +7,6 @@ import { equalJson, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, type KindSketch, type Strategy, defineKind } from "./kind.ts";
-import { FREE, TEXT, listOfObjects, listShape, objectShape } from "./shapes.ts";
-
-const RULES = listOfObjects({
-  apiGroups: listShape(TEXT),
-  resources: listShape(TEXT),
-  resourceNames: listShape(TEXT),
-  verbs: listShape(TEXT),
-  nonResourceURLs: listShape(TEXT),
-});
 
 function rbac(
   sketch: Pick<KindSketch, "resource" | "kind" | "namespaced">,
@@ -39,7 +30,6 @@ const ROLE: Partial<Strategy> = {
   columns: [
     { name: "Created At", type: "date", cell: (object) => object.metadata.creationTimestamp },
   ],
-  schema: objectShape({ rules: RULES, aggregationRule: FREE }, "A list of rules."),
 };
 
 const BINDING: Partial<Strategy> = {
@@ -52,13 +42,6 @@ const BINDING: Partial<Strategy> = {
     },
     AGE,
   ],
-  schema: objectShape(
-    {
-      roleRef: objectShape({ apiGroup: TEXT, kind: TEXT, name: TEXT }),
-      subjects: listOfObjects({ apiGroup: TEXT, kind: TEXT, name: TEXT, namespace: TEXT }),
-    },
-    "Gives a role to subjects.",
-  ),
 };
 
 /** Roles and bindings, of a namespace and of the cluster. */

@@ -8,7 +8,7 @@ import { API_SERVICE } from "./api-service.ts";
 import { CONFIG_MAP } from "./config-map.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { EVENT } from "./event.ts";
-import type { Kind } from "./kind.ts";
+import { type Kind, bucketOf } from "./kind.ts";
 import { LEASE } from "./lease.ts";
 import { NAMESPACE } from "./namespace.ts";
 import { NODE } from "./node.ts";
@@ -43,6 +43,7 @@ export class Registry {
   /** By name of the definition. */
   readonly #custom = new Map<string, readonly Kind[]>();
   #all: ReadonlyMap<string, Kind> = new Map();
+  #list: readonly Kind[] = [];
 
   constructor(store: Store) {
     const definitions = (group: string) =>
@@ -64,14 +65,14 @@ export class Registry {
     return this.#all.get(`${group}/${version}/${resource}`);
   }
 
-  /** All kinds, sorted by group, version and resource. */
+  /** All kinds, sorted by group, version and resource. The same list as long as nothing changes. */
   list(): readonly Kind[] {
-    return [...this.#all.values()];
+    return this.#list;
   }
 
-  /** Kinds in a bucket, in whatever version. */
+  /** The kind whose objects a bucket has, in whatever version. */
   findByBucket(bucket: string): Kind | undefined {
-    return this.list().find((kind) => `${kind.group}/${kind.resource}` === bucket);
+    return this.list().find((kind) => kind.view === undefined && bucketOf(kind) === bucket);
   }
 
   /** The kind that an ownerReference names. */
@@ -117,5 +118,6 @@ export class Registry {
       (kind) => [`${kind.group}/${kind.version}/${kind.resource}`, kind] as const,
     );
     this.#all = new Map(keyed.sort(([left], [right]) => (left < right ? -1 : 1)));
+    this.#list = [...this.#all.values()];
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds that are questions: they are created, answered and never stored.
 import { type Kind, defineKind } from "./kind.ts";
-import { FREE, objectShape } from "./shapes.ts";
 
 function review(group: string, resource: string, kind: string): Kind {
   return defineKind({
@@ -11,7 +10,6 @@ function review(group: string, resource: string, kind: string): Kind {
     kind,
     namespaced: resource === "localsubjectaccessreviews",
     verbs: ["create"],
-    strategy: { schema: objectShape({ spec: FREE, status: FREE }) },
   });
 }
 

@@ -7,7 +7,6 @@ import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { dataCauses, immutableCauses } from "./config-map.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { BOOLEAN, TEXT, TEXTS_BY_NAME, objectShape } from "./shapes.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
@@ -72,9 +71,5 @@ export const SECRET: Kind = defineKind({
       },
       AGE,
     ],
-    schema: objectShape(
-      { data: TEXTS_BY_NAME, stringData: TEXTS_BY_NAME, type: TEXT, immutable: BOOLEAN },
-      "Secret holds secret data.",
-    ),
   },
 });

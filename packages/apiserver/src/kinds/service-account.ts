@@ -3,7 +3,6 @@
 import { listOf } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { TEXT, listOfObjects, objectShape } from "./shapes.ts";
 
 /** Service accounts; their tokens are not made here. */
 export const SERVICE_ACCOUNT: Kind = defineKind({
@@ -17,9 +16,5 @@ export const SERVICE_ACCOUNT: Kind = defineKind({
       { name: "Secrets", type: "integer", cell: (object) => listOf(object["secrets"]).length },
       AGE,
     ],
-    schema: objectShape(
-      { secrets: listOfObjects({ name: TEXT }), imagePullSecrets: listOfObjects({ name: TEXT }) },
-      "ServiceAccount is an identity for processes that run in a pod.",
-    ),
   },
 });

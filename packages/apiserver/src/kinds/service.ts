@@ -15,16 +15,6 @@ import {
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import {
-  CONDITIONS,
-  INTEGER,
-  INTEGER_OR_TEXT,
-  TEXT,
-  TEXTS_BY_NAME,
-  listOfObjects,
-  listShape,
-  objectShape,
-} from "./shapes.ts";
 
 function defaultPort(port: Fields): void {
   port["protocol"] ??= "TCP";
@@ -154,25 +144,5 @@ export const SERVICE: Kind = defineKind({
       { name: "Port(s)", type: "string", cell: portsCell },
       AGE,
     ],
-    schema: objectShape(
-      {
-        spec: objectShape({
-          type: TEXT,
-          clusterIP: TEXT,
-          clusterIPs: listShape(TEXT),
-          selector: TEXTS_BY_NAME,
-          sessionAffinity: TEXT,
-          ports: listOfObjects({
-            name: TEXT,
-            port: INTEGER,
-            targetPort: INTEGER_OR_TEXT,
-            nodePort: INTEGER,
-            protocol: TEXT,
-          }),
-        }),
-        status: objectShape({ conditions: CONDITIONS }),
-      },
-      "Service names a set of endpoints.",
-    ),
   },
 });

@@ -3,27 +3,6 @@
 import { listOf } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
-import { FREE, INTEGER, TEXT, listOfObjects, listShape, objectShape } from "./shapes.ts";
-
-const WEBHOOKS = listOfObjects({
-  name: TEXT,
-  clientConfig: objectShape({ url: TEXT, service: FREE, caBundle: TEXT }),
-  rules: listOfObjects({
-    operations: listShape(TEXT),
-    apiGroups: listShape(TEXT),
-    apiVersions: listShape(TEXT),
-    resources: listShape(TEXT),
-    scope: TEXT,
-  }),
-  failurePolicy: TEXT,
-  matchPolicy: TEXT,
-  sideEffects: TEXT,
-  timeoutSeconds: INTEGER,
-  reinvocationPolicy: TEXT,
-  namespaceSelector: FREE,
-  objectSelector: FREE,
-  admissionReviewVersions: listShape(TEXT),
-});
 
 const WEBHOOK_DEFAULTS = {
   failurePolicy: "Fail",
@@ -57,7 +36,6 @@ function webhookKind(
         { name: "Webhooks", type: "integer", cell: (object) => listOf(object["webhooks"]).length },
         AGE,
       ],
-      schema: objectShape({ webhooks: WEBHOOKS }, "Describes admission webhooks."),
     },
   });
 }

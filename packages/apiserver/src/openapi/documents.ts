@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
-import { type OpenApiVersion, definitionsOf } from "./definitions.ts";
+import { definitionsOf } from "./definitions.ts";
+import type { OpenApiVersion } from "./shape-definitions.ts";
 
 const INFO = { title: "Kubernetes", version: "v1.30.0" };
 

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { applyJsonPatch, toOperations } from "./json-patch.ts";
 import { applyMergePatch } from "./merge-patch.ts";
+import { typeShape } from "../shapes/shape.ts";
 import { applyStrategicMerge } from "./strategic-merge.ts";
 
 test.each([
@@ -130,6 +131,22 @@ test.each([
   },
 ])("a strategic merge patch $name", ({ patch, path, want }) => {
   // The patches keep the form of the pod.
-  const result = applyStrategicMerge(pod, patch) as unknown as typeof pod;
+  const result = applyStrategicMerge(pod, patch, typeShape("core.v1.Pod")) as unknown as typeof pod;
   expect(path(result)).toEqual(want);
+});
+
+test("an item without its key is refused", () => {
+  const patch = { spec: { containers: [{ image: "2" }] } };
+  expect(() => applyStrategicMerge(pod, patch, typeShape("core.v1.Pod"))).toThrow(
+    "does not contain declared merge key: name",
+  );
+});
+
+test("one name means different lists in different kinds", () => {
+  const ports = { ports: [{ port: 1, name: "a" }] };
+  const patch = { ports: [{ port: 2, name: "b" }] };
+  const service = applyStrategicMerge(ports, patch, typeShape("core.v1.ServiceSpec"));
+  expect(service["ports"]).toEqual([...ports.ports, ...patch.ports]);
+  const subset = applyStrategicMerge(ports, patch, typeShape("core.v1.EndpointSubset"));
+  expect(subset["ports"]).toEqual(patch.ports);
 });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strategic merge patch for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
 import { badRequest } from "../http/status.ts";
-import { type Fields, equalJson, fieldsOf, isFields, listOf } from "../objects/json.ts";
-import { type ListMerge, listMergeOf } from "./merge-keys.ts";
+import { type Fields, equalJson, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+import type { Shape } from "../shapes/shape.ts";
+import { type ListMerge, type PatchedField, patchedField } from "./merge-keys.ts";
 
 const DIRECTIVE = "$patch";
 const ORDER_PREFIX = "$setElementOrder/";
@@ -47,19 +48,22 @@ function reorder(
 function mergeItems(
   target: readonly unknown[],
   patch: readonly unknown[],
-  list: { by: string; field: string },
+  list: { readonly by: string; readonly shape: Shape | undefined },
 ): unknown[] {
-  const { by, field } = list;
+  const { by, shape } = list;
   let result = [...target];
   for (const entry of patch) {
     const item = fieldsOf(entry);
+    if (item[by] === undefined) {
+      throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${by}`);
+    }
     const at = result.findIndex((existing) => sameKey(by, existing, item));
     if (item[DIRECTIVE] === "delete") {
       result = result.filter((existing) => !sameKey(by, existing, item));
     } else if (at < 0) {
       result.push(withoutDirectives(item));
     } else {
-      result[at] = mergeMap(fieldsOf(result[at]), item, field);
+      result[at] = mergeMap(fieldsOf(result[at]), item, shape);
     }
   }
   return result;
@@ -73,28 +77,24 @@ function mergeSet(target: readonly unknown[], patch: readonly unknown[]): unknow
 function mergeList(
   target: unknown,
   patch: readonly unknown[],
-  list: { merge: ListMerge; field: string },
+  list: { readonly merge: ListMerge; readonly shape: Shape | undefined },
 ): unknown[] {
-  const { merge, field } = list;
+  const { merge, shape } = list;
   if (patch.some((entry) => isFields(entry) && entry[DIRECTIVE] === "replace")) {
     return patch.filter((entry) => !(isFields(entry) && entry[DIRECTIVE] === "replace"));
   }
   return merge === "set"
     ? mergeSet(listOf(target), patch)
-    : mergeItems(listOf(target), patch, { by: merge.by, field });
+    : mergeItems(listOf(target), patch, { by: merge.by, shape });
 }
 
-function mergeField(
-  target: unknown,
-  value: unknown,
-  at: { parent: string; field: string },
-): unknown {
-  const { parent, field } = at;
+function mergeField(target: unknown, value: unknown, field: PatchedField): unknown {
+  const { shape, list } = field;
   if (Array.isArray(value)) {
-    const merge = listMergeOf(parent, field);
-    return merge === undefined ? value : mergeList(target, value, { merge, field });
+    const items = shape?.type === "list" ? shape.of : undefined;
+    return list === undefined ? value : mergeList(target, value, { merge: list, shape: items });
   }
-  return isFields(value) ? mergeMap(fieldsOf(target), value, field) : value;
+  return isFields(value) ? mergeMap(fieldsOf(target), value, shape) : value;
 }
 
 function applyDeletions(result: Fields, patch: Fields): void {
@@ -109,12 +109,12 @@ function applyDeletions(result: Fields, patch: Fields): void {
   }
 }
 
-function applyOrders(result: Fields, patch: Fields, parent: string): void {
+function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): void {
   for (const [key, order] of Object.entries(patch)) {
     if (key.startsWith(ORDER_PREFIX)) {
       const field = key.slice(ORDER_PREFIX.length);
-      const merge = listMergeOf(parent, field);
-      const by = merge === undefined || merge === "set" ? undefined : merge.by;
+      const { list } = patchedField(shape, field);
+      const by = list === undefined || list === "set" ? undefined : list.by;
       const same = (left: unknown, right: unknown) =>
         by === undefined ? equalJson(left, right) : sameKey(by, left, right);
       if (Array.isArray(result[field])) {
@@ -133,7 +133,7 @@ function retainKeys(result: Fields, patch: Fields): void {
   }
 }
 
-function mergeMap(target: Fields, patch: Fields, parent: string): Fields {
+function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fields {
   if (patch[DIRECTIVE] === "replace") {
     return withoutDirectives(patch);
   }
@@ -151,17 +151,21 @@ function mergeMap(target: Fields, patch: Fields, parent: string): Fields {
       Reflect.deleteProperty(result, field);
     } else {
       const existing = Object.hasOwn(result, field) ? result[field] : undefined;
-      result[field] = mergeField(existing, value, { parent, field });
+      result[field] = mergeField(existing, value, patchedField(shape, field));
     }
   }
-  applyOrders(result, patch, parent);
+  applyOrders(result, patch, shape);
   return result;
 }
 
-/** The target with the patch applied; the target is not changed. Throws a StatusError 400. */
-export function applyStrategicMerge(target: Fields, patch: unknown): Fields {
+/** The target, which has this shape, with the patch applied; the target is not changed. Throws a StatusError 400. */
+export function applyStrategicMerge(
+  target: Fields,
+  patch: unknown,
+  shape: Shape | undefined,
+): Fields {
   if (!isFields(patch) || Object.hasOwn(patch, "__proto__")) {
     throw badRequest("error decoding patch: a strategic merge patch is an object");
   }
-  return mergeMap(target, patch, "");
+  return mergeMap(target, patch, shape);
 }

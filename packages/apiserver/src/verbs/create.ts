@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST: a new object.
-import { parseObject } from "../http/body.ts";
 import {
   type StatusError,
   alreadyExists,
@@ -19,7 +18,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf, isDryRun } from "./call.ts";
 import { toObject } from "./decode.ts";
-import { checkFields } from "./field-validation.ts";
+import { readObjectOf } from "./field-validation.ts";
 import { toStorage } from "./readable.ts";
 
 /** A generated name: at most 63 characters, 5 of them random. Source: Kubernetes names.SimpleNameGenerator. */
@@ -154,9 +153,8 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
   if (call.kind.custom?.terminating === true) {
     throw methodNotAllowed();
   }
-  const object = toObject(call.kind, parseObject(call.body));
+  const object = readObjectOf(call);
   checkNamespaceField(call, object);
-  checkFields(call, object);
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");
   }

@@ -1,102 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a body to an object of the kind that the path names.
-import { badRequest } from "../http/status.ts";
+import { badRequest, invalid } from "../http/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
-import { cannotUnmarshal, decodeMeta } from "../meta/decode-meta.ts";
-import { type Fields, asText, isFields, without } from "../objects/json.ts";
+import { invalidValue } from "../meta/causes.ts";
+import { decodeMeta } from "../meta/decode-meta.ts";
+import { type Fields, asText, isFields, printJson, textAt, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { INT_OR_STRING, itemSchema, propertySchema } from "../schema/structural.ts";
+import { type Read, decodeShape } from "../shapes/decode-shape.ts";
+import { DecodeError, wrongType } from "../shapes/scalar.ts";
+import { OBJECT_META } from "../shapes/shape.ts";
+import { aboutOf } from "./call.ts";
 
-function isOfType(value: unknown, type: unknown): boolean {
-  switch (type) {
-    case "string":
-      return typeof value === "string";
-    case "integer":
-      return typeof value === "bigint" || Number.isInteger(value);
-    case "boolean":
-      return typeof value === "boolean";
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return isFields(value);
-    default:
-      return true;
-  }
+/** An object, and the paths of the fields that its kind does not know. */
+export interface Decoded {
+  readonly object: KubeObject;
+  readonly unknown: readonly string[];
 }
 
-const GO_TYPES: Readonly<Record<string, string>> = {
-  string: "string",
-  integer: "int32",
-  boolean: "bool",
-  array: "[]",
-  object: "map[string]",
-};
-
-function checkItems(value: readonly unknown[], schema: Fields, path: string): void {
-  const items = itemSchema(schema);
-  if (items !== undefined) {
-    for (const item of value) {
-      checkTypes(item, items, path);
-    }
-  }
-}
-
-function checkFields(value: Fields, schema: Fields, path: string): void {
-  for (const [key, field] of Object.entries(value)) {
-    const property = propertySchema(schema, key);
-    if (property !== undefined) {
-      checkTypes(field, property, `${path}.${key}`);
-    }
-  }
-}
-
-/** Refuses values of a built-in kind that have the wrong JSON type, as a typed decoder does. */
-function checkTypes(value: unknown, schema: Fields, path: string): void {
-  if (value === null || value === undefined || schema[INT_OR_STRING] === true) {
-    return;
-  }
-  const type = asText(schema["type"]);
-  if (!isOfType(value, type)) {
-    throw cannotUnmarshal(value, path, GO_TYPES[type] ?? type);
-  }
-  if (Array.isArray(value)) {
-    checkItems(value, schema, path);
-  } else if (isFields(value)) {
-    checkFields(value, schema, path);
-  }
-}
-
-/** The body of a built-in kind may leave out what the path says. */
-function isGiven(kind: Kind, text: string): boolean {
-  return kind.custom !== undefined || text !== "";
-}
-
-function checkTypeMeta(kind: Kind, fields: Fields): void {
+function checkApiVersion(kind: Kind, apiVersion: string): void {
   const expected = apiVersionOf(kind);
-  const apiVersion = asText(fields["apiVersion"]);
-  const name = asText(fields["kind"]);
-  if (isGiven(kind, name) && name !== kind.kind) {
-    throw badRequest(
-      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: the object provided is unrecognized (must be of type ${kind.kind}): got kind "${name}"`,
-    );
-  }
-  if (isGiven(kind, apiVersion) && apiVersion !== expected) {
+  if (apiVersion !== expected) {
     throw badRequest(
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     );
   }
 }
 
-/** Makes an object of `fields`, which it takes over. Throws a StatusError 400. */
-export function toObject(kind: Kind, fields: Fields): KubeObject {
-  checkTypeMeta(kind, fields);
-  if (kind.custom === undefined) {
-    checkTypes(fields, kind.strategy.schema, kind.kind);
+/** A built-in kind may leave out what the path says. */
+function checkBuiltIn(kind: Kind, apiVersion: string, name: string): void {
+  if (apiVersion !== "") {
+    checkApiVersion(kind, apiVersion);
   }
-  return {
+  if (name !== "" && name !== kind.kind) {
+    throw badRequest(
+      `${name} in version "${kind.version}" cannot be handled as a ${kind.kind}: converting (${kind.version}.${name}) to (${kind.kind}): unknown conversion`,
+    );
+  }
+}
+
+function checkCustom(kind: Kind, fields: Fields, name: string): void {
+  const apiVersion = asText(fields["apiVersion"]);
+  for (const [member, given] of [
+    ["Kind", name],
+    ["apiVersion", apiVersion],
+  ] as const) {
+    if (given === "") {
+      throw badRequest(`Object '${member}' is missing in '${printJson(fields)}'`);
+    }
+  }
+  checkApiVersion(kind, apiVersion);
+  if (name !== kind.kind) {
+    throw invalid(aboutOf(kind), textAt(fields, "metadata", "name"), [
+      invalidValue("kind", name, `must be ${kind.kind}`),
+    ]);
+  }
+}
+
+function checkTypeMeta(kind: Kind, fields: Fields): void {
+  const name = asText(fields["kind"]);
+  if (kind.custom === undefined) {
+    checkBuiltIn(kind, asText(fields["apiVersion"]), name);
+  } else {
+    checkCustom(kind, fields, name);
+  }
+}
+
+/** Of a custom resource only the metadata is typed here; its schema judges the rest. */
+function readCustom(fields: Fields): Read {
+  const { metadata } = fields;
+  if (metadata === undefined || metadata === null) {
+    return { fields, unknown: [] };
+  }
+  if (!isFields(metadata)) {
+    throw wrongType(metadata, ".metadata", "v1.ObjectMeta");
+  }
+  const read = decodeShape(metadata, OBJECT_META, "metadata");
+  return { fields: { ...fields, metadata: read.fields }, unknown: read.unknown };
+}
+
+function readFields(kind: Kind, fields: Fields): Read {
+  try {
+    return kind.shape === undefined ? readCustom(fields) : decodeShape(fields, kind.shape);
+  } catch (error) {
+    if (error instanceof DecodeError) {
+      const { kind: name, version } = kind;
+      throw badRequest(
+        `${name} in version "${version}" cannot be handled as a ${name}: ${error.message}`,
+      );
+    }
+    throw error;
+  }
+}
+
+/** Reads `fields`, which it takes over. Throws StatusErrors 400 and 422. */
+export function decodeObject(kind: Kind, fields: Fields): Decoded {
+  checkTypeMeta(kind, fields);
+  const read = readFields(kind, fields);
+  const object: KubeObject = {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
-    metadata: decodeMeta(fields["metadata"], kind.kind),
-    ...without(fields, "apiVersion", "kind", "metadata"),
+    metadata: decodeMeta(read.fields["metadata"], kind.kind),
+    ...without(read.fields, "apiVersion", "kind", "metadata"),
   };
+  return { object, unknown: [...read.unknown, ...(kind.strategy.unknownFields?.(object) ?? [])] };
+}
+
+/** The object alone, where nobody is told of unknown fields. Throws StatusErrors 400 and 422. */
+export function toObject(kind: Kind, fields: Fields): KubeObject {
+  return decodeObject(kind, fields).object;
 }

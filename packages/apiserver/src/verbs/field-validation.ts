@@ -1,31 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of fields that nobody knows: refused, told, or dropped in silence. Source: Kubernetes "Field validation".
-import { badRequest } from "../http/status.ts";
+// What becomes of fields that nobody knows or that are there twice: refused, told, or dropped in silence. Source: Kubernetes "Field validation".
+import { parseObject } from "../http/body.ts";
+import { badRequest, invalid } from "../http/status.ts";
+import { unsupportedValue } from "../meta/causes.ts";
+import { duplicateFields } from "../objects/duplicate-fields.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Call } from "./call.ts";
+import { decodeObject } from "./decode.ts";
 
-const MODES: ReadonlySet<string> = new Set(["", "Warn", "Ignore", "Strict"]);
+const MODES: readonly string[] = ["", "Ignore", "Strict", "Warn"];
+/** Source: Kubernetes apimachinery, a decoder names no more than that. */
+const FAULTS_MAX = 100;
 
-/** Looks for unknown fields, as the client asked (default: warn). Throws a StatusError 400. */
-export function checkFields(call: Call, object: KubeObject): void {
-  const mode = call.query.get("fieldValidation") ?? "";
-  if (!MODES.has(mode)) {
-    throw badRequest(
-      `fieldValidation: Unsupported value: "${mode}": supported values: "Ignore", "Strict", "Warn"`,
-    );
+type Mode = "Ignore" | "Strict" | "Warn";
+
+function optionsKind(call: Call): string {
+  if (call.body.contentType.includes("patch+")) {
+    return "PatchOptions";
   }
+  return call.name === "" ? "CreateOptions" : "UpdateOptions";
+}
+
+function modeOf(call: Call): Mode {
+  const mode = call.query.get("fieldValidation") ?? "";
+  if (!MODES.includes(mode)) {
+    const about = { group: "meta.k8s.io", resource: "", kind: optionsKind(call) };
+    throw invalid(about, "", [unsupportedValue("fieldValidation", mode, MODES)]);
+  }
+  return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
+}
+
+function repeated(call: Call): string[] {
+  const { text, contentType } = call.body;
+  return contentType.endsWith("yaml")
+    ? []
+    : duplicateFields(text).map((path) => `duplicate field "${path}"`);
+}
+
+/** Speaks up about `unknown` fields, and about those that the body has twice, as the client asked (default: warn). Throws StatusErrors 400 and 422. */
+export function checkFields(call: Call, unknown: readonly string[]): void {
+  const mode = modeOf(call);
   if (mode === "Ignore") {
     return;
   }
-  const found = (call.kind.strategy.unknownFields?.(object) ?? []).map(
-    (path) => `unknown field "${path}"`,
-  );
+  const faults = [...repeated(call), ...unknown.map((path) => `unknown field "${path}"`)];
+  const told = faults.slice(0, FAULTS_MAX);
   if (mode !== "Strict") {
-    call.warnings.push(...found);
-  } else if (found.length > 0) {
+    call.warnings.push(...told);
+  } else if (told.length > 0) {
     const { kind, version } = call.kind;
     throw badRequest(
-      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${found.join(", ")}`,
+      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${told.join(", ")}`,
     );
   }
+}
+
+/** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
+export function readObjectOf(call: Call): KubeObject {
+  const { object, unknown } = decodeObject(call.kind, parseObject(call.body));
+  checkFields(call, unknown);
+  return object;
 }

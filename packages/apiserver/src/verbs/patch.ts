@@ -10,7 +10,7 @@ import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicMerge } from "../patch/strategic-merge.ts";
 import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
-import { toObject } from "./decode.ts";
+import { decodeObject } from "./decode.ts";
 import { checkFields } from "./field-validation.ts";
 import { checkAddress } from "./update.ts";
 
@@ -39,7 +39,7 @@ export function parsePatch(call: Call): Patcher {
   }
   return contentType === MERGE_PATCH
     ? (current) => applyMergePatch(current, patch)
-    : (current) => applyStrategicMerge(current, patch);
+    : (current) => applyStrategicMerge(current, patch, call.kind.shape);
 }
 
 /** The resourceVersion that a merge patch names. */
@@ -82,9 +82,9 @@ export async function patchObject(call: Call, deps: Deps, part: Change["part"]):
       if (!isFields(patched)) {
         throw conflict(aboutOf(call.kind), call.name, "the patch leaves no object");
       }
-      const decoded = toObject(call.kind, patched);
+      const { object: decoded, unknown } = decodeObject(call.kind, patched);
       checkPatched(call, decoded, current);
-      checkFields(call, decoded);
+      checkFields(call, unknown);
       return decoded;
     },
   });

@@ -8,13 +8,16 @@ import type { StoredObject } from "../storage/store.ts";
 /** Whether the text in the store is what clients see. */
 function isCurrent(kind: Kind, stored: StoredObject): boolean {
   const { custom } = kind;
-  return (
-    custom === undefined ||
-    (stored.revision > custom.schemaRevision && custom.storageApiVersion === apiVersionOf(kind))
-  );
+  if (custom === undefined) {
+    return kind.view === undefined;
+  }
+  return stored.revision > custom.schemaRevision && custom.storageApiVersion === apiVersionOf(kind);
 }
 
 function converted(kind: Kind, object: KubeObject): KubeObject {
+  if (kind.view !== undefined) {
+    return kind.view.fromStored(object);
+  }
   object.apiVersion = apiVersionOf(kind);
   kind.strategy.applyDefaults?.(object);
   return object;
@@ -37,6 +40,9 @@ export function readText(kind: Kind, stored: StoredObject): string {
 
 /** The object as it is stored. */
 export function toStorage(kind: Kind, object: KubeObject): KubeObject {
+  if (kind.view !== undefined) {
+    return kind.view.toStored(object);
+  }
   return kind.custom === undefined || kind.custom.storageApiVersion === object.apiVersion
     ? object
     : { ...copyJson(object), apiVersion: kind.custom.storageApiVersion };

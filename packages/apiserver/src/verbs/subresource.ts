@@ -8,11 +8,11 @@ import {
   methodNotAllowed,
   successBody,
 } from "../http/status.ts";
-import { type Kind, type ScalePaths } from "../kinds/kind.ts";
+import { type Kind, type ScaleValues } from "../kinds/kind.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { changeObject } from "./change.ts";
 import { toObject } from "./decode.ts";
 import { deleteOne, deleteOptionsOf } from "./delete.ts";
@@ -87,27 +87,26 @@ export async function finalizeNamespace(call: Call, deps: Deps): Promise<Reply> 
   return { type: "object", code: 200, object };
 }
 
-function scalePathsOf(kind: Kind): ScalePaths {
-  const paths = kind.custom?.scale;
-  if (paths === undefined) {
+function scaleOf(kind: Kind): ScaleValues {
+  if (kind.scale === undefined) {
     throw internalError(`${kind.resource} has no scale`);
   }
-  return paths;
+  return kind.scale;
 }
 
 function toScale(kind: Kind, object: KubeObject): KubeObject {
-  const paths = scalePathsOf(kind);
+  const values = scaleOf(kind);
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
-  const selector = textAt(object, ...paths.selector);
+  const selector = values.selector(object);
   const metadata = { name, namespace, uid, resourceVersion, creationTimestamp };
   return {
     kind: "Scale",
     apiVersion: "autoscaling/v1",
     // Members that are undefined are not printed.
     metadata: metadata as KubeObject["metadata"],
-    spec: { replicas: valueAt(object, ...paths.spec) ?? 0 },
+    spec: { replicas: valueAt(object, ...values.spec) ?? 0 },
     status: {
-      replicas: valueAt(object, ...paths.status) ?? 0,
+      replicas: valueAt(object, ...values.status) ?? 0,
       ...(selector === "" ? {} : { selector }),
     },
   };
@@ -137,7 +136,7 @@ async function changeScale(
       if (typeof replicas !== "number") {
         throw badRequest("spec.replicas: Required value");
       }
-      setAt(object, scalePathsOf(call.kind).spec, replicas);
+      setAt(object, scaleOf(call.kind).spec, replicas);
       return object;
     },
   });
@@ -150,9 +149,7 @@ export async function serveScale(call: Call, deps: Deps, method: string): Promis
     case "GET": {
       const reply = getObject(call, deps);
       const stored = deps.store.find({
-        bucket: `${call.kind.group}/${call.kind.resource}`,
-        namespace: call.namespace,
-        name: call.name,
+        ...addressOf(call),
       });
       return stored === undefined
         ? reply

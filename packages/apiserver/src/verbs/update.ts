@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT: a whole object, or its status.
-import { parseObject } from "../http/body.ts";
 import { badRequest, conflict, invalid, modified } from "../http/status.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
-import { checkFields } from "./field-validation.ts";
+import { readObjectOf } from "./field-validation.ts";
 
 /** Refuses an object whose name or namespace is not the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {
@@ -53,9 +52,8 @@ export function checkVersion(call: Call, given: KubeObject, current: KubeObject)
 
 /** Replaces the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409 and 422. */
 export async function updateObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
-  const given = toObject(call.kind, parseObject(call.body));
+  const given = readObjectOf(call);
   checkAddress(call, given);
-  checkFields(call, given);
   const absent = deps.store.find(addressOf(call)) === undefined;
   if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
     return createByUpdate(call, deps, given);

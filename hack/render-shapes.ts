@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the forms of built-in kinds are: names, types and formats of fields, read from the models of the Kubernetes client.
+import { readFileSync } from "node:fs";
+import { HOMES, KIND_MODELS, MERGES, MORE_MODELS, QUANTITIES } from "./shape-facts.ts";
+
+const MODELS = new URL("../node_modules/@kubernetes/client-node/dist/gen/models/", import.meta.url);
+
+/** The file of the forms. */
+export const SHAPES_FILE = new URL("../packages/apiserver/src/shapes/shapes.json", import.meta.url);
+
+/** A field as the models describe it. */
+interface Attribute {
+  readonly name: string;
+  readonly baseName: string;
+  readonly type: string;
+  readonly format: string;
+}
+
+/** A type: its fields, and which of them must be there. */
+interface Model {
+  readonly attributes: readonly Attribute[];
+  readonly required: ReadonlySet<string>;
+}
+
+async function loadModel(name: string): Promise<Model> {
+  const loaded = (await import(new URL(`${name}.js`, MODELS).href)) as Record<
+    string,
+    { readonly attributeTypeMap: readonly Attribute[] }
+  >;
+  const attributes = loaded[name]?.attributeTypeMap;
+  if (attributes === undefined) throw new Error(`${name} has no fields`);
+  const declared = readFileSync(new URL(`${name}.d.ts`, MODELS), "utf8");
+  const required = [...declared.matchAll(/^ {4}'([^']+)': /gm)].map(([, field = ""]) => field);
+  return { attributes, required: new Set(required) };
+}
+
+const SCALARS: Readonly<Record<string, string>> = {
+  "string ": "string",
+  "string byte": "bytes",
+  "boolean ": "boolean",
+  "number int32": "int32",
+  "number int64": "int64",
+  "number double": "double",
+  "Date date-time": "time",
+  "V1MicroTime date-time-micro": "micro-time",
+  "IntOrString int-or-string": "int-or-string",
+  "any ": "any",
+};
+
+/** A type in the words of the file: `[]` before items of lists, `{}` before values of maps; other models by name. */
+function toWords(type: string, format: string): string {
+  const list = /^Array<(.*)>$/.exec(type)?.[1];
+  if (list !== undefined) return `[]${toWords(list, format)}`;
+  const map = /^\{ \[key: string\]: (.*); \}$/.exec(type)?.[1];
+  if (map !== undefined) return `{}${toWords(map, format)}`;
+  const scalar = SCALARS[`${type} ${format}`] ?? SCALARS[`${type} `];
+  if (scalar !== undefined) return scalar;
+  if (!/^[A-Z]\w*V\d|^V\d/.test(type)) throw new Error(`no word for ${type} ${format}`);
+  return type;
+}
+
+function modelIn(words: string): string | undefined {
+  return /[A-Z]\w*$/.exec(words)?.[0];
+}
+
+/** Every model that the kinds reach, with the package of the kind that reaches it first. */
+async function reachable(): Promise<ReadonlyMap<string, { home: string; model: Model }>> {
+  const found = new Map<string, { home: string; model: Model }>();
+  const visit = async (name: string, home: string): Promise<void> => {
+    if (found.has(name)) return;
+    const model = await loadModel(name);
+    found.set(name, { home: HOMES[name] ?? home, model });
+    for (const { type, format } of model.attributes) {
+      const next = modelIn(toWords(type, format));
+      if (next !== undefined) await visit(next, home);
+    }
+  };
+  for (const [kind, name] of Object.entries(KIND_MODELS)) {
+    const [group = "", version = ""] = kind.split("/").slice(0, -1);
+    const home = version === "" ? `core.${group}` : `${group.replace(/\..*/, "")}.${version}`;
+    await visit(name, home);
+  }
+  for (const name of MORE_MODELS) await visit(name, "core.v1");
+  return found;
+}
+
+function shortName(name: string): string {
+  return name.replace(/^([A-Z][a-z]+)?V\d+/, "");
+}
+
+/** The text of the file. */
+export async function renderShapes(): Promise<string> {
+  const models = await reachable();
+  const nameOf = (name: string) => {
+    const home = models.get(name)?.home;
+    if (home === undefined) throw new Error(`${name} is not reached`);
+    return `${home}.${shortName(name)}`;
+  };
+  const toField = (name: string, attribute: Attribute, required: boolean): string => {
+    const at = `${name}.${attribute.baseName}`;
+    const words = toWords(attribute.type, attribute.format);
+    const known = modelIn(words);
+    const typed = known === undefined ? words : words.replace(known, nameOf(known));
+    const exact = QUANTITIES.has(at) ? typed.replace("string", "quantity") : typed;
+    const merge = MERGES[at];
+    return `${required ? "!" : ""}${exact}${merge === undefined ? "" : ` ${merge}`}`;
+  };
+  const types = [...models].map(([name, { model }]) => {
+    const fields = model.attributes.map(
+      (attribute) =>
+        [attribute.baseName, toField(name, attribute, model.required.has(attribute.name))] as const,
+    );
+    return [nameOf(name), Object.fromEntries(fields)] as const;
+  });
+  if (new Set(types.map(([name]) => name)).size !== types.length) throw new Error("names collide");
+  types.sort(([left], [right]) => (left < right ? -1 : 1));
+  const kinds = Object.entries(KIND_MODELS).map(([kind, name]) => [kind, nameOf(name)] as const);
+  const shapes = { kinds: Object.fromEntries(kinds), types: Object.fromEntries(types) };
+  return `${JSON.stringify(shapes, null, 2)}\n`;
+}
+
+/** Names in the tables above that no model has: they would be without effect. */
+export async function unusedFacts(): Promise<readonly string[]> {
+  const models = await reachable();
+  const fields = new Set(
+    [...models].flatMap(([name, { model }]) =>
+      model.attributes.map(({ baseName }) => `${name}.${baseName}`),
+    ),
+  );
+  return [...QUANTITIES, ...Object.keys(MERGES)].filter((fact) => !fields.has(fact));
+}
