@@ -63,6 +63,11 @@ function byUrl(backend: Backend, path = "/hook") {
   };
 }
 
+async function available(name: string) {
+  const { body } = await api.get(`${API_SERVICES}/${name}`);
+  return (body.status?.["conditions"] as { status: string; reason: string }[] | undefined)?.[0];
+}
+
 async function expose(name: string, backend: Backend): Promise<void> {
   await api.post("/api/v1/namespaces/default/services", {
     metadata: { name },
@@ -236,6 +241,9 @@ test("an aggregated server is told who asks, by the front proxy, and its answer 
   );
   await expose("sub", backend);
   await api.post(API_SERVICES, apiService("sub"));
+  await eventually(async () => (await available("v1.sub.test.io"))?.status === "True", {
+    withinMs: 5000,
+  });
   const { code, body } = await api.put(
     "/apis/sub.test.io/v1/namespaces/default/things/x/do?dryRun=All",
     { name: "n" },
@@ -256,11 +264,8 @@ test("an aggregated server is told who asks, by the front proxy, and its answer 
 
 test("an APIService is available once its Service has endpoints", async () => {
   await api.post(API_SERVICES, apiService("late"));
-  const available = async () => {
-    const { body } = await api.get(`${API_SERVICES}/v1.sub.test.io`);
-    return (body.status?.["conditions"] as { status: string; reason: string }[] | undefined)?.[0];
-  };
-  expect(await eventually(available, { withinMs: 5000 })).toMatchObject({
+  const seen = () => available("v1.sub.test.io");
+  expect(await eventually(seen, { withinMs: 5000 })).toMatchObject({
     status: "False",
     reason: "ServiceNotFound",
   });
@@ -273,6 +278,6 @@ test("an APIService is available once its Service has endpoints", async () => {
     },
   );
   await expose("late", backend);
-  await eventually(async () => (await available())?.status === "True", { withinMs: 5000 });
+  await eventually(async () => (await seen())?.status === "True", { withinMs: 5000 });
   expect((await api.get("/apis/sub.test.io/v1")).code).toBe(200);
 });

@@ -166,6 +166,7 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
     tls,
     clientCaPem: authority.certPem,
     frontProxy: await identity(authority, "front-proxy-client", []),
+    frontProxyCaPem: authority.certPem,
     tokens: [{ token: "jane-token", user: "jane", groups: ["devs"] }],
     logger: QUIET,
     clock,

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server as a whole: opens the store, listens, stops.
-import { randomBytes, randomUUID } from "node:crypto";
+import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 import { makeWebhookAdmission } from "./admission/webhook-admission.ts";
-import { aggregatedGroupVersions } from "./aggregation/api-services.ts";
+import { aggregatedGroupVersions, findByPath } from "./aggregation/api-services.ts";
+import { keepAuthenticationConfig } from "./aggregation/authentication-config.ts";
 import { startAvailability } from "./aggregation/availability.ts";
+import { startLocalApiServices } from "./aggregation/local-api-services.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
+import { serveUpgrades } from "./aggregation/tunnel.ts";
 import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
 import {
@@ -45,6 +48,8 @@ export interface ApiServerOptions {
   readonly clientCaPem: string;
   /** What this server shows to aggregated servers. */
   readonly frontProxy: KeyPair;
+  /** Authority of `frontProxy`, PEM: aggregated servers are told to believe it. */
+  readonly frontProxyCaPem: string;
   readonly tokens: readonly TokenEntry[];
   readonly logger: Logger;
   readonly clock: Clock;
@@ -69,7 +74,10 @@ function randomSuffix(): string {
     .join("");
 }
 
-function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): AppDeps {
+/** What the controllers need beside what requests need. */
+type ServerDeps = AppDeps & { readonly connections: Connections };
+
+function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
   const registry = new Registry(store);
   const webhooks = new Connections();
   const aggregated = new Connections(options.frontProxy);
@@ -95,15 +103,12 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): A
     accessLog: new AccessLog(options.logger),
     stop,
     aggregatedGroupVersions: () => aggregatedGroupVersions(store),
-    aggregator: makeAggregator({
-      store,
-      registry,
-      connections: aggregated,
-    }),
+    aggregator: makeAggregator({ store, connections: aggregated, stop }),
+    connections: aggregated,
   };
 }
 
-function startControllers(deps: AppDeps, stop: AbortSignal): void {
+function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startGarbageCollector(deps, stop);
   startNamespaceLifecycle(deps, stop);
   startDefinitionCleanup(deps, stop);
@@ -111,23 +116,53 @@ function startControllers(deps: AppDeps, stop: AbortSignal): void {
   startAvailability(deps, stop);
 }
 
+/** CN of a certificate. */
+function commonNameOf(certPem: string): string {
+  return /^CN=(.*)$/m.exec(new X509Certificate(certPem).subject)?.[1] ?? "";
+}
+
+function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
+  const app = makeApp(deps);
+  const server = createServer(
+    {
+      cert: options.tls.certPem,
+      key: options.tls.keyPem,
+      ca: options.clientCaPem,
+      requestCert: true,
+      rejectUnauthorized: false,
+      keepAliveTimeout: 120_000,
+      requestTimeout: 0,
+      shouldUpgradeCallback: (request) => findByPath(deps.store, request.url ?? "") !== undefined,
+    },
+    app,
+  );
+  serveUpgrades(server, app);
+  return server;
+}
+
 function makeServer(options: ApiServerOptions, deps: AppDeps): Server {
   try {
-    return createServer(
-      {
-        cert: options.tls.certPem,
-        key: options.tls.keyPem,
-        ca: options.clientCaPem,
-        requestCert: true,
-        rejectUnauthorized: false,
-        keepAliveTimeout: 120_000,
-        requestTimeout: 0,
-      },
-      makeApp(deps),
-    );
+    return tlsServer(options, deps);
   } catch (error) {
     throw new AppError("APISERVER_TLS_INVALID", { reason: messageOf(error) }, { cause: error });
   }
+}
+
+/** What is there before anyone creates it. */
+async function prepare(
+  options: ApiServerOptions,
+  deps: ServerDeps,
+  stop: AbortSignal,
+): Promise<void> {
+  await makeStandardNamespaces(deps);
+  await keepDefaultRoles(deps);
+  await aggregateClusterRoles(deps);
+  await keepAuthenticationConfig(deps, {
+    clientCaPem: options.clientCaPem,
+    frontProxyCaPem: options.frontProxyCaPem,
+    frontProxyName: commonNameOf(options.frontProxy.certPem),
+  });
+  await startLocalApiServices(deps, stop);
 }
 
 async function listen(server: Server, options: ApiServerOptions): Promise<number> {
@@ -163,9 +198,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<Running
   const stopping = new AbortController();
   try {
     const deps = makeDeps(options, store, stopping.signal);
-    await makeStandardNamespaces(deps);
-    await keepDefaultRoles(deps);
-    await aggregateClusterRoles(deps);
+    await prepare(options, deps, stopping.signal);
     startControllers(deps, stopping.signal);
     const server = makeServer(options, deps);
     const port = await listen(server, options);

@@ -65,7 +65,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const paths = pathsOf(run.dataDir);
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
-  const { ca, apiServer, frontProxyClient } = await keepServerCertificates(deps);
+  const { ca, apiServer, frontProxyCa, frontProxyClient } = await keepServerCertificates(deps);
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
@@ -73,6 +73,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     tls: apiServer,
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,
+    frontProxyCaPem: frontProxyCa.certPem,
     tokens: [],
     logger: createLogger({ component: "apiserver", level: run.logLevel ?? "info" }),
     clock: deps.clock,

@@ -36,6 +36,7 @@ export interface Certificates {
   readonly ca: Authority;
   readonly apiServer: IssuedCertificate;
   readonly frontProxyClient: IssuedCertificate;
+  readonly frontProxyCa: Authority;
 }
 
 async function keepAuthority(deps: CertificateDeps, name: string): Promise<Authority> {
@@ -93,6 +94,7 @@ export async function keepServerCertificates(deps: CertificateDeps): Promise<Cer
   const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
   return {
     ca,
+    frontProxyCa,
     apiServer: await keepCertificate(deps, ca, {
       name: "apiserver",
       request: { commonName: "kube-apiserver", dnsNames: names, usages: ["server"] },

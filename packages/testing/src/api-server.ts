@@ -68,6 +68,7 @@ async function serve(
     tls: await issue("apiserver"),
     clientCaPem: authority.certPem,
     frontProxy: await issue("front-proxy"),
+    frontProxyCaPem: authority.certPem,
     tokens: [],
     logger: log,
     clock,

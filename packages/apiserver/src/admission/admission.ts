@@ -8,12 +8,23 @@ import type { KubeObject } from "../objects/object.ts";
 /** What is being done. */
 export type Operation = "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
 
+/** Which kind an object is of. */
+export interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
 /** One question. Source: admission/v1 AdmissionRequest. */
 export interface AdmissionQuestion {
+  /** The kind of the resource that the path names. */
   readonly kind: Kind;
+  /** Kind of the object, where it is not the resource's: a Scale, a Binding. */
+  readonly bodyKind?: GroupVersionKind;
   readonly subresource: string;
   readonly operation: Operation;
   readonly namespace: string;
+  /** Empty where the server is to make one up. */
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
@@ -24,13 +35,22 @@ export interface AdmissionQuestion {
   readonly warnings: string[];
 }
 
+/** A question about an object that may be changed. */
+export type Mutation = AdmissionQuestion & { readonly object: KubeObject };
+
 /** Those who may change or refuse a write. */
 export interface Admission {
   /** The object after all changes; `complete` defaults and prunes it again after each. Throws a StatusError where it is refused. */
-  mutate(
-    question: AdmissionQuestion & { readonly object: KubeObject },
-    complete: (object: KubeObject) => KubeObject,
-  ): Promise<KubeObject>;
+  mutate(question: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError where it is refused. */
   validate(question: AdmissionQuestion): Promise<void>;
+  /** Asks everybody about a deletion, which nobody can change. Throws a StatusError where it is refused. */
+  admitDeletion(question: AdmissionQuestion): Promise<void>;
 }
+
+/** Lets everything pass: for writes that follow from one that was admitted. */
+export const ADMIT_ALL: Admission = {
+  mutate: (question) => Promise.resolve(question.object),
+  validate: () => Promise.resolve(),
+  admitDeletion: () => Promise.resolve(),
+};

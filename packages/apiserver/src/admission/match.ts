@@ -13,20 +13,25 @@ export interface MatchDeps {
   readonly registry: Registry;
 }
 
+/** Whether the question is about a namespace itself. */
+export function isNamespace(kind: Pick<Kind, "group" | "resource">): boolean {
+  return kind.group === "" && kind.resource === "namespaces";
+}
+
 function names(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
+/** `pods` is the resource alone, `pods/*` the resource and all below it, `*` every resource alone. */
 function namesResource(
   resources: readonly string[],
   resource: string,
   subresource: string,
 ): boolean {
-  if (subresource === "") {
-    return names(resources, resource) || resources.includes("*/*");
-  }
-  const forms = [`${resource}/${subresource}`, `${resource}/*`, `*/${subresource}`, "*/*"];
-  return forms.some((form) => resources.includes(form));
+  return resources.some((form) => {
+    const [wanted = "", below = ""] = form.split("/");
+    return (wanted === "*" || wanted === resource) && (below === "*" || below === subresource);
+  });
 }
 
 function matchesRule(rule: Rule, question: AdmissionQuestion, kind: Kind): boolean {
@@ -44,21 +49,34 @@ function labelsOf(object: KubeObject | undefined): Readonly<Record<string, strin
   return object?.metadata.labels ?? {};
 }
 
+function storedNamespaceLabels(store: Store, name: string): Readonly<Record<string, string>> {
+  return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
+}
+
+/** A namespace that is written counts with the labels that it will have; anything else with those that its namespace has. */
 function matchesNamespace(webhook: Webhook, question: AdmissionQuestion, store: Store): boolean {
-  if (question.kind.kind === "Namespace" && question.kind.group === "") {
-    return webhook.matchesNamespace(labelsOf(question.object ?? question.oldObject));
-  }
-  if (!question.kind.namespaced) {
+  const { kind, object, operation, subresource } = question;
+  if (!webhook.selectsNamespaces) {
     return true;
   }
-  const address = { bucket: "/namespaces", namespace: "", name: question.namespace };
-  return webhook.matchesNamespace(labelsOf(store.find(address)?.view()));
+  if (isNamespace(kind)) {
+    return webhook.matchesNamespace(
+      subresource === "" && operation !== "DELETE"
+        ? labelsOf(object)
+        : storedNamespaceLabels(store, question.name),
+    );
+  }
+  return (
+    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, question.namespace))
+  );
 }
 
 function matchesObject(webhook: Webhook, question: AdmissionQuestion): boolean {
   return (
-    (question.object !== undefined && webhook.matchesObject(labelsOf(question.object))) ||
-    (question.oldObject !== undefined && webhook.matchesObject(labelsOf(question.oldObject)))
+    !webhook.selectsObjects ||
+    [question.object, question.oldObject].some(
+      (object) => object !== undefined && webhook.matchesObject(labelsOf(object)),
+    )
   );
 }
 
@@ -74,7 +92,7 @@ function versionsOf(
   const others = registry
     .list()
     .filter((other) => other.group === kind.group && other.resource === kind.resource);
-  return [kind, ...others.filter((other) => other !== kind)];
+  return [kind, ...others.filter((other) => other.version !== kind.version)];
 }
 
 /** The kind in the version that the webhook wants; undefined where it does not want to hear of it. */

@@ -18,9 +18,13 @@ export interface Rule {
 /** Whether labels match. */
 export type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
+/** Versions of AdmissionReview that the server speaks. */
+export type ReviewVersion = "v1" | "v1beta1";
+
 /** One webhook. */
 export interface Webhook {
   readonly name: string;
+  readonly mutating: boolean;
   readonly clientConfig: Fields;
   readonly rules: readonly Rule[];
   readonly failsClosed: boolean;
@@ -31,7 +35,12 @@ export interface Webhook {
   readonly timeoutMs: number;
   /** Whether it is asked again when others changed the object after it. */
   readonly reinvoked: boolean;
+  /** The first of its versions that the server speaks. */
+  readonly reviewVersion: ReviewVersion;
+  /** Whether the namespace has to be looked at. */
+  readonly selectsNamespaces: boolean;
   readonly matchesNamespace: LabelTest;
+  readonly selectsObjects: boolean;
   readonly matchesObject: LabelTest;
 }
 
@@ -51,6 +60,11 @@ function toRule(rule: unknown): Rule {
   };
 }
 
+function isSelective(selector: unknown): boolean {
+  const { matchLabels, matchExpressions } = fieldsOf(selector);
+  return Object.keys(fieldsOf(matchLabels)).length + listOf(matchExpressions).length > 0;
+}
+
 function toLabelTest(selector: unknown): LabelTest {
   const { matchLabels, matchExpressions } = fieldsOf(selector);
   const labels = Object.entries(fieldsOf(matchLabels)).map(
@@ -66,10 +80,19 @@ function toLabelTest(selector: unknown): LabelTest {
   });
 }
 
-function toWebhook(value: unknown): Webhook {
+function reviewVersionOf(value: unknown): ReviewVersion {
+  const versions = textsOf(valueAt(value, "admissionReviewVersions"));
+  const first = versions.find((version) => version === "v1" || version === "v1beta1");
+  return first === "v1beta1" ? "v1beta1" : "v1";
+}
+
+function toWebhook(value: unknown, mutating: boolean): Webhook {
   const sideEffects = textAt(value, "sideEffects");
+  const namespaceSelector = valueAt(value, "namespaceSelector");
+  const objectSelector = valueAt(value, "objectSelector");
   return {
     name: textAt(value, "name"),
+    mutating,
     clientConfig: fieldsOf(valueAt(value, "clientConfig")),
     rules: listOf(valueAt(value, "rules")).map(toRule),
     failsClosed: textAt(value, "failurePolicy") !== "Ignore",
@@ -77,8 +100,11 @@ function toWebhook(value: unknown): Webhook {
     allowsDryRun: sideEffects === "None" || sideEffects === "NoneOnDryRun",
     timeoutMs: Number(valueAt(value, "timeoutSeconds") ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
     reinvoked: textAt(value, "reinvocationPolicy") === "IfNeeded",
-    matchesNamespace: toLabelTest(valueAt(value, "namespaceSelector")),
-    matchesObject: toLabelTest(valueAt(value, "objectSelector")),
+    reviewVersion: reviewVersionOf(value),
+    selectsNamespaces: isSelective(namespaceSelector),
+    matchesNamespace: toLabelTest(namespaceSelector),
+    selectsObjects: isSelective(objectSelector),
+    matchesObject: toLabelTest(objectSelector),
   };
 }
 
@@ -92,7 +118,8 @@ export function webhooksOf(configuration: StoredObject): readonly Webhook[] {
     return known;
   }
   const object: KubeObject = configuration.view();
-  const webhooks = listOf(object["webhooks"]).map(toWebhook);
+  const mutating = object.kind === "MutatingWebhookConfiguration";
+  const webhooks = listOf(object["webhooks"]).map((webhook) => toWebhook(webhook, mutating));
   READ.set(configuration, webhooks);
   return webhooks;
 }

@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which group versions other servers have, and where those servers are.
 import { type Peer, toPem } from "../backend/connections.ts";
-import { type Resolution, resolveService, toServiceReference } from "../backend/service-address.ts";
-import { isFields, textAt, valueAt } from "../objects/json.ts";
+import {
+  type Resolution,
+  resolveService,
+  serverNameOf,
+  toServiceReference,
+} from "../backend/service-address.ts";
+import { isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** The APIService of a group version, where another server has it. */
-export function findApiService(
-  store: Store,
-  group: string,
-  version: string,
-): KubeObject | undefined {
+/** Whether another server has the group version. */
+export function isAggregated(apiService: KubeObject): boolean {
+  return isFields(valueAt(apiService, "spec", "service"));
+}
+
+/** The APIService that a path belongs to, where another server has it. */
+export function findByPath(store: Store, url: string): KubeObject | undefined {
+  const [, root, group = "", version = ""] = (url.split("?")[0] ?? "").split("/");
+  if (root !== "apis" || version === "") {
+    return undefined;
+  }
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name: `${version}.${group}` };
   const object = store.find(address)?.view();
   return object !== undefined && isAggregated(object) ? object : undefined;
 }
 
-/** Whether another server has the group version. */
-export function isAggregated(apiService: KubeObject): boolean {
-  return isFields(valueAt(apiService, "spec", "service"));
+/** The condition that says whether requests are passed on; undefined before the first look. */
+export function availableCondition(apiService: KubeObject): unknown {
+  return listOf(valueAt(apiService, "status", "conditions")).find(
+    (condition) => textAt(condition, "type") === "Available",
+  );
 }
 
 /** Where the server of an APIService listens. */
@@ -34,10 +46,9 @@ export function toPeer(
   apiService: KubeObject,
   resolution: Extract<Resolution, { found: true }>,
 ): Peer {
-  const { name, namespace } = toServiceReference(valueAt(apiService, "spec", "service"));
   return {
     at: resolution.at,
-    serverName: `${name}.${namespace}.svc`,
+    serverName: serverNameOf(toServiceReference(valueAt(apiService, "spec", "service"))),
     caPem: toPem(textAt(apiService, "spec", "caBundle")),
     insecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
   };

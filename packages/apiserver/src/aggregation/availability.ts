@@ -2,67 +2,97 @@
 // Says in each APIService whether its server can be reached: condition Available.
 import { changeInternally } from "../controllers/internal-call.ts";
 import { WorkQueue } from "../controllers/work-queue.ts";
-import { fieldsOf, listOf, textAt } from "../objects/json.ts";
+import { equalJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
+import type { Change } from "../storage/store.ts";
 import type { Deps } from "../verbs/call.ts";
-import { API_SERVICES_BUCKET, isAggregated, resolveApiService } from "./api-services.ts";
+import { API_SERVICES_BUCKET, availableCondition, isAggregated } from "./api-services.ts";
+import { type Availability, type ProbeDeps, probe } from "./probe.ts";
 
-const CONCERNED = new Set([API_SERVICES_BUCKET, "/services", "/endpoints"]);
+/** How often a server is asked while nothing changes. Source: Kubernetes kube-aggregator. */
+const PROBE_EVERY_MS = 30_000;
 
-interface Availability {
-  readonly status: "True" | "False";
-  readonly reason: string;
-  readonly message: string;
-}
+const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
-function availabilityOf(deps: Deps, apiService: KubeObject): Availability {
-  if (!isAggregated(apiService)) {
-    return { status: "True", reason: "Local", message: "Local APIServices are always available" };
-  }
-  const resolution = resolveApiService(deps.store, apiService);
-  return resolution.found
-    ? { status: "True", reason: "Passed", message: "all checks passed" }
-    : { status: "False", reason: resolution.reason, message: resolution.message };
-}
+/** What the controller works with. */
+export type AvailabilityDeps = Deps & Pick<ProbeDeps, "connections">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
   const status = fieldsOf(apiService["status"]);
-  const conditions = listOf(status["conditions"]);
-  const before = conditions.find((condition) => textAt(condition, "type") === "Available");
+  const before = availableCondition(apiService);
   const since =
     textAt(before, "status") === available.status ? textAt(before, "lastTransitionTime") : now;
-  const others = conditions.filter((condition) => condition !== before);
+  const others = listOf(status["conditions"]).filter((condition) => condition !== before);
   const condition = { type: "Available", ...available, lastTransitionTime: since };
   apiService["status"] = { ...status, conditions: [...others, condition] };
   return apiService;
 }
 
-async function report(deps: Deps, name: string): Promise<void> {
+/** Throws where the server did not answer, so that it is asked again soon. */
+async function report(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
-  if (kind !== undefined && deps.store.find(address) !== undefined) {
-    await changeInternally(deps, { kind, address }, (apiService) =>
-      withCondition(apiService, availabilityOf(deps, apiService), rfc3339(deps.clock.now())),
-    );
+  const seen = deps.store.find(address)?.view();
+  if (kind === undefined || seen === undefined) {
+    return;
+  }
+  const available = await probe(seen, deps);
+  await changeInternally(deps, { kind, address, subresource: "status" }, (apiService) =>
+    equalJson(apiService["spec"], seen["spec"])
+      ? withCondition(apiService, available, rfc3339(deps.clock.now()))
+      : apiService,
+  );
+  if (available.reason === "FailedDiscoveryCheck") {
+    throw new Error(available.message);
+  }
+}
+
+/** APIServices that a change may make available or not. */
+function concernedBy(deps: Deps, { current, previous }: Change): readonly string[] {
+  const { bucket, namespace, name } = current.address;
+  if (bucket === API_SERVICES_BUCKET) {
+    const isSame = equalJson(current.view()["spec"], previous?.view()["spec"]);
+    return isSame ? [] : [name];
+  }
+  return BACKENDS.has(bucket)
+    ? deps.store
+        .list({ bucket: API_SERVICES_BUCKET })
+        .filter((stored) => {
+          const service = valueAt(stored.view(), "spec", "service");
+          return textAt(service, "name") === name && textAt(service, "namespace") === namespace;
+        })
+        .map((stored) => stored.address.name)
+    : [];
+}
+
+/** Adds what another server has, time and again. */
+async function repeat(deps: Deps, stop: AbortSignal, add: (name: string) => void): Promise<void> {
+  while (!stop.aborted) {
+    await deps.clock.sleep(PROBE_EVERY_MS, stop).catch(() => undefined);
+    for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {
+      if (isAggregated(stored.view())) {
+        add(stored.address.name);
+      }
+    }
   }
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */
-export function startAvailability(deps: Deps, stop: AbortSignal): void {
+export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => report(deps, name);
   const queue = new WorkQueue({ name: "apiservice-availability", clock, logger, stop, work });
-  const addAll = () => {
-    for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
-      queue.add(stored.address.name);
-    }
-  };
   const unsubscribe = store.subscribe((changes) => {
-    if (changes.some(({ current }) => CONCERNED.has(current.address.bucket))) {
-      addAll();
+    for (const name of changes.flatMap((change) => concernedBy(deps, change))) {
+      queue.add(name);
     }
   });
   stop.addEventListener("abort", unsubscribe);
-  addAll();
+  for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
+    queue.add(stored.address.name);
+  }
+  void repeat(deps, stop, (name) => {
+    queue.add(name);
+  });
 }

@@ -7,7 +7,8 @@ import type { HostPort } from "./service-address.ts";
 
 /** A server to connect to, and whom it must prove to be. */
 export interface Peer {
-  readonly at: HostPort;
+  /** Addresses that all lead to it, one at least. */
+  readonly at: readonly HostPort[];
   /** Name that its certificate must have. */
   readonly serverName: string;
   /** Authority of its certificate; empty: the machine's authorities. */
@@ -32,7 +33,7 @@ function nameOf(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
 
-/** Connections that are kept open, one pool for each peer. */
+/** Connections that are kept open, one pool for each address of a peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
   readonly #certificate: ClientCertificate | undefined;
@@ -41,10 +42,14 @@ export class Connections {
     this.#certificate = certificate;
   }
 
-  /** What a request to `peer` needs. */
-  optionsFor(peer: Peer): RequestOptions {
-    const { at, serverName } = peer;
-    return { host: at.host, port: at.port, agent: this.#agentFor(peer), ...nameOf(serverName) };
+  /** What a request to one address of `peer` needs. */
+  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+    return {
+      host: at.host,
+      port: at.port,
+      agent: this.#agentFor(peer, at),
+      ...nameOf(peer.serverName),
+    };
   }
 
   close(): void {
@@ -54,8 +59,8 @@ export class Connections {
     this.#agents.clear();
   }
 
-  #agentFor(peer: Peer): Agent {
-    const key = printJson([peer.at.host, peer.at.port, peer.serverName, peer.caPem, peer.insecure]);
+  #agentFor(peer: Peer, at: HostPort): Agent {
+    const key = printJson([at.host, at.port, peer.serverName, peer.caPem, peer.insecure]);
     const known = this.#agents.get(key);
     if (known !== undefined) {
       return known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a Service really listens: its Endpoints.
+// Where a Service really listens: its Endpoints, or the name outside that it stands for.
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 
@@ -17,14 +17,14 @@ export interface HostPort {
   readonly port: number;
 }
 
+/** Why there is no address. */
+export type Unresolved =
+  "ServiceNotFound" | "ServicePortError" | "EndpointsNotFound" | "MissingEndpoints";
+
 /** What was found. */
 export type Resolution =
-  | { readonly found: true; readonly at: HostPort }
-  | {
-      readonly found: false;
-      readonly reason: "ServiceNotFound" | "ServicePortError" | "MissingEndpoints";
-      readonly message: string;
-    };
+  | { readonly found: true; readonly at: readonly HostPort[] }
+  | { readonly found: false; readonly reason: Unresolved; readonly portName: string };
 
 /** Reads a reference out of an object. */
 export function toServiceReference(service: unknown): ServiceReference {
@@ -35,43 +35,63 @@ export function toServiceReference(service: unknown): ServiceReference {
   };
 }
 
-function endpointOf(endpoints: unknown, portName: string): HostPort | undefined {
-  for (const subset of listOf(valueAt(endpoints, "subsets"))) {
-    const ports = listOf(valueAt(subset, "ports"));
-    const port =
-      ports.find((candidate) => textAt(candidate, "name") === portName) ??
-      (ports.length === 1 ? ports[0] : undefined);
-    const host = textAt(listOf(valueAt(subset, "addresses"))[0], "ip");
-    if (port !== undefined && host !== "") {
-      return { host, port: Number(valueAt(port, "port")) };
-    }
-  }
-  return undefined;
+/** The name by which the Service's servers must know themselves. */
+export function serverNameOf({ name, namespace }: ServiceReference): string {
+  return `${name}.${namespace}.svc`;
 }
 
-/** Finds the address of a Service's port. */
+function addressesOf(subset: unknown, portName: string): HostPort[] {
+  const port = listOf(valueAt(subset, "ports")).find(
+    (candidate) => textAt(candidate, "name") === portName,
+  );
+  return port === undefined
+    ? []
+    : listOf(valueAt(subset, "addresses")).map((address) => ({
+        host: textAt(address, "ip"),
+        port: Number(valueAt(port, "port")),
+      }));
+}
+
+/** Finds the addresses of a Service's port. */
 export function resolveService(store: Store, reference: ServiceReference): Resolution {
-  const { namespace, name } = reference;
-  const printed = `${namespace}/${name}`;
+  const { namespace, name, port } = reference;
+  const none = (reason: Unresolved, portName = ""): Resolution => ({
+    found: false,
+    reason,
+    portName,
+  });
   const service = store.find({ bucket: "/services", namespace, name })?.view();
   if (service === undefined) {
-    const message = `service/${name} in "${namespace}" is not present`;
-    return { found: false, reason: "ServiceNotFound", message };
+    return none("ServiceNotFound");
   }
-  const port = listOf(valueAt(service, "spec", "ports")).find(
-    (candidate) => valueAt(candidate, "port") === reference.port,
+  if (textAt(service, "spec", "type") === "ExternalName") {
+    return { found: true, at: [{ host: textAt(service, "spec", "externalName"), port }] };
+  }
+  const servicePort = listOf(valueAt(service, "spec", "ports")).find(
+    (candidate) => valueAt(candidate, "port") === port,
   );
-  if (port === undefined) {
-    const message = `service ${printed} has no port ${String(reference.port)}`;
-    return { found: false, reason: "ServicePortError", message };
+  if (servicePort === undefined) {
+    return none("ServicePortError");
   }
+  const portName = textAt(servicePort, "name");
   const endpoints = store.find({ bucket: "/endpoints", namespace, name })?.view();
-  const at = endpointOf(endpoints, textAt(port, "name"));
-  return at === undefined
-    ? {
-        found: false,
-        reason: "MissingEndpoints",
-        message: `endpoints for service/${name} in "${namespace}" have no addresses`,
-      }
-    : { found: true, at };
+  if (endpoints === undefined) {
+    return none("EndpointsNotFound", portName);
+  }
+  const at = listOf(endpoints["subsets"]).flatMap((subset) => addressesOf(subset, portName));
+  return at.length === 0 ? none("MissingEndpoints", portName) : { found: true, at };
+}
+
+/** Why a call to the Service fails, as the one who calls is told. */
+export function describeUnresolved(reference: ServiceReference, reason: Unresolved): string {
+  switch (reason) {
+    case "ServiceNotFound":
+      return `service "${reference.name}" not found`;
+    case "ServicePortError":
+      return `no service port ${String(reference.port)} found for service "${reference.name}"`;
+    case "EndpointsNotFound":
+      return `endpoints "${reference.name}" not found`;
+    case "MissingEndpoints":
+      return `no endpoints available for service "${reference.name}"`;
+  }
 }

@@ -12,12 +12,12 @@ const SYSTEM = {
   groups: ["system:masters", "system:authenticated"],
 };
 
-function toCall(kind: Kind, address: Address): Call {
+function toCall(kind: Kind, address: Address, subresource = ""): Call {
   return {
     kind,
     namespace: address.namespace,
     name: address.name,
-    subresource: "",
+    subresource,
     query: new URLSearchParams(),
     body: { text: "", contentType: "" },
     user: SYSTEM,
@@ -32,14 +32,14 @@ function ignoreAbsent(error: unknown): void {
   }
 }
 
-/** Changes an object; absent is success. `edit` may change what it is given. */
+/** Changes an object; absent is success. `edit` may change what it is given. `subresource`: what admission is told. */
 export async function changeInternally(
   deps: Deps,
-  at: { readonly kind: Kind; readonly address: Address },
+  at: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
   edit: (object: KubeObject) => KubeObject,
 ): Promise<void> {
   const change = { part: "all", once: false, edit } as const;
-  await changeObject(toCall(at.kind, at.address), deps, change).catch(ignoreAbsent);
+  await changeObject(toCall(at.kind, at.address, at.subresource), deps, change).catch(ignoreAbsent);
 }
 
 /** Deletes an object; absent is success. An empty `uid` takes whatever has the name. */

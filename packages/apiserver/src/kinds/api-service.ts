@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // APIServices: which server has a group version.
-import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { pathSegmentFault } from "../meta/names.ts";
+import { isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
+import { apiServiceCauses } from "./api-service-causes.ts";
 import { type Kind, defineKind } from "./kind.ts";
 
 /** APIServices. */
@@ -11,8 +13,17 @@ export const API_SERVICE: Kind = defineKind({
   resource: "apiservices",
   kind: "APIService",
   namespaced: false,
+  categories: ["api-extensions"],
   strategy: {
     hasStatus: true,
+    validateName: pathSegmentFault,
+    applyDefaults: (object) => {
+      const service = valueAt(object, "spec", "service");
+      if (isFields(service)) {
+        service["port"] ??= 443;
+      }
+    },
+    validate: apiServiceCauses,
     columns: [
       {
         name: "Service",

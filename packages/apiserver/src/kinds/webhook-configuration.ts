@@ -1,37 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations of admission webhooks.
-import { listOf } from "../objects/json.ts";
+import { type Fields, isFields, listOf, valueAt } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
+import { webhookConfigurationCauses } from "./webhook-causes.ts";
 
-const WEBHOOK_DEFAULTS = {
+const DEFAULTS = {
   failurePolicy: "Fail",
   matchPolicy: "Equivalent",
-  timeoutSeconds: 10,
   namespaceSelector: {},
   objectSelector: {},
+  timeoutSeconds: 10,
 };
 
-function webhookKind(
-  resource: string,
-  kind: string,
-  extra: Readonly<Record<string, unknown>>,
-): Kind {
+/** Fills in what a webhook leaves out. Changes `webhook`. */
+function defaultWebhook(webhook: Fields, isMutating: boolean): void {
+  const defaults = { ...DEFAULTS, ...(isMutating ? { reinvocationPolicy: "Never" } : {}) };
+  for (const [key, value] of Object.entries(defaults)) {
+    webhook[key] ??= value;
+  }
+  for (const rule of listOf(webhook["rules"]).filter(isFields)) {
+    rule["scope"] ??= "*";
+  }
+  const service = valueAt(webhook, "clientConfig", "service");
+  if (isFields(service)) {
+    service["port"] ??= 443;
+  }
+}
+
+function webhookKind(resource: string, kind: string, isMutating: boolean): Kind {
   return defineKind({
     group: "admissionregistration.k8s.io",
     version: "v1",
     resource,
     kind,
     namespaced: false,
+    categories: ["api-extensions"],
     strategy: {
       hasGeneration: true,
       applyDefaults: (object) => {
-        object["webhooks"] = listOf(object["webhooks"]).map((webhook) => ({
-          ...WEBHOOK_DEFAULTS,
-          ...extra,
-          ...(typeof webhook === "object" ? webhook : {}),
-        }));
+        for (const webhook of listOf(object["webhooks"]).filter(isFields)) {
+          defaultWebhook(webhook, isMutating);
+        }
       },
+      validate: webhookConfigurationCauses,
       columns: [
         { name: "Webhooks", type: "integer", cell: (object) => listOf(object["webhooks"]).length },
         AGE,
@@ -42,8 +54,6 @@ function webhookKind(
 
 /** Configurations of mutating and of validating webhooks. */
 export const WEBHOOK_CONFIGURATION_KINDS: readonly Kind[] = [
-  webhookKind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", {
-    reinvocationPolicy: "Never",
-  }),
-  webhookKind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", {}),
+  webhookKind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true),
+  webhookKind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false),
 ];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
+import type { GroupVersionKind } from "../admission/admission.ts";
+import { writeOptions } from "../admission/write-options.ts";
 import { invalid, modified, notFound } from "../http/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
@@ -23,6 +25,16 @@ export interface Change {
   readonly edit: (current: KubeObject) => KubeObject;
   /** Whether a race is lost at once (the client named a resourceVersion). */
   readonly once: boolean;
+  /** What admission is shown in place of the object. */
+  readonly body?: ChangeBody;
+}
+
+/** An object that stands for another one, as a Scale does. */
+export interface ChangeBody {
+  readonly kind: GroupVersionKind;
+  readonly of: (object: KubeObject) => KubeObject;
+  /** The object with what the body says; changes `object`. */
+  readonly into: (object: KubeObject, body: KubeObject) => KubeObject;
 }
 
 /** Keeps what clients can never change. */
@@ -158,24 +170,30 @@ async function admit(
   step: { change: Change; current: KubeObject; next: KubeObject },
 ): Promise<KubeObject> {
   const { change, current } = step;
+  const { body } = change;
+  const shown = body?.of ?? ((object: KubeObject) => object);
   const question = {
     kind: call.kind,
+    ...(body === undefined ? {} : { bodyKind: body.kind }),
     subresource: call.subresource,
     operation: "UPDATE",
     namespace: call.namespace,
     name: current.metadata.name,
-    oldObject: current,
-    options: { kind: "UpdateOptions", apiVersion: "meta.k8s.io/v1" } as Fields,
+    oldObject: shown(current),
+    options: writeOptions("UpdateOptions", call.query),
     user: call.user,
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
   } as const;
-  const next = await deps.admission.mutate({ ...question, object: step.next }, (changed) =>
-    recomplete(call, change, { next: changed, current }),
+  const mutated = await deps.admission.mutate(
+    { ...question, object: shown(step.next) },
+    (changed) =>
+      body === undefined ? recomplete(call, change, { next: changed, current }) : changed,
   );
+  const next = body === undefined ? mutated : body.into(step.next, mutated);
   countGeneration(call.kind, next, current);
   validateChange(call.kind, change.part, { next, current });
-  await deps.admission.validate({ ...question, object: next });
+  await deps.admission.validate({ ...question, object: shown(next) });
   return next;
 }
 

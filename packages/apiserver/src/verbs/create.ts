@@ -9,10 +9,10 @@ import {
   methodNotAllowed,
   notFound,
 } from "../http/status.ts";
+import { writeOptions } from "../admission/write-options.ts";
 import { NAMESPACE } from "../kinds/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { validateMeta } from "../meta/validate-meta.ts";
-import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
@@ -122,7 +122,7 @@ export async function createDecoded(
     namespace: call.namespace,
     name: object.metadata.name,
     oldObject: undefined,
-    options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" } as Fields,
+    options: writeOptions("CreateOptions", call.query),
     user: call.user,
     dryRun,
     warnings: call.warnings,

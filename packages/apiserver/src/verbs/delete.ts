@@ -138,12 +138,22 @@ function perform(transaction: Transaction, step: Step): Deleted {
   return { object, removed: false };
 }
 
+function preconditionFields({ uid, resourceVersion }: DeleteOptions): Fields {
+  const given = {
+    ...(uid === "" ? {} : { uid }),
+    ...(resourceVersion === "" ? {} : { resourceVersion }),
+  };
+  return uid === "" && resourceVersion === "" ? {} : { preconditions: given };
+}
+
 function optionsFields(options: DeleteOptions): Fields {
   return {
     kind: "DeleteOptions",
     apiVersion: "meta.k8s.io/v1",
     ...(options.propagationPolicy === "" ? {} : { propagationPolicy: options.propagationPolicy }),
     ...(options.graceSeconds === undefined ? {} : { gracePeriodSeconds: options.graceSeconds }),
+    ...preconditionFields(options),
+    ...(options.dryRun ? { dryRun: ["All"] } : {}),
   };
 }
 
@@ -157,7 +167,7 @@ export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions):
     }
     const object = readObject(call.kind, stored);
     checkPreconditions(call.kind, object, options);
-    await deps.admission.validate({
+    await deps.admission.admitDeletion({
       kind: call.kind,
       subresource: "",
       operation: "DELETE",

@@ -8,17 +8,23 @@ import {
   methodNotAllowed,
   successBody,
 } from "../http/status.ts";
+import { ADMIT_ALL } from "../admission/admission.ts";
 import { type Kind, type ScaleValues } from "../kinds/kind.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { admitBody } from "./admit-body.ts";
 import { changeObject } from "./change.ts";
 import { toObject } from "./decode.ts";
 import { deleteOne, deleteOptionsOf } from "./delete.ts";
 import { getObject } from "./get.ts";
 import { parsePatch } from "./patch.ts";
 import { viewObject } from "./readable.ts";
+
+const SCALE = { group: "autoscaling", version: "v1", kind: "Scale" };
+const BINDING = { group: "", version: "v1", kind: "Binding" };
+const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
 function withCondition(object: KubeObject, condition: Fields): void {
   const status = fieldsOf(object["status"]);
@@ -30,29 +36,34 @@ function withCondition(object: KubeObject, condition: Fields): void {
 
 /** POST pods/binding: puts a pod onto a node, once. */
 export async function bindPod(call: Call, deps: Deps): Promise<Reply> {
-  const node = textAt(parseObject(call.body), "target", "name");
+  const binding = await admitBody(call, deps, { kind: BINDING, body: parseObject(call.body) });
+  const node = textAt(binding, "target", "name");
   if (node === "") {
     throw badRequest("Binding target.name: Required value");
   }
-  await changeObject(call, deps, {
-    part: "all",
-    once: false,
-    edit: (pod) => {
-      const bound = textAt(pod, "spec", "nodeName");
-      if (bound !== "") {
-        const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
-        throw conflict({ ...aboutOf(call.kind), resource: "pods/binding" }, call.name, why);
-      }
-      pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
-      withCondition(pod, {
-        type: "PodScheduled",
-        status: "True",
-        lastProbeTime: null,
-        lastTransitionTime: rfc3339(deps.clock.now()),
-      });
-      return pod;
+  await changeObject(
+    call,
+    { ...deps, admission: ADMIT_ALL },
+    {
+      part: "all",
+      once: false,
+      edit: (pod) => {
+        const bound = textAt(pod, "spec", "nodeName");
+        if (bound !== "") {
+          const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
+          throw conflict({ ...aboutOf(call.kind), resource: "pods/binding" }, call.name, why);
+        }
+        pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
+        withCondition(pod, {
+          type: "PodScheduled",
+          status: "True",
+          lastProbeTime: null,
+          lastTransitionTime: rfc3339(deps.clock.now()),
+        });
+        return pod;
+      },
     },
-  });
+  );
   return {
     type: "fields",
     code: 201,
@@ -62,9 +73,10 @@ export async function bindPod(call: Call, deps: Deps): Promise<Reply> {
 
 /** POST pods/eviction: deletes a pod; there are no disruption budgets here. */
 export async function evictPod(call: Call, deps: Deps): Promise<Reply> {
-  const options = fieldsOf(parseObject(call.body)["deleteOptions"]);
+  const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
+  const options = fieldsOf(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: JSON.stringify(options) };
-  await deleteOne(call, deps, deleteOptionsOf({ ...call, body }));
+  await deleteOne(call, { ...deps, admission: ADMIT_ALL }, deleteOptionsOf({ ...call, body }));
   return {
     type: "fields",
     code: 201,
@@ -123,6 +135,16 @@ function setAt(object: Fields, path: readonly string[], value: unknown): void {
   setAt(child, rest, value);
 }
 
+/** Changes `object` to the number that `scale` says. */
+function withReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
+  const replicas = valueAt(scale, "spec", "replicas");
+  if (typeof replicas !== "number") {
+    throw badRequest("spec.replicas: Required value");
+  }
+  setAt(object, scaleOf(kind).spec, replicas);
+  return object;
+}
+
 async function changeScale(
   call: Call,
   deps: Deps,
@@ -131,13 +153,11 @@ async function changeScale(
   const changed = await changeObject(call, deps, {
     part: "main",
     once: false,
-    edit: (object) => {
-      const replicas = valueAt(edit(toScale(call.kind, object)), "spec", "replicas");
-      if (typeof replicas !== "number") {
-        throw badRequest("spec.replicas: Required value");
-      }
-      setAt(object, scaleOf(call.kind).spec, replicas);
-      return object;
+    edit: (object) => withReplicas(call.kind, object, edit(toScale(call.kind, object))),
+    body: {
+      kind: SCALE,
+      of: (object) => toScale(call.kind, object),
+      into: (object, scale) => withReplicas(call.kind, object, scale),
     },
   });
   return { type: "object", code: 200, object: toScale(call.kind, changed) };
