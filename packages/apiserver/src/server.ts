@@ -194,7 +194,9 @@ async function closeServer(server: Server): Promise<void> {
  * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID.
  */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
-  const store = openStore(options.storePath);
+  const store = openStore(options.storePath, (error) => {
+    options.logger.error("a listener of the store failed", { err: messageOf(error) });
+  });
   const stopping = new AbortController();
   try {
     const deps = makeDeps(options, store, stopping.signal);

@@ -3,7 +3,7 @@
 import type { Kind } from "../kinds/kind.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
-import type { Change } from "../storage/store.ts";
+import type { Change, StoredFacts, StoredObject } from "../storage/store.ts";
 import type { Deps } from "../verbs/call.ts";
 import { changeInternally, deleteInternally } from "./internal-call.ts";
 import { OwnerIndex } from "./owner-index.ts";
@@ -75,39 +75,48 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      this.#addWhenDue(stored.address, stored.view());
+      this.#addWhenDue(stored);
     }
   }
 
   follow(change: Change): void {
     this.#index.follow(change);
-    const object = change.current.view();
     if (change.type === "DELETED") {
-      this.#afterDeletion(object);
+      this.#afterDeletion(change.current);
     } else {
-      this.#addWhenDue(change.current.address, object);
+      this.#addWhenDue(change.current);
     }
   }
 
   /** Dependents lose an owner; owners that wait may go on. */
-  #afterDeletion(object: KubeObject): void {
-    const owners = (object.metadata.ownerReferences ?? []).flatMap(
-      ({ uid }) => this.#index.findByUid(uid) ?? [],
-    );
-    for (const address of [...this.#index.dependentsOf(object.metadata.uid ?? ""), ...owners]) {
+  #afterDeletion({ uid, owners }: StoredFacts): void {
+    const waiting = owners.flatMap((owner) => this.#index.findByUid(owner) ?? []);
+    for (const address of [...this.#index.dependentsOf(uid), ...waiting]) {
       this.#queue.add(printAddress(address));
     }
   }
 
-  #addWhenDue(address: Address, object: KubeObject): void {
-    if (!hasWork(object)) {
+  #addWhenDue(stored: StoredObject): void {
+    if (this.#isSettled(stored) || !hasWork(stored.view())) {
       return;
     }
-    const { solid, gone, waiting } = this.#ownersOf(address, object);
-    const marked = object.metadata.deletionTimestamp !== undefined;
-    if (marked || gone.length > 0 || waiting.length > 0 || solid.length === 0) {
-      this.#queue.add(printAddress(address));
+    const object = stored.view();
+    const { solid, gone, waiting } = this.#ownersOf(stored.address, object);
+    if (stored.deleting || gone.length > 0 || waiting.length > 0 || solid.length === 0) {
+      this.#queue.add(printAddress(stored.address));
     }
+  }
+
+  /** Whether the facts alone say that there is nothing to do: nearly every object, at no cost. */
+  #isSettled({ address, owners, deleting }: StoredObject): boolean {
+    return !deleting && owners.every((uid) => this.#findOwner(address, uid)?.deleting === false);
+  }
+
+  /** An owner that is there, in the same namespace or in none. */
+  #findOwner(dependent: Address, uid: string): StoredObject | undefined {
+    const at = this.#index.findByUid(uid);
+    const inReach = at !== undefined && ["", dependent.namespace].includes(at.namespace);
+    return inReach ? this.#deps.store.find(at) : undefined;
   }
 
   #ownersOf(address: Address, object: KubeObject): Owners {
@@ -115,13 +124,10 @@ class GarbageCollector {
     const gone: OwnerReference[] = [];
     const waiting: OwnerReference[] = [];
     for (const owner of object.metadata.ownerReferences ?? []) {
-      const at = this.#index.findByUid(owner.uid);
-      const inReach =
-        at !== undefined && (at.namespace === "" || at.namespace === address.namespace);
-      const stored = inReach ? this.#deps.store.find(at) : undefined;
+      const stored = this.#findOwner(address, owner.uid);
       if (stored === undefined) {
         gone.push(owner);
-      } else if (waitsForDependents(stored.view())) {
+      } else if (stored.deleting && waitsForDependents(stored.view())) {
         waiting.push(owner);
       } else {
         solid.push(owner);

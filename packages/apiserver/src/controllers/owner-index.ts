@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who owns what, by uid: kept current by the changes of the store.
-import type { Address, KubeObject } from "../objects/object.ts";
-import { printAddress } from "../objects/object.ts";
-import type { Change, Store } from "../storage/store.ts";
+import { type Address, printAddress } from "../objects/object.ts";
+import type { Change, Store, StoredObject } from "../storage/store.ts";
 
 /** Owners and dependents. */
 export class OwnerIndex {
@@ -13,7 +12,7 @@ export class OwnerIndex {
   constructor(store: Store) {
     for (const bucket of store.buckets()) {
       for (const stored of store.list({ bucket })) {
-        this.#add(stored.address, stored.view());
+        this.#add(stored);
       }
     }
   }
@@ -32,30 +31,30 @@ export class OwnerIndex {
   follow(change: Change): void {
     const { current, previous } = change;
     if (previous !== undefined) {
-      this.#remove(previous.address, previous.view());
+      this.#remove(previous);
     }
     if (change.type === "DELETED") {
-      this.#addresses.delete(current.view().metadata.uid ?? "");
+      this.#addresses.delete(current.uid);
     } else {
-      this.#add(current.address, current.view());
+      this.#add(current);
     }
   }
 
-  #add(address: Address, object: KubeObject): void {
-    this.#addresses.set(object.metadata.uid ?? "", address);
-    for (const { uid } of object.metadata.ownerReferences ?? []) {
-      const dependents = this.#dependents.get(uid) ?? new Map<string, Address>();
+  #add({ address, uid, owners }: StoredObject): void {
+    this.#addresses.set(uid, address);
+    for (const owner of owners) {
+      const dependents = this.#dependents.get(owner) ?? new Map<string, Address>();
       dependents.set(printAddress(address), address);
-      this.#dependents.set(uid, dependents);
+      this.#dependents.set(owner, dependents);
     }
   }
 
-  #remove(address: Address, object: KubeObject): void {
-    for (const { uid } of object.metadata.ownerReferences ?? []) {
-      const dependents = this.#dependents.get(uid);
+  #remove({ address, owners }: StoredObject): void {
+    for (const owner of owners) {
+      const dependents = this.#dependents.get(owner);
       dependents?.delete(printAddress(address));
       if (dependents?.size === 0) {
-        this.#dependents.delete(uid);
+        this.#dependents.delete(owner);
       }
     }
   }

@@ -39,17 +39,21 @@ export class StatusError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
+  readonly #metadata: Fields;
 
   constructor(answer: {
     readonly code: number;
     readonly reason: string;
     readonly message: string;
     readonly details?: StatusDetails;
+    /** Where a list that expired may go on. */
+    readonly continueToken?: string;
   }) {
     super(answer.message);
     this.code = answer.code;
     this.reason = answer.reason;
     this.details = answer.details;
+    this.#metadata = answer.continueToken === undefined ? {} : { continue: answer.continueToken };
   }
 
   /** The body. */
@@ -57,10 +61,10 @@ export class StatusError extends Error {
     return {
       kind: "Status",
       apiVersion: "v1",
-      metadata: {},
+      metadata: this.#metadata,
       status: "Failure",
       message: this.message,
-      reason: this.reason,
+      ...(this.reason === "" ? {} : { reason: this.reason }),
       ...(this.details === undefined ? {} : { details: this.details }),
       code: this.code,
     };
@@ -174,9 +178,10 @@ export function methodNotAllowed(): StatusError {
   return new StatusError({ code: 405, reason: "MethodNotAllowed", message, details: {} });
 }
 
-/** 410 for a resourceVersion that is compacted. */
-export function expired(message: string): StatusError {
-  return new StatusError({ code: 410, reason: "Expired", message });
+/** 410 for a resourceVersion that is compacted; a list may offer to go on all the same. */
+export function expired(message: string, continueToken?: string): StatusError {
+  const next = continueToken === undefined ? {} : { continueToken };
+  return new StatusError({ code: 410, reason: "Expired", message, ...next });
 }
 
 /** 415. */

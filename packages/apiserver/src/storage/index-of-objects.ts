@@ -1,40 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current objects in memory, in the order of their addresses.
-import { parseJson } from "../objects/json.ts";
-import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
-import type { Scope, StoredObject } from "./store.ts";
-
-/** A state of an object; parsed on demand, the parsed form is kept only while memory allows. */
-export class TextObject implements StoredObject {
-  readonly address: Address;
-  readonly revision: number;
-  readonly text: string;
-  #view: WeakRef<KubeObject> | undefined;
-
-  constructor(address: Address, revision: number, text: string) {
-    this.address = address;
-    this.revision = revision;
-    this.text = text;
-  }
-
-  view(): KubeObject {
-    const cached = this.#view?.deref();
-    if (cached !== undefined) {
-      return cached;
-    }
-    const parsed = this.copy();
-    this.#view = new WeakRef(parsed);
-    return parsed;
-  }
-
-  copy(): KubeObject {
-    // Only objects are stored: put and remove take nothing else.
-    return parseJson(this.text) as KubeObject;
-  }
-}
+// The current objects, in the order of their addresses.
+import { type Address, printAddress } from "../objects/object.ts";
+import { rangeOf } from "./scope.ts";
+import type { Scope } from "./store.ts";
+import type { TextObject } from "./text-object.ts";
 
 /** Index of the first key that is not below `key`. */
 function lowerBound(keys: readonly string[], key: string): number {
+  const last = keys.at(-1);
+  if (last === undefined || last < key) {
+    // In order is how a store is opened, and mostly how names are made.
+    return keys.length;
+  }
   let low = 0;
   let high = keys.length;
   while (low < high) {
@@ -49,23 +26,16 @@ function lowerBound(keys: readonly string[], key: string): number {
 }
 
 interface Bucket {
-  readonly objects: Map<string, StoredObject>;
+  readonly objects: Map<string, TextObject>;
   /** Keys of `objects`, sorted. */
   readonly keys: string[];
-}
-
-/** First key of a scope, and the first behind it: `/` is followed by `0` in ASCII. */
-export function rangeOf(scope: Scope): readonly [string, string] {
-  const prefix =
-    scope.namespace === undefined ? scope.bucket : `${scope.bucket}/${scope.namespace}`;
-  return [`${prefix}/`, `${prefix}0`];
 }
 
 /** All current objects. */
 export class ObjectIndex {
   readonly #buckets = new Map<string, Bucket>();
 
-  find(address: Address): StoredObject | undefined {
+  find(address: Address): TextObject | undefined {
     return this.#buckets.get(address.bucket)?.objects.get(printAddress(address));
   }
 
@@ -76,7 +46,7 @@ export class ObjectIndex {
       .sort();
   }
 
-  list(scope: Scope): readonly StoredObject[] {
+  list(scope: Scope): readonly TextObject[] {
     const bucket = this.#buckets.get(scope.bucket);
     if (bucket === undefined) {
       return [];
@@ -87,7 +57,7 @@ export class ObjectIndex {
       .flatMap((key) => bucket.objects.get(key) ?? []);
   }
 
-  set(object: StoredObject): void {
+  set(object: TextObject): void {
     const bucket = this.#bucketOf(object.address.bucket);
     const key = printAddress(object.address);
     if (!bucket.objects.has(key)) {
@@ -113,9 +83,4 @@ export class ObjectIndex {
     this.#buckets.set(name, made);
     return made;
   }
-}
-
-/** A state as the log holds it. */
-export function toStored(key: string, revision: number, text: string): StoredObject {
-  return new TextObject(parseAddress(key), revision, text);
 }

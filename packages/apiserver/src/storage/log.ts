@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of revisions in SQLite: what is written here is durable when the call returns.
-import { DatabaseSync, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import { type DatabaseSync, type SQLOutputValue, type StatementSync, backup } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
+import { openDatabase } from "./schema.ts";
+import type { StoredFacts } from "./store.ts";
 
-/** One row: the state of one key from `revision` on. */
-export interface LogRow {
+/** One row without its text: the state of one key from `revision` on. */
+export interface LogEntry {
   readonly revision: number;
   readonly key: string;
+  readonly facts: StoredFacts;
+}
+
+/** One row. */
+export interface LogRow extends LogEntry {
   readonly deleted: boolean;
   /** Revision of the state before; 0 where there was none. */
   readonly previous: number;
@@ -18,53 +25,52 @@ export interface LogChange extends LogRow {
   readonly previousText: string | undefined;
 }
 
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS log (
-    revision INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    deleted INTEGER NOT NULL,
-    previous INTEGER NOT NULL,
-    text TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX IF NOT EXISTS log_key ON log (key, revision);
-  CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
-  INSERT OR IGNORE INTO marks VALUES ('compacted', 0), ('last', 0);
-`;
+/** Keys from `from` to before `to`. */
+export type KeyRange = readonly [from: string, to: string];
 
-const LATEST = `SELECT max(revision) FROM log WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
+const LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
+
+/** Everything that superseded something up to a revision takes it along, and deletions go too. */
+const COMPACT = [
+  "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
+  "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
+];
 
 /** A table row as SQLite gives it. */
 type Row = Record<string, SQLOutputValue>;
 
-function toRow(row: Row): LogRow {
+function toFacts(row: Row): StoredFacts {
+  const owners = String(row["owners"]);
   return {
-    revision: Number(row["revision"]),
-    key: String(row["key"]),
-    deleted: row["deleted"] === 1,
-    previous: Number(row["previous"]),
-    text: String(row["text"]),
+    uid: String(row["uid"]),
+    owners: owners === "" ? [] : owners.split(" "),
+    deleting: row["deleting"] === 1,
   };
 }
 
-function openDatabase(path: string): DatabaseSync {
-  try {
-    const database = new DatabaseSync(path);
-    database.exec(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 2000",
-    );
-    // One server for one store: the lock is kept until the process ends, however it ends.
-    database.exec("PRAGMA locking_mode = EXCLUSIVE");
-    database.exec(`BEGIN IMMEDIATE; ${SCHEMA}; COMMIT`);
-    return database;
-  } catch (error) {
-    throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
-  }
+function toEntry(row: Row): LogEntry {
+  return { revision: Number(row["revision"]), key: String(row["key"]), facts: toFacts(row) };
 }
 
-/** The log. All calls are synchronous; a failed append leaves nothing. */
+function toChange(row: Row): LogChange {
+  const { previousText } = row;
+  return {
+    ...toEntry(row),
+    deleted: row["deleted"] === 1,
+    previous: Number(row["previous"]),
+    text: String(row["text"]),
+    previousText: typeof previousText === "string" ? previousText : undefined,
+  };
+}
+
+/** The log. All calls but the backup are synchronous; a failed append leaves nothing. */
 export class RevisionLog {
   readonly #database: DatabaseSync;
   readonly #insert: StatementSync;
+  readonly #text: StatementSync;
+  readonly #states: StatementSync;
+  readonly #changes: StatementSync;
+  readonly #compact: readonly StatementSync[];
   readonly #mark: StatementSync;
 
   /**
@@ -72,16 +78,26 @@ export class RevisionLog {
    * @throws AppError with STORE_UNUSABLE
    */
   constructor(path: string) {
-    this.#database = openDatabase(path);
-    this.#insert = this.#database.prepare("INSERT INTO log VALUES (?, ?, ?, ?, ?)");
-    this.#mark = this.#database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
+    const database = openDatabase(path);
+    this.#database = database;
+    this.#insert = database.prepare("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+    this.#text = database.prepare("SELECT text FROM revisions WHERE revision = ?");
+    this.#states = database.prepare(
+      `SELECT revision, key, uid, owners, deleting FROM (${LATEST}) JOIN revisions USING (key, revision) WHERE deleted = 0 ORDER BY key`,
+    );
+    this.#changes = database.prepare(
+      `SELECT it.*, before.text AS previousText FROM revisions AS it LEFT JOIN revisions AS before ON before.revision = it.previous
+       WHERE it.revision > ? AND it.key >= ? AND it.key < ? ORDER BY it.revision LIMIT ?`,
+    );
+    this.#compact = COMPACT.map((statement) => database.prepare(statement));
+    this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = 'compacted'");
   }
 
   /** The highest revision that was ever committed. */
   lastRevision(): number {
     const row = this.#database
       .prepare(
-        "SELECT max((SELECT revision FROM marks WHERE name = 'last'), (SELECT coalesce(max(revision), 0) FROM log)) AS last",
+        "SELECT max((SELECT revision FROM marks WHERE name = 'last'), (SELECT coalesce(max(revision), 0) FROM revisions)) AS last",
       )
       .get();
     return Number(row?.["last"] ?? 0);
@@ -94,60 +110,19 @@ export class RevisionLog {
   }
 
   /**
-   * Appends rows in one durable transaction.
+   * Appends rows in one durable transaction, and in the same forgets what was superseded after `compact[0]` and up to `compact[1]`.
    * @throws AppError with STORE_WRITE_FAILED
    */
-  append(rows: readonly LogRow[]): void {
-    this.#transact(() => {
-      for (const row of rows) {
-        this.#insert.run(row.revision, row.key, row.deleted ? 1 : 0, row.previous, row.text);
-      }
-    });
-  }
-
-  /** Latest states of the keys from `from` to before `to`, as of a revision, sorted by key. */
-  readStates(from: string, to: string, revision: number): LogRow[] {
-    return this.#database
-      .prepare(`SELECT * FROM log WHERE revision IN (${LATEST}) AND deleted = 0 ORDER BY key`)
-      .all(from, to, revision)
-      .map(toRow);
-  }
-
-  /** Rows after a revision, in order, for keys from `from` to before `to`. */
-  readChanges(from: string, to: string, revision: number): LogChange[] {
-    return this.#database
-      .prepare(
-        `SELECT log.*, before.text AS previousText FROM log LEFT JOIN log AS before ON before.revision = log.previous
-         WHERE log.revision > ? AND log.key >= ? AND log.key < ? ORDER BY log.revision`,
-      )
-      .all(revision, from, to)
-      .map((row) => ({
-        ...toRow(row),
-        previousText: typeof row["previousText"] === "string" ? row["previousText"] : undefined,
-      }));
-  }
-
-  /** Forgets what was superseded at or before a revision. */
-  compact(revision: number): void {
-    this.#transact(() => {
-      this.#mark.run(this.lastRevision(), "last");
-      this.#mark.run(revision, "compacted");
-      this.#database
-        .prepare(
-          "DELETE FROM log WHERE revision <= ?1 AND (deleted = 1 OR revision IN (SELECT previous FROM log WHERE revision <= ?1))",
-        )
-        .run(revision);
-    });
-  }
-
-  close(): void {
-    this.#database.close();
-  }
-
-  #transact(work: () => void): void {
+  append(rows: readonly LogRow[], compact?: readonly [after: number, upTo: number]): void {
     try {
       this.#database.exec("BEGIN IMMEDIATE");
-      work();
+      rows.forEach((row) => {
+        this.#write(row);
+      });
+      if (compact !== undefined) {
+        this.#compact.forEach((statement) => statement.run(...compact));
+        this.#mark.run(compact[1]);
+      }
       this.#database.exec("COMMIT");
     } catch (error) {
       if (this.#database.isTransaction) {
@@ -155,5 +130,39 @@ export class RevisionLog {
       }
       throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
     }
+  }
+
+  /** The text of a row that must be there: current, or not older than what is kept. */
+  readText(revision: number): string {
+    const row = this.#text.get(revision);
+    if (row === undefined) {
+      throw new RangeError(`revision ${String(revision)} is compacted`);
+    }
+    return String(row["text"]);
+  }
+
+  /** Latest states of keys, as of a revision, sorted by key. */
+  readStates([from, to]: KeyRange, revision: number): LogEntry[] {
+    return this.#states.all(from, to, revision).map(toEntry);
+  }
+
+  /** The first rows after a revision, in order, at most `limit`. */
+  readChanges([from, to]: KeyRange, revision: number, limit: number): LogChange[] {
+    return this.#changes.all(revision, from, to, limit).map(toChange);
+  }
+
+  /** Copies everything that is committed to a new file, a few pages at a time. */
+  async backUp(path: string): Promise<void> {
+    await backup(this.#database, path);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #write({ revision, key, deleted, previous, facts, text }: LogRow): void {
+    const { uid, owners, deleting } = facts;
+    const flags = [deleted, deleting].map(Number) as [number, number];
+    this.#insert.run(revision, key, flags[0], previous, uid, owners.join(" "), flags[1], text);
   }
 }

@@ -13,12 +13,16 @@ const BUCKET = "/configmaps";
 let store: Store;
 
 beforeEach(() => {
-  store = openStore(":memory:");
+  store = openStore(":memory:", fail);
 });
 
 afterEach(async () => {
   await store.close();
 });
+
+function fail(error: unknown): never {
+  throw error;
+}
 
 function at(name: string, namespace = "default") {
   return { bucket: BUCKET, namespace, name };
@@ -92,7 +96,7 @@ test("history can be read again: changes after a revision, states at a revision"
   await put("b");
   const third = await put("a", "2");
   await remove("a");
-  const changes = store.changesAfter({ bucket: BUCKET }, first) ?? [];
+  const changes = store.changesAfter({ bucket: BUCKET }, first, 100) ?? [];
   expect(
     changes.map(({ type, current, previous }) => [type, current.address.name, previous?.revision]),
   ).toEqual([
@@ -113,10 +117,10 @@ test("old history is forgotten, current states are not", async () => {
   for (const round of rounds) {
     await Promise.all(Array.from({ length: 1000 }, () => put("busy", String(round))));
   }
-  expect(store.changesAfter({ bucket: BUCKET }, 2)).toBeUndefined();
+  expect(store.changesAfter({ bucket: BUCKET }, 2, 100)).toBeUndefined();
   expect(store.listAt({ bucket: BUCKET }, 2)).toBeUndefined();
   const recent = store.revision() - 5;
-  expect(store.changesAfter({ bucket: BUCKET }, recent)).toHaveLength(5);
+  expect(store.changesAfter({ bucket: BUCKET }, recent, 100)).toHaveLength(5);
   expect(store.listAt({ bucket: BUCKET }, recent)?.map(({ address }) => address.name)).toEqual([
     "busy",
     "kept",
@@ -127,13 +131,13 @@ test("a store that was closed opens as it was, and its revisions go on", async (
   const directory = await mkdtemp(join(tmpdir(), "store-"));
   try {
     const path = join(directory, "store.sqlite");
-    const first = openStore(path);
+    const first = openStore(path, fail);
     await first.write((transaction) => transaction.put(at("a"), object("a", "kept")));
     await first.write((transaction) => transaction.put(at("b"), object("b")));
     await first.write((transaction) => transaction.remove(at("b"), object("b")));
     const last = first.revision();
     await first.close();
-    const second = openStore(path);
+    const second = openStore(path, fail);
     expect(second.find(at("a"))?.view()["data"]).toEqual({ value: "kept" });
     expect(second.find(at("b"))).toBeUndefined();
     expect(second.revision()).toBe(last);
@@ -144,7 +148,7 @@ test("a store that was closed opens as it was, and its revisions go on", async (
 });
 
 test("a store that cannot be opened says why", () => {
-  expect(() => openStore("/nowhere/store.sqlite")).toThrow(
+  expect(() => openStore("/nowhere/store.sqlite", fail)).toThrow(
     expect.objectContaining({ code: "STORE_UNUSABLE" }),
   );
 });

@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store: mutations are queued, run one after the other, and committed together (group commit).
-import { AppError } from "@patchbay/core/errors";
-import { printJson } from "../objects/json.ts";
-import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
-import { ObjectIndex, TextObject, rangeOf, toStored } from "./index-of-objects.ts";
+import { AppError, messageOf } from "@patchbay/core/errors";
+import { type Address, parseAddress, printAddress } from "../objects/object.ts";
+import { Batch, type OwnChange } from "./batch.ts";
+import { Followers } from "./followers.ts";
+import { ObjectIndex } from "./index-of-objects.ts";
 import { type LogChange, type LogRow, RevisionLog } from "./log.ts";
-import type { Change, ChangeType, Scope, Store, StoredObject, Transaction } from "./store.ts";
+import { markAsBackup } from "./schema.ts";
+import { rangeOf } from "./scope.ts";
+import type {
+  Change,
+  ChangeType,
+  Listener,
+  Scope,
+  Store,
+  StoredObject,
+  Transaction,
+} from "./store.ts";
+import { TextCache, TextObject } from "./text-object.ts";
 
-/** Revisions that stay readable for watches and pages; compaction runs at twice as many. */
+/** Revisions that stay readable for watches and pages. */
 const KEPT_REVISIONS = 10_000;
+/** So many are forgotten together, within the commit that makes them too old. */
+const COMPACTION_STEP = 500;
+/** Texts of current objects in memory, characters; the others are read from the file when they are asked for. */
+const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
+const LAST_KEY = "\u{10ffff}";
 
 interface Job {
   /** Runs the mutation; gives what to call when its writes are durable. */
@@ -16,101 +33,40 @@ interface Job {
   readonly reject: (reason: unknown) => void;
 }
 
-/** What the mutations of one batch wrote; later ones see what earlier ones did. */
-class Batch implements Transaction {
-  readonly changes: Change[] = [];
-  #own: Change[] = [];
-  readonly #states = new Map<string, StoredObject | undefined>();
-  readonly #index: ObjectIndex;
-  #revision: number;
-
-  constructor(index: ObjectIndex, revision: number) {
-    this.#index = index;
-    this.#revision = revision;
-  }
-
-  find(address: Address): StoredObject | undefined {
-    const key = printAddress(address);
-    const own = this.#own.findLast((change) => printAddress(change.current.address) === key);
-    if (own !== undefined) {
-      return own.type === "DELETED" ? undefined : own.current;
-    }
-    return this.#states.has(key) ? this.#states.get(key) : this.#index.find(address);
-  }
-
-  put(address: Address, object: KubeObject): KubeObject {
-    return this.#record(address, object, this.find(address) === undefined ? "ADDED" : "MODIFIED");
-  }
-
-  remove(address: Address, object: KubeObject): KubeObject {
-    return this.#record(address, object, "DELETED");
-  }
-
-  /** Keeps what the current mutation wrote. */
-  keep(): void {
-    for (const change of this.#own) {
-      const state = change.type === "DELETED" ? undefined : change.current;
-      this.#states.set(printAddress(change.current.address), state);
-      this.changes.push(change);
-    }
-    this.#own = [];
-  }
-
-  /** Forgets what the current mutation wrote. */
-  forget(): void {
-    this.#revision -= this.#own.length;
-    this.#own = [];
-  }
-
-  #record(address: Address, object: KubeObject, type: ChangeType): KubeObject {
-    const previous = this.find(address);
-    this.#revision += 1;
-    object.metadata.resourceVersion = String(this.#revision);
-    const current = new TextObject(address, this.#revision, printJson(object));
-    this.#own.push({ type, revision: this.#revision, current, previous });
-    return object;
-  }
-}
-
-function toLogRow(change: Change): LogRow {
+function toLogRow({ type, revision, current, previous }: Change): LogRow {
   return {
-    revision: change.revision,
-    key: printAddress(change.current.address),
-    deleted: change.type === "DELETED",
-    previous: change.previous?.revision ?? 0,
-    text: change.current.text,
-  };
-}
-
-function toChange(row: LogChange): Change {
-  const previous =
-    row.previousText === undefined ? undefined : toStored(row.key, row.previous, row.previousText);
-  const existing: ChangeType = previous === undefined ? "ADDED" : "MODIFIED";
-  return {
-    type: row.deleted ? "DELETED" : existing,
-    revision: row.revision,
-    current: toStored(row.key, row.revision, row.text),
-    previous,
+    revision,
+    key: printAddress(current.address),
+    deleted: type === "DELETED",
+    previous: previous?.revision ?? 0,
+    facts: current,
+    text: current.text,
   };
 }
 
 class SqliteStore implements Store {
   readonly #log: RevisionLog;
+  readonly #texts: TextCache;
   readonly #index = new ObjectIndex();
-  readonly #listeners = new Set<(changes: readonly Change[]) => void>();
+  readonly #followers: Followers;
   #queue: Job[] = [];
   #scheduled: Promise<void> | undefined;
   #closed = false;
   #revision: number;
   #compacted: number;
 
-  constructor(path: string) {
+  constructor(path: string, onListenerError: (error: unknown) => void) {
+    this.#followers = new Followers(onListenerError);
     this.#log = new RevisionLog(path);
-    // Revision 0 means "any" in the protocol, so an empty store begins at 1.
-    this.#revision = Math.max(1, this.#log.lastRevision());
-    this.#compacted = this.#log.compactedRevision();
-    for (const row of this.#log.readStates("", "\u{10ffff}", this.#revision)) {
-      this.#index.set(toStored(row.key, row.revision, row.text));
+    try {
+      this.#texts = new TextCache(this.#log, CACHED_TEXT_LENGTH);
+      // Revision 0 means "any" in the protocol, so an empty store begins at 1.
+      this.#revision = Math.max(1, this.#log.lastRevision());
+      this.#compacted = this.#log.compactedRevision();
+      this.#readIndex();
+    } catch (error) {
+      this.#log.close();
+      throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
     }
   }
 
@@ -131,23 +87,24 @@ class SqliteStore implements Store {
   }
 
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined {
-    if (revision < this.#compacted) {
-      return undefined;
-    }
-    const [from, to] = rangeOf(scope);
-    return this.#log
-      .readStates(from, to, revision)
-      .map((row) => toStored(row.key, row.revision, row.text));
+    return revision < this.#compacted
+      ? undefined
+      : this.#log
+          .readStates(rangeOf(scope), revision)
+          .map(
+            ({ key, ...at }) => new TextObject({ ...at, address: parseAddress(key) }, this.#log),
+          );
   }
 
-  changesAfter(scope: Scope, revision: number): readonly Change[] | undefined {
+  changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined {
     if (revision < this.#compacted) {
       return undefined;
     }
-    const [from, to] = rangeOf(scope);
     return revision >= this.#revision
       ? []
-      : this.#log.readChanges(from, to, revision).map(toChange);
+      : this.#log
+          .readChanges(rangeOf(scope), revision, limit)
+          .map((change) => this.#toChange(change));
   }
 
   write<T>(mutation: (transaction: Transaction) => T): Promise<T> {
@@ -166,18 +123,58 @@ class SqliteStore implements Store {
     return promise;
   }
 
-  subscribe(listener: (changes: readonly Change[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
+  subscribe(listener: Listener): () => void {
+    return this.#followers.subscribe(listener);
+  }
+
+  follow(scope: Scope, listener: Listener): () => void {
+    return this.#followers.follow(scope, listener);
+  }
+
+  async backUp(path: string): Promise<void> {
+    try {
+      await this.#log.backUp(path);
+      markAsBackup(path);
+    } catch (error) {
+      throw new AppError("STORE_BACKUP_FAILED", { reason: messageOf(error) }, { cause: error });
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#scheduled;
-    this.#listeners.clear();
+    this.#followers.clear();
     this.#log.close();
+  }
+
+  /** Texts of the same bucket and namespace are shared: there are few of them. */
+  #readIndex(): void {
+    const shared = new Map<string, string>();
+    const share = (text: string): string => {
+      const known = shared.get(text) ?? text;
+      shared.set(known, known);
+      return known;
+    };
+    for (const { key, ...at } of this.#log.readStates(["", LAST_KEY], this.#revision)) {
+      const { bucket, namespace, name } = parseAddress(key);
+      const address = { bucket: share(bucket), namespace: share(namespace), name };
+      this.#index.set(new TextObject({ ...at, address }, this.#texts));
+    }
+  }
+
+  #toChange(row: LogChange): Change {
+    const at = { address: parseAddress(row.key), facts: row.facts };
+    const previous =
+      row.previousText === undefined
+        ? undefined
+        : new TextObject({ ...at, revision: row.previous }, this.#log, row.previousText);
+    const existing: ChangeType = previous === undefined ? "ADDED" : "MODIFIED";
+    return {
+      type: row.deleted ? "DELETED" : existing,
+      revision: row.revision,
+      current: new TextObject({ ...at, revision: row.revision }, this.#log, row.text),
+      previous,
+    };
   }
 
   /** What arrives in one turn of the event loop is committed together. */
@@ -194,7 +191,7 @@ class SqliteStore implements Store {
   #flush(): void {
     const jobs = this.#queue;
     this.#queue = [];
-    const batch = new Batch(this.#index, this.#revision);
+    const batch = new Batch(this.#index, this.#texts, this.#revision);
     const done: { readonly job: Job; readonly finish: () => void }[] = [];
     for (const job of jobs) {
       try {
@@ -219,37 +216,41 @@ class SqliteStore implements Store {
     }
   }
 
-  #commit(changes: readonly Change[]): void {
-    if (changes.length === 0) {
+  /** Nobody sees anything of it before it is durable. */
+  #commit(changes: readonly OwnChange[]): void {
+    const last = changes.at(-1);
+    if (last === undefined) {
       return;
     }
-    this.#log.append(changes.map(toLogRow));
-    for (const change of changes) {
-      this.#revision = change.revision;
-      if (change.type === "DELETED") {
-        this.#index.remove(change.current.address);
-      } else {
-        this.#index.set(change.current);
-      }
-    }
-    for (const listener of this.#listeners) {
-      listener(changes);
-    }
-    this.#compactWhenDue();
+    const due = last.revision - this.#compacted > KEPT_REVISIONS + COMPACTION_STEP;
+    const compacted = due ? last.revision - KEPT_REVISIONS : this.#compacted;
+    this.#log.append(changes.map(toLogRow), due ? [this.#compacted, compacted] : undefined);
+    this.#compacted = compacted;
+    this.#revision = last.revision;
+    changes.forEach((change) => {
+      this.#apply(change);
+    });
+    this.#followers.tell(changes);
   }
 
-  #compactWhenDue(): void {
-    if (this.#revision - this.#compacted > 2 * KEPT_REVISIONS) {
-      this.#compacted = this.#revision - KEPT_REVISIONS;
-      this.#log.compact(this.#compacted);
+  #apply({ type, current, previous }: OwnChange): void {
+    if (previous !== undefined) {
+      this.#texts.release(previous);
+    }
+    if (type === "DELETED") {
+      this.#index.remove(current.address);
+    } else {
+      this.#index.set(current);
+      this.#texts.add(current, current.text);
     }
   }
 }
 
 /**
  * Opens or makes a store; `:memory:` keeps nothing. A store whose last server was killed opens as it was at the last acknowledgement.
- * @throws AppError with STORE_UNUSABLE when it cannot be opened or another process has it.
+ * `onListenerError`: gets what a listener throws, which must not happen.
+ * @throws AppError with STORE_UNUSABLE when it cannot be opened, is damaged, or another process has it.
  */
-export function openStore(path: string): Store {
-  return new SqliteStore(path);
+export function openStore(path: string, onListenerError: (error: unknown) => void): Store {
+  return new SqliteStore(path, onListenerError);
 }

@@ -2,8 +2,17 @@
 // What the server needs from storage: one log of revisions, one writer, changes in commit order.
 import type { Address, KubeObject } from "../objects/object.ts";
 
+/** What is known of a state without reading its text. */
+export interface StoredFacts {
+  readonly uid: string;
+  /** Uids of its owners. */
+  readonly owners: readonly string[];
+  /** Whether it has a deletionTimestamp. */
+  readonly deleting: boolean;
+}
+
 /** One state of one object. */
-export interface StoredObject {
+export interface StoredObject extends StoredFacts {
   readonly address: Address;
   /** The revision that made this state; it is the object's resourceVersion. */
   readonly revision: number;
@@ -37,11 +46,16 @@ export interface Transaction {
   remove(address: Address, object: KubeObject): KubeObject;
 }
 
-/** Which objects: a bucket, and a namespace unless all are meant. */
+/** Which objects: a bucket, a namespace unless all are meant, and one name of that namespace where only that is meant. */
 export interface Scope {
   readonly bucket: string;
+  /** Empty: those without a namespace. */
   readonly namespace?: string;
+  readonly name?: string;
 }
+
+/** Is called with changes in commit order; must not throw. */
+export type Listener = (changes: readonly Change[]) => void;
 
 /** The store. */
 export interface Store {
@@ -52,17 +66,24 @@ export interface Store {
   list(scope: Scope): readonly StoredObject[];
   /** Names of all buckets with objects, sorted. */
   buckets(): readonly string[];
-  /** Objects as they were at a revision; undefined when that is compacted. */
+  /** Objects as they were at a revision; undefined when that is compacted. Their texts are read when they are asked for, in the same turn. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** Changes after a revision in commit order; undefined when that is compacted. */
-  changesAfter(scope: Scope, revision: number): readonly Change[] | undefined;
+  /** The first changes after a revision in commit order, at most `limit`; undefined when that revision is compacted. */
+  changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /**
    * Runs a mutation; resolves with its result when everything it wrote is durable. What it throws is thrown, and nothing is written.
    * @throws AppError with STORE_WRITE_FAILED when the disk refuses.
    */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
   /** Calls `listener` with the changes of each commit, before their writers get their answer. */
-  subscribe(listener: (changes: readonly Change[]) => void): () => void;
+  subscribe(listener: Listener): () => void;
+  /** The same for the changes of one scope; called after those that take everything. */
+  follow(scope: Scope, listener: Listener): () => void;
+  /**
+   * Writes a copy of the store as it is at one moment during the call to a file that must not be there; goes on serving meanwhile.
+   * @throws AppError with STORE_BACKUP_FAILED
+   */
+  backUp(path: string): Promise<void>;
   /** Writes what is queued, then closes. */
   close(): Promise<void>;
 }

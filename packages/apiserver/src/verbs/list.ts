@@ -5,11 +5,12 @@ import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
-import { checkReached, parseRevision } from "./options.ts";
+import { checkReached, parseCount, parseRevision } from "./options.ts";
 import { type Selection, parseSelection, select } from "./selection.ts";
 
 /** Where the next page begins. */
 interface Continuation {
+  /** The snapshot of the first page; -1: whatever is there now. */
   readonly revision: number;
   /** Address behind which the page begins. */
   readonly after: string;
@@ -64,58 +65,80 @@ function checkMatch(match: string, revision: string, continued: boolean): void {
   }
 }
 
-function parseOptions(call: Call): ListOptions {
-  const { query } = call;
+/** The one revision that is wanted. Without a match, a page of a revision is exact and a whole list is only not older. Source: kube-apiserver. */
+function exactRevision(match: string, asked: number, limit: number): number | undefined {
+  const isExact = match === "Exact" || (match === "" && limit > 0 && asked > 0);
+  return isExact ? asked : undefined;
+}
+
+function parseOptions({ query }: Call): ListOptions {
   const match = query.get("resourceVersionMatch") ?? "";
   const revision = query.get("resourceVersion") ?? "";
   const continuation = parseContinuation(query.get("continue") ?? "");
   checkMatch(match, revision, continuation !== undefined);
-  const asked = parseRevision(revision);
+  const limit = parseCount(query.get("limit"));
+  // A list from 0 is never cut. Source: kube-apiserver, which serves it from its cache.
+  const isWhole = revision === "0" && match === "" && continuation === undefined;
   return {
-    limit: Number(query.get("limit") ?? 0),
+    limit: isWhole ? 0 : limit,
     continuation,
-    exact: match === "Exact" ? asked : undefined,
+    exact: exactRevision(match, parseRevision(revision) ?? 0, limit),
   };
 }
 
-function expiredList(): StatusError {
-  return expired(
-    "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
-  );
+/** 410; the token of a list that was begun leads on, at the price of a list that is of no one moment. */
+function expiredList(continuation: Continuation | undefined): StatusError {
+  return continuation === undefined
+    ? expired("The resourceVersion for the provided list is too old.")
+    : expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+        printContinuation({ ...continuation, revision: -1 }),
+      );
 }
 
 function statesAt(
   deps: Deps,
   selection: Selection,
-  at: number | undefined,
+  at: { readonly revision: number; readonly continuation: Continuation | undefined },
 ): readonly StoredObject[] {
-  if (at === undefined || at === deps.store.revision()) {
+  if (at.revision === deps.store.revision()) {
     return deps.store.list(selection.scope);
   }
-  const states = deps.store.listAt(selection.scope, at);
+  const states = deps.store.listAt(selection.scope, at.revision);
   if (states === undefined) {
-    throw expiredList();
+    throw expiredList(at.continuation);
   }
   return states;
 }
 
-function page(matching: readonly StoredObject[], options: ListOptions, revision: number): Reply {
-  const after = options.continuation?.after ?? "";
-  const rest = matching.filter((object) => printAddress(object.address) > after);
-  if (options.limit <= 0 || rest.length <= options.limit) {
-    return { type: "list", items: rest, revision };
+/** Index of the first object behind an address; objects are in the order of their addresses. */
+function indexAfter(objects: readonly StoredObject[], address: string): number {
+  const index = objects.findIndex((object) => printAddress(object.address) > address);
+  return index < 0 ? objects.length : index;
+}
+
+function page(
+  states: readonly StoredObject[],
+  selection: Selection,
+  options: ListOptions & { readonly revision: number },
+): Reply {
+  const { limit, continuation, revision } = options;
+  const rest = states.slice(indexAfter(states, continuation?.after ?? ""));
+  // One more than is shown tells whether there are more.
+  const matching = select(rest, selection, limit === 0 ? Infinity : limit + 1);
+  if (limit === 0 || matching.length <= limit) {
+    return { type: "list", items: matching, revision };
   }
-  const items = rest.slice(0, options.limit);
+  const items = matching.slice(0, limit);
   const last = items.at(-1);
+  const after = last === undefined ? "" : printAddress(last.address);
   return {
     type: "list",
     items,
     revision,
-    remaining: rest.length - items.length,
-    continueToken: printContinuation({
-      revision,
-      after: last === undefined ? "" : printAddress(last.address),
-    }),
+    // What a selector leaves of the rest is not counted. Source: kube-apiserver.
+    ...(selection.matches === undefined ? { remaining: rest.length - limit } : {}),
+    continueToken: printContinuation({ revision, after }),
   };
 }
 
@@ -124,8 +147,10 @@ export function listObjects(call: Call, deps: Deps): Reply {
   const options = parseOptions(call);
   const current = deps.store.revision();
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
-  const at = options.continuation?.revision ?? options.exact;
+  const { continuation } = options;
+  const asked = continuation?.revision ?? options.exact ?? current;
+  const revision = asked < 0 ? current : asked;
   const selection = parseSelection(call);
-  const matching = select(statesAt(deps, selection, at), selection);
-  return page(matching, options, at ?? current);
+  const states = statesAt(deps, selection, { revision, continuation });
+  return page(states, selection, { ...options, revision });
 }

@@ -22,6 +22,14 @@ export function checkReached(asked: number, current: number): void {
   }
 }
 
+/** A number of things or seconds; 0 where none was given. Throws a StatusError 400. */
+export function parseCount(text: string | null): number {
+  if (text !== null && text !== "" && !/^\d+$/.test(text)) {
+    throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
+  }
+  return Number(text ?? 0);
+}
+
 /** A flag; `1`, `true` and an empty value mean yes. */
 export function parseFlag(text: string | null): boolean {
   return text === "" || text === "1" || text === "true";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How changes look to one watch: which of them it sees, as what, and in which form.
-import { apiVersionOf } from "../kinds/kind.ts";
+import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { copyJson, printJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Change, ChangeType, StoredObject } from "../storage/store.ts";
@@ -13,24 +13,41 @@ import type { Selection } from "./selection.ts";
 export interface EventWriter {
   /** An object that was there before the watch. */
   added(stored: StoredObject): string;
-  /** A change; undefined where this watch does not see it. */
-  changed(change: Change): string | undefined;
+  /** What this watch sees of some changes; undefined where it sees nothing. */
+  changed(changes: readonly Change[]): Buffer | undefined;
   bookmark(revision: number): string;
 }
 
 type Seen = { readonly type: ChangeType; readonly state: StoredObject } | undefined;
 
-/** The last line that was made for a change, for all watches of one kind and form: an object is printed once. */
-const LINES = new WeakMap<Change, Map<string, string>>();
+/** What was made for all watches of one kind and form: an object is printed and encoded once. */
+class Shared<Source extends object> {
+  readonly #made = new WeakMap<Source, Map<Kind, Map<string, Buffer>>>();
+
+  get(source: Source, form: readonly [Kind, string], make: () => Buffer): Buffer {
+    const [kind, name] = form;
+    const byKind = this.#made.get(source) ?? new Map<Kind, Map<string, Buffer>>();
+    this.#made.set(source, byKind);
+    const byName = byKind.get(kind) ?? new Map<string, Buffer>();
+    byKind.set(kind, byName);
+    const made = byName.get(name) ?? make();
+    byName.set(name, made);
+    return made;
+  }
+}
+
+const LINES = new Shared<Change>();
+/** Of whole commits, for watches without selectors. */
+const COMMITS = new Shared<readonly Change[]>();
 
 /** What a watch with selectors sees: an object that leaves the selection is DELETED with its state before. */
 function seen(change: Change, matches: NonNullable<Selection["matches"]>): Seen {
   const { current, previous, type } = change;
-  const before = previous !== undefined && matches(previous.view());
+  const before = previous !== undefined && matches(previous);
   if (type === "DELETED") {
     return before ? { type, state: current } : undefined;
   }
-  if (matches(current.view())) {
+  if (matches(current)) {
     return { type: before ? "MODIFIED" : "ADDED", state: current };
   }
   return before ? { type: "DELETED", state: previous } : undefined;
@@ -53,6 +70,10 @@ function withRevision(object: KubeObject, revision: number): KubeObject {
   return copy;
 }
 
+function toLine(type: string, text: string): string {
+  return `{"type":"${type}","object":${text}}\n`;
+}
+
 class Writer implements EventWriter {
   readonly #call: Call;
   readonly #selection: Selection;
@@ -66,24 +87,17 @@ class Writer implements EventWriter {
   }
 
   added(stored: StoredObject): string {
-    return this.#line("ADDED", this.#text(stored, stored.revision));
+    return toLine("ADDED", this.#text(stored, stored.revision));
   }
 
-  changed(change: Change): string | undefined {
-    const view = seenBy(change, this.#selection);
-    if (view === undefined) {
-      return undefined;
-    }
-    if (this.#call.representation.as === "Table") {
-      return this.#line(view.type, this.#text(view.state, change.revision));
-    }
+  changed(changes: readonly Change[]): Buffer | undefined {
     const { kind, representation } = this.#call;
-    const key = `${view.type} ${kind.version} ${representation.as}`;
-    const lines = LINES.get(change) ?? new Map<string, string>();
-    LINES.set(change, lines);
-    const line = lines.get(key) ?? this.#line(view.type, this.#text(view.state, change.revision));
-    lines.set(key, line);
-    return line;
+    const make = () => changes.flatMap((change) => this.#changed(change) ?? []);
+    if (this.#selection.matches === undefined && representation.as !== "Table") {
+      return COMMITS.get(changes, [kind, representation.as], () => Buffer.concat(make()));
+    }
+    const lines = make();
+    return lines.length === 0 ? undefined : Buffer.concat(lines);
   }
 
   bookmark(revision: number): string {
@@ -93,15 +107,33 @@ class Writer implements EventWriter {
       apiVersion: apiVersionOf(kind),
       metadata: { resourceVersion: String(revision), creationTimestamp: null },
     };
-    return this.#line("BOOKMARK", printJson(object));
+    // A bookmark is an object of which only the form and the revision are there.
+    return toLine("BOOKMARK", this.#shown(object as unknown as KubeObject, revision));
+  }
+
+  #changed(change: Change): Buffer | undefined {
+    const view = seenBy(change, this.#selection);
+    if (view === undefined) {
+      return undefined;
+    }
+    const make = () =>
+      Buffer.from(toLine(view.type, this.#text(view.state, change.revision)), "utf8");
+    const { kind, representation } = this.#call;
+    return representation.as === "Table"
+      ? make()
+      : LINES.get(change, [kind, `${view.type} ${representation.as}`], make);
   }
 
   #text(state: StoredObject, revision: number): string {
-    const { kind, representation, query } = this.#call;
+    const { kind, representation } = this.#call;
     if (representation.as === "object" && state.revision === revision) {
       return readText(kind, state);
     }
-    const object = withRevision(viewObject(kind, state), revision);
+    return this.#shown(withRevision(viewObject(kind, state), revision), revision);
+  }
+
+  #shown(object: KubeObject, revision: number): string {
+    const { kind, representation, query } = this.#call;
     if (representation.as === "object") {
       return printJson(object);
     }
@@ -113,10 +145,6 @@ class Writer implements EventWriter {
     const options = { kind, include, nowMs: this.#now(), headers: this.#headers } as const;
     this.#headers = false;
     return printJson(toTable([object], { resourceVersion: String(revision) }, options));
-  }
-
-  #line(type: string, text: string): string {
-    return `{"type":"${type}","object":${text}}\n`;
   }
 }
 

@@ -2,23 +2,28 @@
 // GET with watch: what happened after a revision, and then what happens.
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import { expired, invalid } from "../http/status.ts";
+import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
+import { type StatusError, expired, invalid } from "../http/status.ts";
+import type { Kind } from "../kinds/kind.ts";
 import { forbiddenValue } from "../meta/causes.ts";
-import type { Change } from "../storage/store.ts";
+import { printJson } from "../objects/json.ts";
 import type { Call, Deps } from "./call.ts";
-import { checkReached, parseFlag, parseRevision } from "./options.ts";
+import { checkReached, parseCount, parseFlag, parseRevision } from "./options.ts";
 import { type Selection, parseSelection, select } from "./selection.ts";
 import { type EventWriter, makeEventWriter } from "./watch-events.ts";
+import { WatchStream } from "./watch-stream.ts";
 
-/** Bookmarks are sent this often. */
+/** Bookmarks are sent this often, and before the end. Source: kube-apiserver, defaultBookmarkFrequency. */
 const BOOKMARK_MS = 60_000;
 /** A watch without timeoutSeconds ends after this long: clients come again. Source: kube-apiserver min-request-timeout. */
 const DEFAULT_TIMEOUT_SECONDS = 1800;
-/** A client that does not read is cut off. */
-const BACKLOG_MAX_BYTES = 64 * 1024 * 1024;
+/** Changes that are read from the log at once for a watch that is behind. */
+const CHANGES_AT_ONCE = 200;
+/** Characters of objects that are printed before the client is waited for. */
+const CHUNK_LENGTH = 64 * 1024;
 
 interface WatchOptions {
-  readonly revision: number | undefined;
+  readonly revision: number;
   readonly bookmarks: boolean;
   readonly timeoutMs: number;
 }
@@ -33,135 +38,196 @@ function parseOptions(call: Call): WatchOptions {
       ),
     ]);
   }
-  const seconds = Number(query.get("timeoutSeconds") ?? 0);
+  const seconds = parseCount(query.get("timeoutSeconds"));
   return {
-    revision: parseRevision(query.get("resourceVersion")),
+    revision: parseRevision(query.get("resourceVersion")) ?? 0,
     bookmarks: parseFlag(query.get("allowWatchBookmarks") ?? "false"),
     timeoutMs: (seconds > 0 ? seconds : DEFAULT_TIMEOUT_SECONDS) * 1000,
   };
 }
 
-/** What has to be told first. Without a revision: every object as ADDED. */
-function initialLines(
-  call: Call,
-  deps: Deps,
-  start: { selection: Selection; revision: number | undefined; events: EventWriter },
-): string[] {
-  const { selection, revision, events } = start;
-  if (revision === undefined || revision === 0) {
-    return select(deps.store.list(selection.scope), selection).map((stored) =>
-      events.added(stored),
-    );
-  }
-  const changes = deps.store.changesAfter(selection.scope, revision);
-  if (changes === undefined) {
-    throw expired(
-      `too old resource version: ${String(revision)} (${String(deps.store.revision())})`,
-    );
-  }
-  return changes.flatMap((change) => events.changed(change) ?? []);
+function tooOld(revision: number, deps: Deps): StatusError {
+  return expired(
+    `too old resource version: ${String(revision)} (${String(deps.store.revision())})`,
+  );
 }
 
-/** One open watch. */
-class Stream {
-  readonly #response: ServerResponse;
-  readonly #ended = new AbortController();
+/** Tells one client, which may be slower than the store. */
+class Teller {
+  readonly #deps: Deps;
+  readonly #selection: Selection;
+  readonly #events: EventWriter;
+  readonly #stream: WatchStream;
+  /** Everything up to this revision is told; 0 while the objects are told that were there. */
+  #told = 0;
+  /** Whether everything is told as it happens. */
+  #isLive = false;
 
-  constructor(response: ServerResponse) {
-    this.#response = response;
-    response.on("close", () => {
-      this.end();
-    });
+  constructor(
+    deps: Deps,
+    watch: {
+      readonly selection: Selection;
+      readonly events: EventWriter;
+      readonly stream: WatchStream;
+    },
+  ) {
+    this.#deps = deps;
+    this.#selection = watch.selection;
+    this.#events = watch.events;
+    this.#stream = watch.stream;
   }
 
-  get signal(): AbortSignal {
-    return this.#ended.signal;
-  }
-
-  write(lines: readonly string[]): void {
-    if (lines.length === 0 || this.signal.aborted) {
-      return;
-    }
-    this.#response.write(lines.join(""));
-    if (this.#response.writableLength > BACKLOG_MAX_BYTES) {
-      this.#response.destroy();
+  /** Tells until the stream ends. `after`: 0 begins with every object as ADDED. */
+  async run(after: number): Promise<void> {
+    this.#told = after === 0 ? await this.#tellObjects() : after;
+    while (!this.#stream.signal.aborted && (await this.#catchUp())) {
+      await this.#follow();
     }
   }
 
-  end(): void {
-    this.#ended.abort();
-    this.#response.end();
+  /** Everything up to where the client is now, if that can be said. */
+  bookmark(): void {
+    const revision = this.#isLive ? this.#deps.store.revision() : this.#told;
+    if (revision > 0) {
+      this.#stream.write(this.#events.bookmark(revision));
+    }
   }
-}
 
-function inScope(change: Change, selection: Selection): boolean {
-  const { bucket, namespace } = change.current.address;
-  const { scope } = selection;
-  return bucket === scope.bucket && (scope.namespace ?? namespace) === namespace;
-}
-
-async function keepAlive(
-  stream: Stream,
-  deps: Deps,
-  pace: WatchOptions & { readonly events: EventWriter },
-): Promise<void> {
-  const endMs = deps.clock.monotonicMs() + pace.timeoutMs;
-  try {
-    for (let left = pace.timeoutMs; left > 0; left = endMs - deps.clock.monotonicMs()) {
-      await deps.clock.sleep(Math.min(left, BOOKMARK_MS), stream.signal);
-      if (pace.bookmarks) {
-        stream.write([pace.events.bookmark(deps.store.revision())]);
+  /** Tells the objects that are there, and gives the revision at which they are. */
+  async #tellObjects(): Promise<number> {
+    const { store } = this.#deps;
+    const revision = store.revision();
+    let chunk = "";
+    for (const stored of select(store.list(this.#selection.scope), this.#selection)) {
+      chunk += this.#events.added(stored);
+      if (chunk.length > CHUNK_LENGTH) {
+        this.#stream.write(chunk);
+        chunk = "";
+        await this.#stream.drained();
+      }
+      if (this.#stream.signal.aborted) {
+        break;
       }
     }
-  } catch (error) {
-    // The client left, or the server stops.
-    if (!stream.signal.aborted) {
-      deps.logger.error("watch failed", { err: messageOf(error) });
+    this.#stream.write(chunk);
+    return revision;
+  }
+
+  /** Reads the log until nothing is missing; false where it is compacted already. */
+  async #catchUp(): Promise<boolean> {
+    const { store } = this.#deps;
+    const { scope } = this.#selection;
+    while (this.#told < store.revision() && !this.#stream.signal.aborted) {
+      const now = store.revision();
+      const changes = store.changesAfter(scope, this.#told, CHANGES_AT_ONCE);
+      if (changes === undefined) {
+        const error = tooOld(this.#told, this.#deps).toBody();
+        this.#stream.write(`${printJson({ type: "ERROR", object: error })}\n`);
+        this.#stream.end();
+        return false;
+      }
+      this.#stream.write(this.#events.changed(changes) ?? "");
+      this.#told =
+        changes.length < CHANGES_AT_ONCE ? now : (changes.at(-1)?.revision ?? this.#told);
+      await this.#stream.drained();
     }
+    return true;
+  }
+
+  /** Tells what happens as it happens, until the stream ends or the client is too far behind. Begins in the turn in which the log was read. */
+  async #follow(): Promise<void> {
+    const { store } = this.#deps;
+    if (this.#told < store.revision()) {
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const leave = () => {
+      this.#isLive = false;
+      resolve(undefined);
+    };
+    this.#isLive = true;
+    const unfollow = store.follow(this.#selection.scope, (changes) => {
+      this.#stream.write(this.#events.changed(changes) ?? "");
+      this.#told = changes.at(-1)?.revision ?? this.#told;
+      if (this.#stream.isBehind) {
+        unfollow();
+        leave();
+      }
+    });
+    this.#stream.signal.addEventListener("abort", leave);
+    await promise;
+    unfollow();
+    this.#stream.signal.removeEventListener("abort", leave);
+    await this.#stream.drained();
   }
 }
 
-/**
- * Streams changes until the client leaves, the time is over or `stop` is aborted. Throws a StatusError 410 before anything is sent where the revision is compacted.
- * Beginning and following happen in one turn of the event loop, so no change is lost between them.
- */
+/** Ends the stream when its time is over, with a bookmark; sends others until then. */
+async function keepTime(
+  stream: WatchStream,
+  deps: Deps,
+  pace: { readonly timeoutMs: number; readonly bookmark: () => void },
+): Promise<void> {
+  const endMs = deps.clock.monotonicMs() + pace.timeoutMs;
+  for (let left = pace.timeoutMs; left > 0; left = endMs - deps.clock.monotonicMs()) {
+    await deps.clock.sleep(Math.min(left, BOOKMARK_MS), stream.signal);
+    pace.bookmark();
+  }
+  stream.end();
+}
+
+/** Ends the stream when the server stops, or when the kind is no longer served. */
+function endWith(
+  stream: WatchStream,
+  deps: Deps,
+  cause: { readonly kind: Kind; readonly stop: AbortSignal },
+): void {
+  const { stop } = cause;
+  const { group, version, resource } = cause.kind;
+  const end = () => {
+    stream.end();
+  };
+  stop.addEventListener("abort", end);
+  const unfollow = deps.store.follow({ bucket: DEFINITIONS_BUCKET }, () => {
+    if (deps.registry.find(group, version, resource) === undefined) {
+      end();
+    }
+  });
+  stream.signal.addEventListener("abort", () => {
+    stop.removeEventListener("abort", end);
+    unfollow();
+  });
+}
+
+/** Streams changes until the client leaves, the time is over or `stop` is aborted. Throws a StatusError 410 before anything is sent where the revision is compacted. */
 export async function watchObjects(
   call: Call,
   deps: Deps,
   output: { readonly response: ServerResponse; readonly stop: AbortSignal },
 ): Promise<void> {
-  const options = parseOptions(call);
+  const { revision, bookmarks, timeoutMs } = parseOptions(call);
   const selection = parseSelection(call);
-  checkReached(options.revision ?? 0, deps.store.revision());
+  checkReached(revision, deps.store.revision());
+  if (revision > 0 && deps.store.changesAfter(selection.scope, revision, 1) === undefined) {
+    throw tooOld(revision, deps);
+  }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
-  const first = initialLines(call, deps, { selection, revision: options.revision, events });
-  const { response, stop } = output;
-  const stream = new Stream(response);
-  response.writeHead(200, { "content-type": "application/json", "transfer-encoding": "chunked" });
-  response.flushHeaders();
-  stream.write(first);
-  const unsubscribe = deps.store.subscribe((changes) => {
-    stream.write(
-      changes
-        .filter((change) => inScope(change, selection))
-        .flatMap((change) => events.changed(change) ?? []),
-    );
-  });
-  const onStop = () => {
-    stream.end();
-  };
-  stop.addEventListener("abort", onStop);
-  const definitionGone = deps.store.subscribe(() => {
-    if (deps.registry.find(call.kind.group, call.kind.version, call.kind.resource) === undefined) {
-      stream.end();
+  const stream = new WatchStream(output.response);
+  endWith(stream, deps, { kind: call.kind, stop: output.stop });
+  const teller = new Teller(deps, { selection, events, stream });
+  const bookmark = () => {
+    if (bookmarks) {
+      teller.bookmark();
     }
-  });
+  };
   try {
-    await keepAlive(stream, deps, { ...options, events });
+    await Promise.all([teller.run(revision), keepTime(stream, deps, { timeoutMs, bookmark })]);
+  } catch (error) {
+    // The client left, or the server stops.
+    if (!stream.signal.aborted) {
+      deps.logger.error("watch failed", { err: messageOf(error) });
+    }
   } finally {
-    unsubscribe();
-    definitionGone();
-    stop.removeEventListener("abort", onStop);
     stream.end();
   }
 }

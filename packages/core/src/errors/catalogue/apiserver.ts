@@ -15,6 +15,12 @@ export const APISERVER_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  STORE_BACKUP_FAILED: {
+    summary: "the store could not be copied: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   APISERVER_LISTEN_FAILED: {
     summary: "the API server cannot listen on {host}:{port}: {reason}",
     who: "environment",
