@@ -10,12 +10,30 @@ import type { Body } from "./apiserver-harness.ts";
 /** What a webhook is sent. */
 export interface ReviewRequest {
   readonly uid: string;
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly resource: {
+    readonly group: string;
+    readonly version: string;
+    readonly resource: string;
+  };
+  readonly requestKind: ReviewRequest["kind"];
+  readonly requestResource: ReviewRequest["resource"];
   readonly operation: string;
+  readonly name?: string;
+  readonly namespace?: string;
+  /** Null at deletion; tests that read it know that it is there. */
   readonly object: Body;
   readonly oldObject: Body | null;
+  readonly options: { readonly kind: string };
   readonly dryRun: boolean;
   readonly subResource?: string;
-  readonly userInfo: { readonly username: string };
+  readonly requestSubResource?: string;
+  readonly userInfo: {
+    readonly username: string;
+    readonly uid?: string;
+    readonly groups: readonly string[];
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+  };
 }
 
 /** A running server. */

@@ -35,16 +35,6 @@ function send(response: ServerResponse, rendered: Rendered): void {
   response.end(rendered.text);
 }
 
-/** Source: Kubernetes "Warning" headers, RFC 7234 5.5. */
-function addWarnings(response: ServerResponse, warnings: readonly string[]): void {
-  if (warnings.length > 0) {
-    const headers = [...new Set(warnings)].map(
-      (warning) => `299 - "${warning.replace(/[\\"]/g, "\\$&").replace(/[\r\n]+/g, " ")}"`,
-    );
-    response.setHeader("warning", headers);
-  }
-}
-
 async function serveResource(request: Request, response: Response, deps: AppDeps): Promise<void> {
   const url = new URL(request.originalUrl, "https://localhost");
   const user = userOf(request);
@@ -60,7 +50,6 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
     deps,
   );
   if (reply !== undefined) {
-    addWarnings(response, call.warnings);
     send(response, renderReply(call, reply, deps.clock.now()));
   }
 }

@@ -19,6 +19,7 @@ import { chooseRepresentation } from "./accept.ts";
 import { readBody } from "./body.ts";
 import { methodNotAllowed, unknownPath } from "./status.ts";
 import type { Target } from "./target.ts";
+import { setWarnings } from "./warnings.ts";
 import type { User } from "../auth/user.ts";
 
 /** What the dispatcher works with. */
@@ -155,10 +156,15 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   const serve = serverOf(kind, target, method);
   checkVerb(kind, verb, target);
   const call = await toCall(kind, given, verb);
+  setWarnings(response, call.warnings);
   if (verb === "watch") {
     await watchObjects(call, deps, { response, stop: deps.stop });
     return { call, reply: undefined };
   }
-  const reply = isReview(kind) ? answerReview(call, deps) : await serve(call, deps, method);
-  return { call, reply };
+  try {
+    const reply = isReview(kind) ? answerReview(call, deps) : await serve(call, deps, method);
+    return { call, reply };
+  } finally {
+    setWarnings(response, call.warnings);
+  }
 }
