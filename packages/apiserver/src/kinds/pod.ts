@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to pods: defaults, immutable specification, graceful deletion. Source: Kubernetes core/v1 Pod.
 import type { Cause } from "../http/status.ts";
-import { duplicateValue, forbiddenValue, requiredValue } from "../meta/causes.ts";
+import { forbiddenValue } from "../meta/causes.ts";
 import {
   type Fields,
   copyJson,
@@ -15,42 +15,8 @@ import {
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Column, type Kind, defineKind } from "./kind.ts";
-
-const CONTAINER_LISTS = ["containers", "initContainers"] as const;
-
-function setDefault(fields: Fields, key: string, value: unknown): void {
-  if (fields[key] === undefined || fields[key] === null) {
-    fields[key] = value;
-  }
-}
-
-function pullPolicyOf(image: string): string {
-  const tag = /:([^/:@]+)$/.exec(image)?.[1];
-  return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
-}
-
-function defaultContainer(container: Fields): void {
-  setDefault(container, "imagePullPolicy", pullPolicyOf(textAt(container, "image")));
-  setDefault(container, "resources", {});
-  setDefault(container, "terminationMessagePath", "/dev/termination-log");
-  setDefault(container, "terminationMessagePolicy", "File");
-  for (const port of listOf(container["ports"]).filter(isFields)) {
-    setDefault(port, "protocol", "TCP");
-  }
-}
-
-/** Fills in the defaults of a pod's specification. Changes it. */
-export function defaultPodSpec(spec: Fields): void {
-  setDefault(spec, "restartPolicy", "Always");
-  setDefault(spec, "terminationGracePeriodSeconds", 30);
-  setDefault(spec, "dnsPolicy", "ClusterFirst");
-  setDefault(spec, "schedulerName", "default-scheduler");
-  setDefault(spec, "securityContext", {});
-  setDefault(spec, "enableServiceLinks", true);
-  for (const list of CONTAINER_LISTS) {
-    listOf(spec[list]).filter(isFields).forEach(defaultContainer);
-  }
-}
+import { podSpecCauses } from "./pod-causes.ts";
+import { CONTAINER_LISTS, defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
 
 function qosClassOf(spec: Fields): string {
   const resources = CONTAINER_LISTS.flatMap((list) =>
@@ -80,30 +46,6 @@ function prepareCreate(pod: KubeObject): void {
   pod["status"] = { phase: "Pending", qosClass: qosClassOf(fieldsOf(pod["spec"])) };
 }
 
-function containerCauses(spec: Fields, list: string): Cause[] {
-  const seen = new Set<string>();
-  return listOf(spec[list]).flatMap((container, index) => {
-    const field = `spec.${list}[${String(index)}]`;
-    const name = textAt(container, "name");
-    const causes: Cause[] = [];
-    if (name === "") {
-      causes.push(requiredValue(`${field}.name`));
-    } else if (seen.has(name)) {
-      causes.push(duplicateValue(`${field}.name`, name));
-    }
-    seen.add(name);
-    return textAt(container, "image") === ""
-      ? [...causes, requiredValue(`${field}.image`)]
-      : causes;
-  });
-}
-
-function validate(pod: KubeObject): Cause[] {
-  const spec = fieldsOf(pod["spec"]);
-  const none = listOf(spec["containers"]).length === 0 ? [requiredValue("spec.containers")] : [];
-  return [...none, ...CONTAINER_LISTS.flatMap((list) => containerCauses(spec, list))];
-}
-
 /** The specification without what may change. */
 function fixedPart(spec: Fields, like: Fields): Fields {
   const fixed = copyJson(spec);
@@ -121,7 +63,9 @@ function fixedPart(spec: Fields, like: Fields): Fields {
 }
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
-  const was = fieldsOf(current["spec"]);
+  // A pod that was stored before a default was introduced has it by now.
+  const was = copyJson(fieldsOf(current["spec"]));
+  defaultPodSpec(was);
   const fixed = fixedPart(fieldsOf(pod["spec"]), was);
   const before = fixedPart(was, was);
   return equalJson(JSON.parse(JSON.stringify(fixed)), JSON.parse(JSON.stringify(before)))
@@ -218,10 +162,11 @@ export const POD: Kind = defineKind({
     applyDefaults: (pod) => {
       const spec = fieldsOf(pod["spec"]);
       defaultPodSpec(spec);
+      defaultOwnSpec(spec);
       pod["spec"] = spec;
     },
     prepareCreate,
-    validate,
+    validate: (pod) => podSpecCauses(fieldsOf(pod["spec"]), "spec"),
     validateUpdate,
     graceSeconds,
     selectableFields: {

@@ -28,6 +28,11 @@ export function duplicateValue(field: string, value: unknown): Cause {
   return { reason: "FieldValueDuplicate", message: `Duplicate value: ${shown(value)}`, field };
 }
 
+/** A value that names something that is not there. */
+export function notFoundValue(field: string, value: unknown): Cause {
+  return { reason: "FieldValueNotFound", message: `Not found: ${shown(value)}`, field };
+}
+
 /** A value outside of a closed list. */
 export function unsupportedValue(
   field: string,

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label selectors inside objects: as text, and for which causes they are refused. Source: metav1.LabelSelector.
+import type { Cause } from "../http/status.ts";
+import { invalidValue, requiredValue } from "../meta/causes.ts";
+import { type LabelMatcher, matcherOf } from "../meta/label-selector.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt } from "../objects/json.ts";
+
+const OPERATORS: ReadonlySet<string> = new Set(["In", "NotIn", "Exists", "DoesNotExist"]);
+
+function expressionsOf(selector: Fields): readonly Fields[] {
+  return listOf(selector["matchExpressions"]).filter(isFields);
+}
+
+function labelsOf(value: unknown): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(fieldsOf(value)).map(([key, text]) => [key, String(text)]),
+  );
+}
+
+function expressionText(expression: Fields): string {
+  const key = textAt(expression, "key");
+  const values = `(${listOf(expression["values"]).map(String).sort().join(",")})`;
+  const texts: Readonly<Record<string, string>> = {
+    In: `${key} in ${values}`,
+    NotIn: `${key} notin ${values}`,
+    Exists: key,
+    DoesNotExist: `!${key}`,
+  };
+  return texts[textAt(expression, "operator")] ?? key;
+}
+
+/** The selector as clients write it in a query; empty where there is none. */
+export function selectorText(value: unknown): string {
+  const selector = fieldsOf(value);
+  const labels = Object.entries(labelsOf(selector["matchLabels"])).map(
+    ([key, text]) => [key, `${key}=${text}`] as const,
+  );
+  const expressions = expressionsOf(selector).map(
+    (expression) => [textAt(expression, "key"), expressionText(expression)] as const,
+  );
+  return [...labels, ...expressions]
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([, text]) => text)
+    .join(",");
+}
+
+/** Which labels a selector matches. */
+export function selectorMatcher(value: unknown): LabelMatcher {
+  const selector = fieldsOf(value);
+  return matcherOf({
+    matchLabels: labelsOf(selector["matchLabels"]),
+    matchExpressions: expressionsOf(selector).map((expression) => ({
+      key: textAt(expression, "key"),
+      operator: textAt(expression, "operator"),
+      values: listOf(expression["values"]).map(String),
+    })),
+  });
+}
+
+function expressionCauses(expression: Fields, path: string): Cause[] {
+  const operator = textAt(expression, "operator");
+  const values = listOf(expression["values"]).length;
+  if (!OPERATORS.has(operator)) {
+    return [invalidValue(`${path}.operator`, operator, "not a valid selector operator")];
+  }
+  if (operator === "In" || operator === "NotIn") {
+    const why = "must be specified when `operator` is 'In' or 'NotIn'";
+    return values === 0 ? [requiredValue(`${path}.values`, why)] : [];
+  }
+  return values === 0
+    ? []
+    : [
+        {
+          reason: "FieldValueForbidden",
+          field: `${path}.values`,
+          message: "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        },
+      ];
+}
+
+/** Causes for which a selector is refused. */
+export function selectorCauses(value: unknown, path: string): Cause[] {
+  return expressionsOf(fieldsOf(value)).flatMap((expression, index) =>
+    expressionCauses(expression, `${path}.matchExpressions[${String(index)}]`),
+  );
+}
+
+/** Whether a selector says nothing. */
+export function isEmptySelector(value: unknown): boolean {
+  return selectorText(value) === "";
+}
