@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
+import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook-admission.ts";
 import { aggregatedGroupVersions, findByPath } from "./aggregation/api-services.ts";
 import { keepAuthenticationConfig } from "./aggregation/authentication-config.ts";
@@ -14,18 +15,13 @@ import { makeAggregator } from "./aggregation/proxy.ts";
 import { serveUpgrades } from "./aggregation/tunnel.ts";
 import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
-import {
-  aggregateClusterRoles,
-  startClusterRoleAggregation,
-} from "./controllers/cluster-role-aggregation.ts";
-import { keepDefaultRoles } from "./controllers/default-roles.ts";
+import { prepareAccess, startAccessControllers } from "./controllers/access.ts";
 import { startDefinitionCleanup } from "./controllers/definition-cleanup.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
-import { AccessLog } from "./auth/access-log.ts";
-import { Authentication, type TokenEntry } from "./auth/authentication.ts";
-import { makeRbac } from "./auth/rbac.ts";
+import { makeAccess } from "./auth/access.ts";
+import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -44,13 +40,15 @@ export interface ApiServerOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly tls: KeyPair;
-  /** Authority of client certificates: CN is the user, O are the groups. */
+  /** Authority of client certificates (CN is the user, O are the groups) and of `tls`. */
   readonly clientCaPem: string;
   /** What this server shows to aggregated servers. */
   readonly frontProxy: KeyPair;
   /** Authority of `frontProxy`, PEM: aggregated servers are told to believe it. */
   readonly frontProxyCaPem: string;
   readonly tokens: readonly TokenEntry[];
+  /** Signs tokens of service accounts: P-256, PKCS #8 PEM; absent: a new key, so that they end with this server. Secret. */
+  readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -64,6 +62,9 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
+/** Long selectors are part of the request line. Source: Go net/http DefaultMaxHeaderBytes. */
+const HEADERS_MAX_BYTES = 1024 * 1024;
+
 /** Characters of generated names. Source: Kubernetes util/rand. */
 const SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH = 5;
@@ -75,7 +76,7 @@ function randomSuffix(): string {
 }
 
 /** What the controllers need beside what requests need. */
-type ServerDeps = AppDeps & { readonly connections: Connections };
+type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCaPem: string };
 
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
   const registry = new Registry(store);
@@ -85,26 +86,27 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     webhooks.close();
     aggregated.close();
   });
-  return {
+  const access = makeAccess(options, store);
+  const admission = makeWebhookAdmission({
     store,
     registry,
-    admission: makeWebhookAdmission({
-      store,
-      registry,
-      connections: webhooks,
-      uid: randomUUID,
-      logger: options.logger,
-    }),
+    connections: webhooks,
+    uid: randomUUID,
+    logger: options.logger,
+  });
+  return {
+    ...access,
+    store,
+    registry,
+    admission: withBuiltInAdmission({ store, clock: options.clock, ...access }, admission),
     clock: options.clock,
     logger: options.logger,
     random: { uid: randomUUID, suffix: randomSuffix },
-    authentication: new Authentication(options.tokens),
-    authorizer: makeRbac(store),
-    accessLog: new AccessLog(options.logger),
     stop,
     aggregatedGroupVersions: () => aggregatedGroupVersions(store),
     aggregator: makeAggregator({ store, connections: aggregated, stop }),
     connections: aggregated,
+    rootCaPem: options.clientCaPem,
   };
 }
 
@@ -112,7 +114,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startGarbageCollector(deps, stop);
   startNamespaceLifecycle(deps, stop);
   startDefinitionCleanup(deps, stop);
-  startClusterRoleAggregation(deps, stop);
+  startAccessControllers(deps, stop);
   startAvailability(deps, stop);
 }
 
@@ -132,6 +134,7 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       rejectUnauthorized: false,
       keepAliveTimeout: 120_000,
       requestTimeout: 0,
+      maxHeaderSize: HEADERS_MAX_BYTES,
       shouldUpgradeCallback: (request) => findByPath(deps.store, request.url ?? "") !== undefined,
     },
     app,
@@ -155,8 +158,7 @@ async function prepare(
   stop: AbortSignal,
 ): Promise<void> {
   await makeStandardNamespaces(deps);
-  await keepDefaultRoles(deps);
-  await aggregateClusterRoles(deps);
+  await prepareAccess(deps);
   await keepAuthenticationConfig(deps, {
     clientCaPem: options.clientCaPem,
     frontProxyCaPem: options.frontProxyCaPem,

@@ -22,3 +22,10 @@ export async function pemOfKey(key: webcrypto.CryptoKey): Promise<string> {
   const der = await webcrypto.subtle.exportKey("pkcs8", key);
   return `${PemConverter.encode(der, "PRIVATE KEY")}\n`;
 }
+
+/** A new private key on P-256 that signs, as PKCS #8 PEM. Secret. */
+export async function createSigningKey(): Promise<string> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  return pemOfKey(keys.privateKey);
+}

@@ -8,4 +8,5 @@ export {
   type CertificateUsage,
   type IssuedCertificate,
 } from "./certificate.ts";
+export { createSigningKey } from "./encoding.ts";
 export { kubeconfigText, type KubeconfigContent } from "./kubeconfig.ts";

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import {
   createAuthority,
+  createSigningKey,
   endOfCertificate,
   issueCertificate,
   kubeconfigText,
@@ -36,6 +37,8 @@ export interface Certificates {
   readonly ca: Authority;
   readonly apiServer: IssuedCertificate;
   readonly frontProxyClient: IssuedCertificate;
+  /** Signs tokens of service accounts, PEM. Secret. */
+  readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
 }
 
@@ -87,6 +90,16 @@ async function keepCertificate(
   return issued;
 }
 
+/** A key that is never replaced: tokens that it signed are to stay good. */
+async function keepSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
+  const file = join(paths.pki, `${name}.key`);
+  const kept = await files.readText(file);
+  if (kept !== undefined) return kept;
+  const keyPem = await createSigningKey();
+  await files.writeAtomic(file, keyPem, KEY_MODE);
+  return keyPem;
+}
+
 /** Makes what the API server needs, where it is missing or ends soon. */
 export async function keepServerCertificates(deps: CertificateDeps): Promise<Certificates> {
   const ca = await keepAuthority(deps, "ca");
@@ -103,6 +116,7 @@ export async function keepServerCertificates(deps: CertificateDeps): Promise<Cer
       name: "front-proxy-client",
       request: { commonName: "front-proxy-client", usages: ["client"] },
     }),
+    tokenKeyPem: await keepSigningKey(deps, "service-account"),
   };
 }
 

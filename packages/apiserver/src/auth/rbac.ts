@@ -21,11 +21,6 @@ const REMEMBERED_MAX = 1000;
 const YES: AccessDecision = { allowed: true, reason: "" };
 const NO: AccessDecision = { allowed: false, reason: "" };
 
-const EVERYTHING: readonly PolicyRule[] = [
-  { verbs: ["*"], apiGroups: ["*"], resources: ["*"], resourceNames: [], nonResourceURLs: [] },
-  { verbs: ["*"], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: ["*"] },
-];
-
 interface Grant {
   readonly bound: Bound;
   /** Undefined: there is no such role. */
@@ -85,10 +80,7 @@ class Rbac implements Authorizer {
 
   rulesFor(user: User, namespace: string): HeldRules {
     const grants = this.#grantsOf(user, namespace);
-    return {
-      rules: [...(isMaster(user) ? EVERYTHING : []), ...grants.flatMap(({ rules }) => rules ?? [])],
-      errors: errorsOf(grants),
-    };
+    return { rules: grants.flatMap(({ rules }) => rules ?? []), errors: errorsOf(grants) };
   }
 
   rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {

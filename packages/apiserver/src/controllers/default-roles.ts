@@ -3,32 +3,15 @@
 import { DEFAULT_OBJECTS, type DefaultObject } from "../auth/bootstrap-roles.ts";
 import { missingRules } from "../auth/covers.ts";
 import { parseRules } from "../auth/policy-rule.ts";
-import { type Kind, apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import { RBAC_KINDS } from "../kinds/rbac.ts";
-import { copyJson, equalJson, listOf, valueAt } from "../objects/json.ts";
+import { copyJson, equalJson, listOf } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { Deps } from "../verbs/call.ts";
+import { keepObject } from "./keep-object.ts";
 
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
 const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
-
-function newObject(kind: Kind, wanted: DefaultObject, deps: Deps): KubeObject {
-  return {
-    apiVersion: apiVersionOf(kind),
-    kind: kind.kind,
-    metadata: {
-      name: wanted.name,
-      ...(wanted.namespace === "" ? {} : { namespace: wanted.namespace }),
-      uid: deps.random.uid(),
-      creationTimestamp: rfc3339(deps.clock.now()),
-      labels: { ...LABELS, ...wanted.labels },
-      annotations: { [AUTOUPDATE]: "true" },
-    },
-    ...copyJson(wanted.fields),
-  };
-}
 
 /** Rules beside the wanted ones stay; those of an aggregating role are somebody else's business. */
 function completeRules(object: KubeObject, wanted: DefaultObject): void {
@@ -50,7 +33,7 @@ function completeSubjects(object: KubeObject, wanted: DefaultObject): void {
   }
 }
 
-function complete(object: KubeObject, wanted: DefaultObject): KubeObject {
+function complete(object: KubeObject, wanted: DefaultObject): void {
   const { metadata } = object;
   metadata.labels = { ...metadata.labels, ...LABELS, ...wanted.labels };
   metadata.annotations = { ...metadata.annotations, [AUTOUPDATE]: "true" };
@@ -59,7 +42,10 @@ function complete(object: KubeObject, wanted: DefaultObject): KubeObject {
   }
   completeRules(object, wanted);
   completeSubjects(object, wanted);
-  return object;
+}
+
+function isOurs(object: KubeObject): boolean {
+  return object.metadata.annotations?.[AUTOUPDATE] !== "false";
 }
 
 function keep(transaction: Transaction, wanted: DefaultObject, deps: Deps): void {
@@ -67,18 +53,15 @@ function keep(transaction: Transaction, wanted: DefaultObject, deps: Deps): void
   if (kind === undefined) {
     return;
   }
-  const { namespace, name } = wanted;
-  const address = { bucket: bucketOf(kind), namespace, name };
-  const stored = transaction.find(address);
-  if (stored === undefined) {
-    transaction.put(address, newObject(kind, wanted, deps));
-    return;
-  }
-  const isOurs = valueAt(stored.view(), "metadata", "annotations", AUTOUPDATE) !== "false";
-  const next = isOurs ? complete(stored.copy(), wanted) : stored.view();
-  if (!equalJson(next, stored.view())) {
-    transaction.put(address, next);
-  }
+  const kept = { kind, namespace: wanted.namespace, name: wanted.name };
+  keepObject(transaction, { kept, deps }, (object, isNew) => {
+    if (isNew) {
+      Object.assign(object, copyJson(wanted.fields));
+    }
+    if (isOurs(object)) {
+      complete(object, wanted);
+    }
+  });
 }
 
 /** Brings the default roles and bindings up to date, all at once; those that are annotated not to be updated stay as they are. */

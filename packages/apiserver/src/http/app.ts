@@ -11,6 +11,7 @@ import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { type GateDeps, gate, userOf } from "./gate.ts";
 import { routeHealth } from "./health-routes.ts";
 import { routeOpenApi } from "./openapi-routes.ts";
+import { routeOpenId } from "./openid-routes.ts";
 import { inFormat, renderReply, type Rendered } from "./render.ts";
 import { StatusError, internalError, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
@@ -102,6 +103,7 @@ export function makeApp(deps: AppDeps): Express {
   app.use(commonHeaders);
   app.use(gate(deps));
   routeHealth(app);
+  routeOpenId(app, deps.accountTokens);
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps.registry, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));

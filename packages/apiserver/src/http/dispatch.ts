@@ -13,6 +13,7 @@ import { parseFlag } from "../verbs/options.ts";
 import { patchObject } from "../verbs/patch.ts";
 import { type ReviewDeps, answerReview } from "../verbs/review.ts";
 import { bindPod, evictPod, finalizeNamespace, serveScale } from "../verbs/subresource.ts";
+import { type TokenRequestDeps, requestToken } from "../verbs/token-request.ts";
 import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch.ts";
 import { chooseRepresentation } from "./accept.ts";
@@ -23,7 +24,7 @@ import { setWarnings } from "./warnings.ts";
 import type { User } from "../auth/user.ts";
 
 /** What the dispatcher works with. */
-export interface DispatchDeps extends Deps, ReviewDeps {
+export interface DispatchDeps extends Deps, ReviewDeps, TokenRequestDeps {
   /** Aborted when the server stops: open watches end. */
   readonly stop: AbortSignal;
 }
@@ -64,6 +65,7 @@ const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = 
   eviction: { POST: evictPod },
   finalize: { PUT: finalizeNamespace },
   scale: { GET: serveScale, PUT: serveScale, PATCH: serveScale },
+  token: { POST: requestToken },
 };
 
 const VERB_OF: Readonly<Record<string, string>> = {
@@ -162,7 +164,7 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
     return { call, reply: undefined };
   }
   try {
-    const reply = isReview(kind) ? answerReview(call, deps) : await serve(call, deps, method);
+    const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, method);
     return { call, reply };
   } finally {
     setWarnings(response, call.warnings);

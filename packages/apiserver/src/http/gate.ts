@@ -39,9 +39,9 @@ function lineOf(request: Request): RequestLine {
   return { method, path: pathname, query: searchParams };
 }
 
-function pass(request: Request, deps: GateDeps): User {
+async function pass(request: Request, deps: GateDeps): Promise<User> {
   const { authorize } = deps.authorizer;
-  const user = impersonate(request, deps.authentication.find(request), authorize);
+  const user = impersonate(request, await deps.authentication.find(request), authorize);
   const attributes = attributesOf(lineOf(request));
   const { allowed, reason } = authorize(user, attributes);
   deps.accessLog.note(user, attributes, allowed);
@@ -53,9 +53,9 @@ function pass(request: Request, deps: GateDeps): User {
 
 /** Lets requests pass, or answers 401 and 403. */
 export function gate(deps: GateDeps) {
-  return (request: Request, response: Response, next: NextFunction): void => {
+  return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {
-      USERS.set(request, pass(request, deps));
+      USERS.set(request, await pass(request, deps));
     } catch (error) {
       if (error instanceof NobodyImpersonated) {
         const text = `Internal Server Error: ${JSON.stringify(request.originalUrl)}: ${error.message}\n`;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles and their bindings.
-import type { Cause } from "../http/status.ts";
-import { invalidValue } from "../meta/causes.ts";
 import { pathSegmentFault } from "../meta/names.ts";
-import { equalJson, textAt } from "../objects/json.ts";
-import type { KubeObject } from "../objects/object.ts";
+import { textAt } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, type KindSketch, type Strategy, defineKind } from "./kind.ts";
+import {
+  clusterRoleBindingCauses,
+  clusterRoleCauses,
+  defaultBinding,
+  roleBindingCauses,
+  roleCauses,
+  roleRefChange,
+} from "./rbac-causes.ts";
 
 function rbac(
   sketch: Pick<KindSketch, "resource" | "kind" | "namespaced">,
@@ -16,14 +21,8 @@ function rbac(
     group: "rbac.authorization.k8s.io",
     version: "v1",
     ...sketch,
-    strategy: { validateName: pathSegmentFault, ...own },
+    strategy: { validateName: pathSegmentFault, allowsCreateOnUpdate: true, ...own },
   });
-}
-
-function roleRefChange(object: KubeObject, current: KubeObject): Cause[] {
-  return equalJson(object["roleRef"], current["roleRef"])
-    ? []
-    : [invalidValue("roleRef", object["roleRef"], "cannot change roleRef")];
 }
 
 const ROLE: Partial<Strategy> = {
@@ -33,6 +32,7 @@ const ROLE: Partial<Strategy> = {
 };
 
 const BINDING: Partial<Strategy> = {
+  applyDefaults: defaultBinding,
   validateUpdate: roleRefChange,
   columns: [
     {
@@ -46,8 +46,17 @@ const BINDING: Partial<Strategy> = {
 
 /** Roles and bindings, of a namespace and of the cluster. */
 export const RBAC_KINDS: readonly Kind[] = [
-  rbac({ resource: "roles", kind: "Role" }, ROLE),
-  rbac({ resource: "rolebindings", kind: "RoleBinding" }, BINDING),
-  rbac({ resource: "clusterroles", kind: "ClusterRole", namespaced: false }, ROLE),
-  rbac({ resource: "clusterrolebindings", kind: "ClusterRoleBinding", namespaced: false }, BINDING),
+  rbac({ resource: "roles", kind: "Role" }, { ...ROLE, validate: roleCauses }),
+  rbac(
+    { resource: "rolebindings", kind: "RoleBinding" },
+    { ...BINDING, validate: roleBindingCauses },
+  ),
+  rbac(
+    { resource: "clusterroles", kind: "ClusterRole", namespaced: false },
+    { ...ROLE, validate: clusterRoleCauses },
+  ),
+  rbac(
+    { resource: "clusterrolebindings", kind: "ClusterRoleBinding", namespaced: false },
+    { ...BINDING, validate: clusterRoleBindingCauses },
+  ),
 ];

@@ -19,6 +19,7 @@ export const REVIEW_KINDS: readonly Kind[] = [
   review("authentication.k8s.io", "tokenreviews", "TokenReview"),
   review("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview"),
   review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+  review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
   review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
 ];
 

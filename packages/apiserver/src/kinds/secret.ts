@@ -10,6 +10,13 @@ import { type Kind, defineKind } from "./kind.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
+/** Type of secrets that hold an account's token. */
+export const TOKEN_SECRET = "kubernetes.io/service-account-token";
+
+/** Annotations of such a secret: whose token it holds. */
+export const ACCOUNT_NAME = "kubernetes.io/service-account.name";
+export const ACCOUNT_UID = "kubernetes.io/service-account.uid";
+
 const NEEDED_KEYS: Readonly<Record<string, readonly string[]>> = {
   "kubernetes.io/tls": ["tls.crt", "tls.key"],
   "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
@@ -36,11 +43,23 @@ function applyDefaults(secret: KubeObject): void {
   secret["type"] ??= "Opaque";
 }
 
+/** A secret for a token must say whose. */
+function accountCauses(secret: KubeObject): Cause[] {
+  const named = textAt(secret, "metadata", "annotations", ACCOUNT_NAME) !== "";
+  return secret["type"] === TOKEN_SECRET && !named
+    ? [requiredValue(`metadata.annotations[${ACCOUNT_NAME}]`)]
+    : [];
+}
+
 function validate(secret: KubeObject): Cause[] {
   const needed = NEEDED_KEYS[textAt(secret, "type")] ?? [];
   const data = fieldsOf(secret["data"]);
   const missing = needed.filter((key) => !Object.hasOwn(data, key));
-  return [...missing.map((key) => requiredValue(`data[${key}]`)), ...dataCauses(secret, ["data"])];
+  return [
+    ...accountCauses(secret),
+    ...missing.map((key) => requiredValue(`data[${key}]`)),
+    ...dataCauses(secret, ["data"]),
+  ];
 }
 
 function validateUpdate(secret: KubeObject, current: KubeObject): Cause[] {

@@ -4,13 +4,22 @@ import { listOf } from "../objects/json.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
 
-/** Service accounts; their tokens are not made here. */
+/** Service accounts. */
 export const SERVICE_ACCOUNT: Kind = defineKind({
   group: "",
   version: "v1",
   resource: "serviceaccounts",
   kind: "ServiceAccount",
   shortNames: ["sa"],
+  subresources: [
+    {
+      name: "token",
+      verbs: ["create"],
+      kind: "TokenRequest",
+      group: "authentication.k8s.io",
+      version: "v1",
+    },
+  ],
   strategy: {
     columns: [
       { name: "Secrets", type: "integer", cell: (object) => listOf(object["secrets"]).length },

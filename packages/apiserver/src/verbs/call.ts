@@ -5,7 +5,7 @@ import type { Admission } from "../admission/admission.ts";
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/accept.ts";
 import type { About } from "../http/status.ts";
-import type { User } from "../auth/user.ts";
+import type { Authorizer, User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
 import type { Fields } from "../objects/json.ts";
@@ -17,6 +17,7 @@ export interface Deps {
   readonly store: Store;
   readonly registry: Registry;
   readonly admission: Admission;
+  readonly authorizer: Authorizer;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Random names: a uid, and five characters behind generateName. */

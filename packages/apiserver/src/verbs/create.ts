@@ -10,6 +10,7 @@ import {
   notFound,
 } from "../http/status.ts";
 import { writeOptions } from "../admission/write-options.ts";
+import { forbiddenTo } from "../auth/refusal.ts";
 import { NAMESPACE } from "../kinds/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { validateMeta } from "../meta/validate-meta.ts";
@@ -51,6 +52,8 @@ function initialMeta(call: Call, deps: Deps, object: KubeObject): void {
   metadata.creationTimestamp = rfc3339(deps.clock.now());
   if (call.kind.namespaced) {
     metadata.namespace = call.namespace;
+  } else {
+    delete metadata.namespace;
   }
   if (call.kind.strategy.hasGeneration) {
     metadata.generation = 1;
@@ -163,8 +166,21 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
   return { type: "object", code: 201, object: created };
 }
 
+/** Whoever makes an object by writing it must be allowed to create it too. Throws a StatusError 403. */
+function checkRight(call: Call, deps: Deps): void {
+  const { user, kind, namespace, name } = call;
+  const { group, version, resource } = kind;
+  const what = { group, version, resource, subresource: "", namespace, name, path: "" };
+  const attributes = { ...what, verb: "create" };
+  const { allowed, reason } = deps.authorizer.authorize(user, attributes);
+  if (!allowed) {
+    throw forbiddenTo(user, attributes, reason);
+  }
+}
+
 /** Creates an object for a PUT to a name that is absent. */
 export async function createByUpdate(call: Call, deps: Deps, object: KubeObject): Promise<Reply> {
+  checkRight(call, deps);
   initialMeta(call, deps, object);
   return { type: "object", code: 201, object: await createDecoded(call, deps, object) };
 }

@@ -1,68 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions: who is this token, and who may do what?
+// Questions: who is this token, who am I, and who may do what? They are answered and forgotten.
 import type { Authentication } from "../auth/authentication.ts";
-import { parseObject } from "../http/body.ts";
-import type { AccessAttributes, Authorizer, User } from "../auth/user.ts";
-import { fieldsOf, listOf, textAt } from "../objects/json.ts";
+import { badRequest } from "../http/status.ts";
+import { type Fields, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import type { Call, Reply } from "./call.ts";
-import { toObject } from "./decode.ts";
+import { rfc3339 } from "../objects/time.ts";
+import { answerAccess } from "./access-review.ts";
+import type { Call, Deps, Reply } from "./call.ts";
+import { readObjectOf } from "./field-validation.ts";
+import { answerToken, userInfo } from "./token-review.ts";
 
 /** Who can answer. */
-export interface ReviewDeps {
+export interface ReviewDeps extends Pick<Deps, "clock" | "authorizer"> {
   readonly authentication: Authentication;
-  readonly authorizer: Authorizer;
 }
 
-function attributesOf(review: KubeObject): AccessAttributes {
-  const spec = fieldsOf(review["spec"]);
-  const of = (key: string) => textAt(spec, "resourceAttributes", key);
-  const path = textAt(spec, "nonResourceAttributes", "path");
-  return {
-    verb: path === "" ? of("verb") : textAt(spec, "nonResourceAttributes", "verb"),
-    group: of("group"),
-    version: of("version"),
-    resource: of("resource"),
-    subresource: of("subresource"),
-    namespace: of("namespace"),
-    name: of("name"),
-    path,
-  };
+type Answer = (review: KubeObject, call: Call, deps: ReviewDeps) => Fields | Promise<Fields>;
+
+/** Questions have no names. */
+const NO_METADATA = { creationTimestamp: null };
+
+function answerSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
+  const metadata = { creationTimestamp: rfc3339(deps.clock.now()) };
+  return { ...review, metadata, status: { userInfo: userInfo(call.user) } };
 }
 
-function subjectOf(call: Call, review: KubeObject): User {
-  const spec = fieldsOf(review["spec"]);
-  return call.kind.kind === "SelfSubjectAccessReview"
-    ? call.user
-    : {
-        name: textAt(spec, "user"),
-        groups: [...listOf(spec["groups"]).map(String), "system:authenticated"],
-      };
-}
-
-function reviewToken(review: KubeObject, deps: ReviewDeps): KubeObject {
-  const user = deps.authentication.findByToken(textAt(review, "spec", "token"));
-  const status =
-    user === undefined
-      ? { user: {}, error: "invalid bearer token" }
-      : { authenticated: true, user: { username: user.name, groups: user.groups } };
-  return { ...review, status };
-}
-
-/** Answers the question in the body. Nothing is stored. */
-export function answerReview(call: Call, deps: ReviewDeps): Reply {
-  const review = toObject(call.kind, parseObject(call.body));
-  if (call.kind.kind === "TokenReview") {
-    return { type: "object", code: 201, object: reviewToken(review, deps) };
+/** All rules that apply to the user; where a role is missing there may be more. */
+function answerRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
+  const namespace = textAt(review, "spec", "namespace");
+  if (namespace === "") {
+    throw badRequest("no namespace on request");
   }
-  if (call.kind.kind === "SelfSubjectReview") {
-    const userInfo = { username: call.user.name, groups: call.user.groups };
-    return { type: "object", code: 201, object: { ...review, status: { userInfo } } };
-  }
-  const decision = deps.authorizer.authorize(subjectOf(call, review), attributesOf(review));
-  const status = {
-    allowed: decision.allowed,
-    ...(decision.reason === "" ? {} : { reason: decision.reason }),
+  const { rules, errors } = deps.authorizer.rulesFor(call.user, namespace);
+  const resourceRules = rules
+    .filter((rule) => rule.resources.length > 0)
+    .map(({ verbs, apiGroups, resources, resourceNames }) => ({
+      verbs,
+      apiGroups,
+      resources,
+      ...(resourceNames.length === 0 ? {} : { resourceNames }),
+    }));
+  const nonResourceRules = rules
+    .filter((rule) => rule.nonResourceURLs.length > 0)
+    .map(({ verbs, nonResourceURLs }) => ({ verbs, nonResourceURLs }));
+  const status: Fields = {
+    resourceRules,
+    nonResourceRules,
+    incomplete: errors.length > 0,
+    ...(errors.length > 0 ? { evaluationError: errors.join(", ") } : {}),
   };
-  return { type: "object", code: 201, object: { ...review, status } };
+  return { ...review, metadata: NO_METADATA, spec: {}, status };
+}
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  SelfSubjectReview: answerSelf,
+  SelfSubjectRulesReview: answerRules,
+  TokenReview: async (review, _call, deps) => ({
+    ...review,
+    metadata: NO_METADATA,
+    status: await answerToken(review, deps.authentication),
+  }),
+};
+
+/** Answers the question in the body. Throws StatusErrors 400 and 422. */
+export async function answerReview(call: Call, deps: ReviewDeps): Promise<Reply> {
+  const review = readObjectOf(call);
+  const answer = ANSWERS[call.kind.kind] ?? answerAccess;
+  return { type: "fields", code: 201, fields: await answer(review, call, deps) };
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server itself says to a write, around what webhooks say.
+import type { Clock } from "@patchbay/ports";
+import { checkEscalation } from "../auth/escalation.ts";
+import type { Authorizer } from "../auth/user.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
+import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
+import { giveAccount } from "./service-account.ts";
+
+/** What built-in admission works with. */
+export interface BuiltInAdmissionDeps {
+  readonly store: Pick<Store, "find" | "subscribe">;
+  readonly clock: Clock;
+  readonly authorizer: Authorizer;
+}
+
+class BuiltInAdmission implements Admission {
+  readonly #deps: BuiltInAdmissionDeps;
+  readonly #webhooks: Admission;
+
+  constructor(deps: BuiltInAdmissionDeps, webhooks: Admission) {
+    this.#deps = deps;
+    this.#webhooks = webhooks;
+  }
+
+  /** Pods get their account before webhooks see them; rights are counted after webhooks have had their say. */
+  async mutate(
+    question: Mutation,
+    complete: (object: KubeObject) => KubeObject,
+  ): Promise<KubeObject> {
+    await giveAccount(question, this.#deps);
+    const object = await this.#webhooks.mutate(question, complete);
+    checkEscalation({ ...question, object }, this.#deps.authorizer);
+    return object;
+  }
+
+  validate(question: AdmissionQuestion): Promise<void> {
+    return this.#webhooks.validate(question);
+  }
+
+  admitDeletion(question: AdmissionQuestion): Promise<void> {
+    return this.#webhooks.admitDeletion(question);
+  }
+}
+
+/** Puts the server's own rules around those of webhooks. */
+export function withBuiltInAdmission(deps: BuiltInAdmissionDeps, webhooks: Admission): Admission {
+  return new BuiltInAdmission(deps, webhooks);
+}

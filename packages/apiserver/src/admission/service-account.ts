@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which account does a new pod run as? Source: Kubernetes ServiceAccount admission; the token's volume is not added.
+import type { Clock } from "@patchbay/ports";
+import { forbiddenBecause } from "../auth/refusal.ts";
+import { type Fields, copyJson, fieldsOf, listOf, textAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
+import type { Mutation } from "./admission.ts";
+
+/** The account of pods that name none; every namespace gets it a moment after it is made. */
+export const DEFAULT_ACCOUNT = "default";
+
+/** How long a pod waits for the default account of a new namespace. */
+const DEFAULT_ACCOUNT_WAIT_MS = 1000;
+
+const BUCKET = "/serviceaccounts";
+
+/** Where accounts are looked up. */
+export interface AccountLookup {
+  readonly store: Pick<Store, "find" | "subscribe">;
+  readonly clock: Clock;
+}
+
+/** Resolves with the account when it is there, or with undefined when the time is up. */
+async function awaitAccount(
+  lookup: AccountLookup,
+  address: { readonly namespace: string; readonly name: string },
+): Promise<KubeObject | undefined> {
+  const find = () => lookup.store.find({ bucket: BUCKET, ...address })?.view();
+  const found = find();
+  if (found !== undefined || address.name !== DEFAULT_ACCOUNT) {
+    return found;
+  }
+  const done = new AbortController();
+  const unsubscribe = lookup.store.subscribe(() => {
+    if (find() !== undefined) {
+      done.abort();
+    }
+  });
+  try {
+    await lookup.clock.sleep(DEFAULT_ACCOUNT_WAIT_MS, done.signal);
+  } catch {
+    // It is there.
+  } finally {
+    unsubscribe();
+  }
+  return find();
+}
+
+function giveSecrets(spec: Fields, account: KubeObject): void {
+  const secrets = listOf(account["imagePullSecrets"]);
+  if (listOf(spec["imagePullSecrets"]).length === 0 && secrets.length > 0) {
+    spec["imagePullSecrets"] = copyJson(secrets);
+  }
+}
+
+/** Sets the account of a new pod. Throws a StatusError 403 where there is no such account. */
+export async function giveAccount(question: Mutation, lookup: AccountLookup): Promise<void> {
+  const { kind, subresource, operation, object, namespace } = question;
+  if (
+    kind.group !== "" ||
+    kind.resource !== "pods" ||
+    subresource !== "" ||
+    operation !== "CREATE"
+  ) {
+    return;
+  }
+  const spec = fieldsOf(object["spec"]);
+  const name =
+    textAt(spec, "serviceAccountName") || textAt(spec, "serviceAccount") || DEFAULT_ACCOUNT;
+  const account = await awaitAccount(lookup, { namespace, name });
+  if (account === undefined) {
+    const about = { group: "", resource: "pods", name: object.metadata.name };
+    throw forbiddenBecause(
+      about,
+      `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`,
+    );
+  }
+  spec["serviceAccountName"] = name;
+  spec["serviceAccount"] = name;
+  giveSecrets(spec, account);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that knows users and their rights, put together.
+import type { Clock, Logger } from "@patchbay/ports";
+import type { Store } from "../storage/store.ts";
+import { AccessLog } from "./access-log.ts";
+import { AccountTokens } from "./account-tokens.ts";
+import { Authentication, type TokenEntry } from "./authentication.ts";
+import { makeRbac } from "./rbac.ts";
+import type { Authorizer } from "./user.ts";
+
+/** How users are known. */
+export interface AccessOptions {
+  readonly tokens: readonly TokenEntry[];
+  readonly tokenKeyPem?: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Users and their rights. */
+export interface Access {
+  readonly accountTokens: AccountTokens;
+  readonly authentication: Authentication;
+  readonly authorizer: Authorizer;
+  readonly accessLog: AccessLog;
+}
+
+/** Puts it together. Throws where the key is none. */
+export function makeAccess(options: AccessOptions, store: Store): Access {
+  const { tokens, tokenKeyPem, clock, logger } = options;
+  const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });
+  return {
+    accountTokens,
+    authentication: new Authentication(tokens, accountTokens),
+    authorizer: makeRbac(store),
+    accessLog: new AccessLog(logger),
+  };
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signs and checks what tokens claim. What claims mean is not decided here.
+import {
+  type KeyObject,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+} from "node:crypto";
+import { type JWK, CompactSign, compactVerify, errors, exportJWK } from "jose";
+import { type Fields, isFields } from "../objects/json.ts";
+
+/** The only algorithm that is used and believed. */
+export const ALGORITHM = "ES256";
+
+/** Checked tokens that are remembered; beyond that it begins anew. */
+const REMEMBERED_MAX = 1000;
+
+/** A new private key of the form that the signer takes. */
+function newKey(): KeyObject {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+}
+
+function parseClaims(payload: Uint8Array): Fields | undefined {
+  try {
+    const claims: unknown = JSON.parse(new TextDecoder().decode(payload));
+    return isFields(claims) ? claims : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Signs with one key; believes only what was signed with it. */
+export class TokenSigner {
+  readonly #privateKey: KeyObject;
+  readonly #publicKey: KeyObject;
+  readonly #keyId: string;
+  readonly #known = new Map<string, Fields>();
+
+  /** `keyPem`: P-256, PKCS #8; absent: a new key. Throws where it is no such key. */
+  constructor(keyPem: string | undefined) {
+    this.#privateKey = keyPem === undefined ? newKey() : createPrivateKey(keyPem);
+    this.#publicKey = createPublicKey(this.#privateKey);
+    const der = this.#publicKey.export({ type: "spki", format: "der" });
+    this.#keyId = createHash("sha256").update(der).digest("base64url");
+  }
+
+  sign(claims: Fields): Promise<string> {
+    const payload = new TextEncoder().encode(JSON.stringify(claims));
+    return new CompactSign(payload)
+      .setProtectedHeader({ alg: ALGORITHM, kid: this.#keyId })
+      .sign(this.#privateKey);
+  }
+
+  /** What a token claims; undefined where it was not signed here. */
+  async verify(token: string): Promise<Fields | undefined> {
+    const known = this.#known.get(token);
+    if (known !== undefined) {
+      return known;
+    }
+    const claims = await this.#verifyNew(token);
+    if (claims !== undefined) {
+      if (this.#known.size >= REMEMBERED_MAX) {
+        this.#known.clear();
+      }
+      this.#known.set(token, claims);
+    }
+    return claims;
+  }
+
+  /** The public key for others who check. Source: RFC 7517. */
+  async publicKeys(): Promise<readonly JWK[]> {
+    const key = await exportJWK(this.#publicKey);
+    return [{ use: "sig", ...key, kid: this.#keyId, alg: ALGORITHM }];
+  }
+
+  async #verifyNew(token: string): Promise<Fields | undefined> {
+    try {
+      const { payload } = await compactVerify(token, this.#publicKey, { algorithms: [ALGORITHM] });
+      return parseClaims(payload);
+    } catch (error) {
+      if (error instanceof errors.JOSEError) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+}
