@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { type Authority, issueCertificate } from "@patchbay/pki";
 import type { Body } from "./apiserver-harness.ts";
@@ -39,6 +40,8 @@ export interface ReviewRequest {
 /** A running server. */
 export interface Backend extends AsyncDisposable {
   readonly port: number;
+  /** Takes over connections that are to become something else. */
+  onUpgrade(listener: (request: IncomingMessage, socket: Duplex) => void): void;
 }
 
 /** Serves with a certificate for `dnsName` and 127.0.0.1; asks for client certificates. */
@@ -68,11 +71,19 @@ export async function startBackend(
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
+  const upgraded = new Set<Duplex>();
   return {
     port: typeof address === "object" ? (address?.port ?? 0) : 0,
+    onUpgrade: (listener) => {
+      server.on("upgrade", (request: IncomingMessage, socket: Duplex) => {
+        upgraded.add(socket);
+        listener(request, socket);
+      });
+    },
     [Symbol.asyncDispose]: async () => {
       const closed = once(server, "close");
       server.close();
+      upgraded.forEach((socket) => socket.destroy());
       server.closeAllConnections();
       await closed;
     },

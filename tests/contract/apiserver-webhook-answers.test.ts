@@ -12,6 +12,7 @@ import { type Harness, startHarness, widgetDefinition } from "./apiserver-harnes
 import { MAPS, aMap, byUrl, configure, forgetWebhooks, rulesFor } from "./apiserver-webhook.ts";
 
 let api: Harness;
+const started: Backend[] = [];
 
 beforeAll(async () => {
   api = await startHarness();
@@ -19,6 +20,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   await forgetWebhooks(api);
+  await Promise.all(started.splice(0).map((backend) => backend[Symbol.asyncDispose]()));
 });
 
 afterAll(async () => {
@@ -27,7 +29,7 @@ afterAll(async () => {
 
 type Answering = (request: ReviewRequest) => Readonly<Record<string, unknown>>;
 
-/** A webhook with this answer, configured. */
+/** A webhook with this answer, configured until the test ends. */
 async function answering(
   given: {
     readonly type: "Mutating" | "Validating";
@@ -35,11 +37,11 @@ async function answering(
     readonly webhook?: object;
   },
   answer: Answering,
-): Promise<Backend> {
+): Promise<void> {
   const backend = await startWebhook(api.authority, answer);
+  started.push(backend);
   const { type, name = "hook", webhook = {} } = given;
   await configure(api, { type, name, webhook: { ...byUrl(api, backend), ...webhook } });
-  return backend;
 }
 
 /** A webhook whose whole body is `text`; `TOLD` in it becomes the uid. */
@@ -85,7 +87,7 @@ test.each([
     want: [400, undefined, 'admission webhook "hook.test.io" denied the request: no'],
   },
 ])("a refusal with $name", async ({ status, want }) => {
-  await using _hook = await answering({ type: "Validating" }, () => ({ allowed: false, status }));
+  await answering({ type: "Validating" }, () => ({ allowed: false, status }));
   const { code, body } = await api.post(MAPS, aMap("refused"));
   expect([code, body.reason, body.message]).toEqual(want);
   expect((await api.get(`${MAPS}/refused`)).code).toBe(404);
@@ -93,7 +95,7 @@ test.each([
 
 test("details of a refusal and warnings beside it reach the client", async () => {
   const details = { causes: [{ field: "data.a", message: "bad", reason: "FieldValueInvalid" }] };
-  await using _hook = await answering({ type: "Validating" }, () => ({
+  await answering({ type: "Validating" }, () => ({
     allowed: false,
     status: { code: 422, reason: "Invalid", details },
     warnings: ['so "careful"', "again"],
@@ -192,16 +194,15 @@ test.each([
 });
 
 test("a broken JSON patch is a failure of the server, whatever the policy", async () => {
-  await using _hook = await answering(
-    { type: "Mutating", webhook: { failurePolicy: "Ignore" } },
-    () => patchAnswer([{ op: "remove", path: "/spec/absent/deep" }]),
+  await answering({ type: "Mutating", webhook: { failurePolicy: "Ignore" } }, () =>
+    patchAnswer([{ op: "remove", path: "/spec/absent/deep" }]),
   );
   const { code, body } = await api.post(MAPS, aMap("unpatched"));
   expect([code, body.reason]).toEqual([500, "InternalError"]);
 });
 
 test("nobody can change an object that is being deleted", async () => {
-  await using _hook = await answering(
+  await answering(
     { type: "Mutating", webhook: rulesFor(["configmaps"], { operations: ["DELETE"] }) },
     () => patchAnswer([{ op: "add", path: "/data", value: {} }]),
   );
@@ -220,9 +221,7 @@ test.each([
   { path: "/data", value: "text", want: 500 },
 ])("a patch of $path at an update is refused with $want", async ({ path, value, want }) => {
   await api.post(MAPS, aMap("identity"));
-  await using _hook = await answering({ type: "Mutating" }, () =>
-    patchAnswer([{ op: "add", path, value }]),
-  );
+  await answering({ type: "Mutating" }, () => patchAnswer([{ op: "add", path, value }]));
   expect((await api.patch(`${MAPS}/identity`, { data: { a: "2" } })).code).toBe(want);
   expect((await api.get(`${MAPS}/identity`)).body.data).toEqual({ a: "1" });
 });
@@ -242,17 +241,13 @@ test("what a mutating webhook adds is pruned and defaulted, then judged by the s
   });
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
   const sizes: unknown[] = [];
-  await using _first = await answering(
-    { type: "Mutating", name: "a", webhook: rulesFor(["widgets"]) },
-    ({ name }) => patchAnswer([{ op: "add", path: "/spec", value: { size: name, junk: 1 } }]),
+  await answering({ type: "Mutating", name: "a", webhook: rulesFor(["widgets"]) }, ({ name }) =>
+    patchAnswer([{ op: "add", path: "/spec", value: { size: name, junk: 1 } }]),
   );
-  await using _second = await answering(
-    { type: "Mutating", name: "b", webhook: rulesFor(["widgets"]) },
-    ({ object }) => {
-      sizes.push(object.spec);
-      return { allowed: true };
-    },
-  );
+  await answering({ type: "Mutating", name: "b", webhook: rulesFor(["widgets"]) }, ({ object }) => {
+    sizes.push(object.spec);
+    return { allowed: true };
+  });
   const path = "/apis/mutated.test.io/v1/namespaces/default/widgets";
   const widget = (name: string) => ({
     apiVersion: "mutated.test.io/v1",
@@ -274,9 +269,9 @@ test("a webhook that wants it is asked again where a later one changed the objec
     };
   };
   const ifNeeded = { reinvocationPolicy: "IfNeeded" };
-  await using _a = await answering({ type: "Mutating", name: "a", webhook: ifNeeded }, append("a"));
-  await using _b = await answering({ type: "Mutating", name: "b" }, append("b"));
-  await using _c = await answering({ type: "Mutating", name: "c", webhook: ifNeeded }, append("c"));
+  await answering({ type: "Mutating", name: "a", webhook: ifNeeded }, append("a"));
+  await answering({ type: "Mutating", name: "b" }, append("b"));
+  await answering({ type: "Mutating", name: "c", webhook: ifNeeded }, append("c"));
   const { body } = await api.post(MAPS, aMap("again"));
   expect(asked).toEqual(["a", "b", "c", "a"]);
   expect(body.data?.["order"]).toBe("abca");
@@ -284,10 +279,10 @@ test("a webhook that wants it is asked again where a later one changed the objec
 
 test("validating webhooks see what the mutating ones made", async () => {
   const seen: unknown[] = [];
-  await using _late = await answering({ type: "Mutating", name: "z" }, () =>
+  await answering({ type: "Mutating", name: "z" }, () =>
     patchAnswer([{ op: "add", path: "/data/made", value: "yes" }]),
   );
-  await using _judge = await answering({ type: "Validating", name: "a" }, ({ object }) => {
+  await answering({ type: "Validating", name: "a" }, ({ object }) => {
     seen.push(object.data);
     return { allowed: true };
   });
