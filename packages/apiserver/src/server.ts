@@ -7,11 +7,12 @@ import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook-admission.ts";
-import { aggregatedGroupVersions, findByPath } from "./aggregation/api-services.ts";
+import { findByPath } from "./aggregation/api-services.ts";
 import { keepAuthenticationConfig } from "./aggregation/authentication-config.ts";
 import { startAvailability } from "./aggregation/availability.ts";
 import { startLocalApiServices } from "./aggregation/local-api-services.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
+import { RemoteDiscovery } from "./aggregation/remote-discovery.ts";
 import { serveUpgrades } from "./aggregation/tunnel.ts";
 import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
@@ -103,7 +104,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     logger: options.logger,
     random: { uid: randomUUID, suffix: randomSuffix },
     stop,
-    aggregatedGroupVersions: () => aggregatedGroupVersions(store),
+    remote: new RemoteDiscovery(store),
     aggregator: makeAggregator({ store, connections: aggregated, stop }),
     connections: aggregated,
     rootCaPem: options.clientCaPem,

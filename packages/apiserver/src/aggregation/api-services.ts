@@ -13,6 +13,9 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
+/** Its resources, and its OpenAPI document. */
+const PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
+
 /** Whether another server has the group version. */
 export function isAggregated(apiService: KubeObject): boolean {
   return isFields(valueAt(apiService, "spec", "service"));
@@ -20,8 +23,8 @@ export function isAggregated(apiService: KubeObject): boolean {
 
 /** The APIService that a path belongs to, where another server has it. */
 export function findByPath(store: Store, url: string): KubeObject | undefined {
-  const [, root, group = "", version = ""] = (url.split("?")[0] ?? "").split("/");
-  if (root !== "apis" || version === "") {
+  const [, group, version] = PATH.exec(url) ?? [];
+  if (group === undefined || version === undefined) {
     return undefined;
   }
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name: `${version}.${group}` };
@@ -52,13 +55,4 @@ export function toPeer(
     caPem: toPem(textAt(apiService, "spec", "caBundle")),
     insecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
   };
-}
-
-/** Group versions of other servers. */
-export function aggregatedGroupVersions(store: Store): readonly (readonly [string, string])[] {
-  return store
-    .list({ bucket: API_SERVICES_BUCKET })
-    .map((stored) => stored.view())
-    .filter(isAggregated)
-    .map((object) => [textAt(object, "spec", "group"), textAt(object, "spec", "version")] as const);
 }

@@ -16,7 +16,7 @@ const PROBE_EVERY_MS = 30_000;
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
 /** What the controller works with. */
-export type AvailabilityDeps = Deps & Pick<ProbeDeps, "connections">;
+export type AvailabilityDeps = Deps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
   const status = fieldsOf(apiService["status"]);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can the server of an APIService be reached, and does it know its group version? Asked for real.
 import { messageOf } from "@patchbay/core/errors";
-import type { Connections } from "../backend/connections.ts";
-import { exchange } from "../backend/exchange.ts";
+import type { Connections, Peer } from "../backend/connections.ts";
+import { type Answer, exchange } from "../backend/exchange.ts";
 import { printHostPort } from "../backend/failure.ts";
 import {
   type ServiceReference,
   type Unresolved,
   toServiceReference,
 } from "../backend/service-address.ts";
-import { textAt, valueAt } from "../objects/json.ts";
+import { type Fields, fieldsOf, parseJson, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import { isAggregated, resolveApiService, toPeer } from "./api-services.ts";
 import { userHeaders } from "./front-proxy-headers.ts";
+import type { RemoteDiscovery } from "./remote-discovery.ts";
 
 /** What was found. Source: Kubernetes kube-aggregator, condition Available. */
 export interface Availability {
@@ -26,6 +27,8 @@ export interface Availability {
 export interface ProbeDeps {
   readonly store: Store;
   readonly connections: Connections;
+  /** Gets what the servers say of themselves. */
+  readonly remote: RemoteDiscovery;
 }
 
 /** Source: Kubernetes kube-aggregator. */
@@ -54,25 +57,42 @@ function describe(reference: ServiceReference, reason: Unresolved, portName: str
   }
 }
 
-/** Asks for the group version's resources. Throws an Error with a text for people. */
-async function askDiscovery(
-  peer: ReturnType<typeof toPeer>,
-  path: string,
-  connections: Connections,
-): Promise<void> {
+/** Asks for the group version's resources: the answer's text. Throws an Error with a text for people. */
+async function askDiscovery(peer: Peer, path: string, connections: Connections): Promise<string> {
   const [at = { host: "", port: 0 }] = peer.at;
   const url = `https://${printHostPort(at)}${path}`;
   const headers = { host: printHostPort(at), accept: "application/json", ...userHeaders(PROBER) };
   const question = { method: "GET", path, headers, timeoutMs: TIMEOUT_MS } as const;
   const failing = `failing or missing response from ${url}`;
-  let code: number;
+  let answer: Answer;
   try {
-    ({ code } = await exchange(peer, question, connections));
+    answer = await exchange(peer, question, connections);
   } catch (error) {
     throw new Error(`${failing}: Get "${url}": ${messageOf(error)}`, { cause: error });
   }
-  if (code < 200 || code > 299) {
-    throw new Error(`${failing}: bad status from ${url}: ${String(code)}`);
+  if (answer.code < 200 || answer.code > 299) {
+    throw new Error(`${failing}: bad status from ${url}: ${String(answer.code)}`);
+  }
+  return answer.text;
+}
+
+function parsed(text: string): Fields {
+  try {
+    return fieldsOf(parseJson(text));
+  } catch {
+    // Whoever answers without JSON is there, but says nothing of its resources.
+    return {};
+  }
+}
+
+/** Where the server has its OpenAPI document; empty where it has none. */
+async function askOpenApi(peer: Peer, key: string, connections: Connections): Promise<string> {
+  try {
+    const index = parsed(await askDiscovery(peer, "/openapi/v3", connections));
+    return textAt(index, "paths", key, "serverRelativeURL");
+  } catch {
+    // Servers need not have any.
+    return "";
   }
 }
 
@@ -92,8 +112,11 @@ export async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Av
     textAt(apiService, "spec", "group"),
     textAt(apiService, "spec", "version"),
   ];
+  const path = `apis/${group}/${version}`;
   try {
-    await askDiscovery(peer, `/apis/${group}/${version}`, deps.connections);
+    const resources = parsed(await askDiscovery(peer, `/${path}`, deps.connections));
+    const openApiUrl = await askOpenApi(peer, path, deps.connections);
+    deps.remote.remember(apiService.metadata.name, { resources, openApiUrl });
   } catch (error) {
     return { status: "False", reason: "FailedDiscoveryCheck", message: messageOf(error) };
   }

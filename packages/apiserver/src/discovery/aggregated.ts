@@ -2,7 +2,9 @@
 // What is served, all in one answer. Source: apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
 import { type Kind, type Subresource } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
-import { groupsOf } from "./legacy.ts";
+import type { RemoteVersion } from "../aggregation/remote-discovery.ts";
+import type { ServedGroup } from "./legacy.ts";
+import { toRemoteResources } from "./remote-resources.ts";
 
 const GROUP = "apidiscovery.k8s.io";
 
@@ -48,33 +50,45 @@ function toResource(kind: Kind): Fields {
   };
 }
 
-function toGroup(name: string, versions: readonly string[], kinds: readonly Kind[]): Fields {
+/** What is served. */
+export interface Served {
+  readonly kinds: readonly Kind[];
+  /** Groups beside the core group, in their order. */
+  readonly groups: readonly ServedGroup[];
+  /** What other servers have: they win over kinds of the same version. */
+  readonly remote: readonly RemoteVersion[];
+}
+
+function toVersion(served: Served, group: string, version: string): Fields {
+  const remote = served.remote.find((one) => one.group === group && one.version === version);
+  if (remote === undefined) {
+    const kinds = served.kinds.filter((kind) => kind.group === group && kind.version === version);
+    return { version, resources: kinds.map(toResource), freshness: "Current" };
+  }
+  return {
+    version,
+    resources: toRemoteResources(remote.documents?.resources, group, version),
+    freshness: remote.isAvailable && remote.documents !== undefined ? "Current" : "Stale",
+  };
+}
+
+function toGroup(served: Served, { name, versions }: ServedGroup): Fields {
   return {
     metadata: name === "" ? {} : { name },
-    versions: versions.map((version) => ({
-      version,
-      resources: kinds
-        .filter((kind) => kind.group === name && kind.version === version)
-        .map(toResource),
-      freshness: "Current",
-    })),
+    versions: versions.map((version) => toVersion(served, name, version)),
   };
 }
 
 /** The answer for `/api` (the core group) or for `/apis` (all others). */
 export function toDiscoveryList(
-  kinds: readonly Kind[],
+  served: Served,
   of: { readonly root: "/api" | "/apis"; readonly version: string },
 ): Fields {
-  const groups = groupsOf(kinds.map((kind) => [kind.group, kind.version] as const));
-  const items =
-    of.root === "/api"
-      ? [toGroup("", ["v1"], kinds)]
-      : groups.map((group) => toGroup(group.name, group.versions, kinds));
+  const groups = of.root === "/api" ? [{ name: "", versions: ["v1"] }] : served.groups;
   return {
     kind: "APIGroupDiscoveryList",
     apiVersion: `${GROUP}/${of.version}`,
     metadata: {},
-    items,
+    items: groups.map((group) => toGroup(served, group)),
   };
 }

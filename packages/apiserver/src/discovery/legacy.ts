@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is served, in the form of `/api`, `/apis` and `/apis/<group>/<version>`. Source: metav1.APIGroupList, APIResourceList.
+import type { Priority } from "../aggregation/priorities.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { type Fields, without } from "../objects/json.ts";
 
@@ -28,9 +29,24 @@ export function compareVersions(left: string, right: string): number {
   return at < 0 ? left.localeCompare(right) : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
-/** Groups of kinds and of aggregated services, sorted by name; the core group is left out. */
+/** The group of APIServices has none itself, and comes first. */
+const FIRST = "apiregistration.k8s.io";
+
+/** The highest that any version of a group asks for. */
+function rankOfGroup(
+  group: string,
+  versions: readonly string[],
+  priorityOf: (group: string, version: string) => Priority,
+): number {
+  return group === FIRST
+    ? Number.MAX_SAFE_INTEGER
+    : Math.max(...versions.map((version) => priorityOf(group, version).group));
+}
+
+/** Groups of kinds and of aggregated services, by their priorities, then by name; the core group is left out. */
 export function groupsOf(
   groupVersions: Iterable<readonly [string, string]>,
+  priorityOf: (group: string, version: string) => Priority,
 ): readonly ServedGroup[] {
   const groups = new Map<string, Set<string>>();
   for (const [group, version] of groupVersions) {
@@ -40,8 +56,17 @@ export function groupsOf(
   }
   return [...groups]
     .filter(([name]) => name !== "")
-    .map(([name, versions]) => ({ name, versions: [...versions].sort(compareVersions) }))
-    .sort((left, right) => (left.name < right.name ? -1 : 1));
+    .map(([name, versions]) => ({
+      name,
+      rank: rankOfGroup(name, [...versions], priorityOf),
+      versions: [...versions].sort(
+        (left, right) =>
+          priorityOf(name, right).version - priorityOf(name, left).version ||
+          compareVersions(left, right),
+      ),
+    }))
+    .sort((left, right) => right.rank - left.rank || (left.name < right.name ? -1 : 1))
+    .map(({ name, versions }) => ({ name, versions }));
 }
 
 /** `/apis/<group>`. */

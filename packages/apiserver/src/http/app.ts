@@ -105,7 +105,7 @@ export function makeApp(deps: AppDeps): Express {
   routeHealth(app);
   routeOpenId(app, deps.accountTokens);
   routeDiscovery(app, deps, sendFields);
-  routeOpenApi(app, deps.registry, sendFields);
+  routeOpenApi(app, deps, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));
   // Express knows an error handler by its four parameters.
   // eslint-disable-next-line max-params, @typescript-eslint/no-unused-vars -- see above

@@ -14,14 +14,14 @@ import {
   aggregatedVersion,
   toDiscoveryList,
 } from "../discovery/aggregated.ts";
+import type { RemoteDiscovery } from "../aggregation/remote-discovery.ts";
 import type { Registry } from "../kinds/registry.ts";
 import { type Fields, printJson } from "../objects/json.ts";
 
 /** What discovery works with. */
 export interface DiscoveryDeps {
   readonly registry: Registry;
-  /** Group versions that aggregated servers have. */
-  readonly aggregatedGroupVersions: () => readonly (readonly [string, string])[];
+  readonly remote: RemoteDiscovery;
 }
 
 /** Sends fields in the format that the client wants. */
@@ -30,7 +30,8 @@ export type SendFields = (request: Request, response: Response, fields: Fields) 
 /** All groups, those of aggregated servers too. */
 export function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
   const own = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
-  return groupsOf([...own, ...deps.aggregatedGroupVersions()]);
+  const remote = deps.remote.list().map(({ group, version }) => [group, version] as const);
+  return groupsOf([...own, ...remote], deps.remote.priorities());
 }
 
 function resourceList(deps: DiscoveryDeps, group: string, version: string): Fields | undefined {
@@ -38,22 +39,23 @@ function resourceList(deps: DiscoveryDeps, group: string, version: string): Fiel
     .list()
     .filter((kind) => kind.group === group && kind.version === version);
   const groupVersion = group === "" ? version : `${group}/${version}`;
-  return kinds.length === 0 ? undefined : toApiResourceList(groupVersion, kinds);
+  return kinds.length === 0 || deps.remote.has(group, version)
+    ? undefined
+    : toApiResourceList(groupVersion, kinds);
 }
 
-/**
- * Answers `/api` and `/apis` in one piece where the client can read that. Not while other servers are aggregated:
- * what they serve is known to themselves only, and clients then ask them, group by group.
- */
+/** Answers `/api` and `/apis` in one piece where the client can read that. */
 function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
   return (request: Request, response: Response, next: NextFunction): void => {
     const version = aggregatedVersion(request.headers.accept ?? "");
-    if (version === undefined || deps.aggregatedGroupVersions().length > 0) {
+    if (version === undefined) {
       next();
       return;
     }
+    const groups = servedGroups(deps);
+    const served = { kinds: deps.registry.list(), groups, remote: deps.remote.list() };
     response.setHeader("content-type", aggregatedContentType(version));
-    response.end(printJson(toDiscoveryList(deps.registry.list(), { root, version })));
+    response.end(printJson(toDiscoveryList(served, { root, version })));
   };
 }
 
