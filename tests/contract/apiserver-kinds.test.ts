@@ -150,6 +150,41 @@ test("scale reads and writes the number of pods", async () => {
   });
 });
 
+test("a job selects its pods by its own uid", async () => {
+  const template = { spec: { restartPolicy: "Never", containers: [{ name: "c", image: "i" }] } };
+  const jobs = "/apis/batch/v1/namespaces/default/jobs";
+  const { body } = await api.post(jobs, { metadata: { name: "j" }, spec: { template } });
+  expect(body.spec).toMatchObject({
+    completions: 1,
+    parallelism: 1,
+    backoffLimit: 6,
+    selector: { matchLabels: { "batch.kubernetes.io/controller-uid": body.metadata.uid } },
+    template: { metadata: { labels: { "job-name": "j", "controller-uid": body.metadata.uid } } },
+  });
+  const always = { spec: { ...template.spec, restartPolicy: "Always" } };
+  expect(await causesOf(jobs, { metadata: { name: "k" }, spec: { template: always } })).toEqual([
+    "spec.template.spec.restartPolicy NotSupported",
+  ]);
+});
+
+test.each(["log", "exec", "attach", "portforward"])(
+  "pods/%s says why it is not there",
+  async (name) => {
+    const pods = "/api/v1/namespaces/default/pods";
+    const spec = { containers: [{ name: "c", image: "i" }] };
+    await api.post(pods, { metadata: { name: `for-${name}` }, spec });
+    const { code, body } = await api.get(`${pods}/for-${name}/${name}`);
+    expect([code, body.reason, body.message]).toEqual([
+      501,
+      "NotImplemented",
+      expect.stringContaining("no connection to kubelets"),
+    ]);
+    expect((await api.get(`${pods}/absent/${name}`)).code).toBe(404);
+    const { text } = await api.get("/api/v1");
+    expect(text).toContain(`"pods/${name}"`);
+  },
+);
+
 test("an event is the same in both groups", async () => {
   const core = "/api/v1/namespaces/default/events";
   const later = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -268,6 +303,8 @@ test.each([
   ["/apis/scheduling.k8s.io/v1/priorityclasses", "Name Value Global-Default Age"],
   ["/apis/networking.k8s.io/v1/networkpolicies", "Name Pod-Selector Age"],
   ["/apis/discovery.k8s.io/v1/endpointslices", "Name AddressType Ports Endpoints Age"],
+  ["/apis/batch/v1/jobs", "Name Completions Duration Age (Containers) (Images) (Selector)"],
+  ["/apis/networking.k8s.io/v1/ingresses", "Name Class Hosts Address Ports Age"],
   ["/api/v1/resourcequotas", "Name Age Request Limit"],
   [
     "/api/v1/persistentvolumeclaims",

@@ -8,6 +8,7 @@ import type { Call, Deps, Reply } from "../verbs/call.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
+import { refuseKubelet } from "../verbs/kubelet.ts";
 import { listObjects } from "../verbs/list.ts";
 import { parseFlag } from "../verbs/options.ts";
 import { patchObject } from "../verbs/patch.ts";
@@ -59,8 +60,14 @@ const STATUS: Readonly<Record<string, Serve>> = {
   PATCH: (call, deps) => patchObject(call, deps, "status"),
 };
 
+const KUBELET: Readonly<Record<string, Serve>> = { GET: refuseKubelet, POST: refuseKubelet };
+
 const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = {
   status: STATUS,
+  attach: KUBELET,
+  exec: KUBELET,
+  log: KUBELET,
+  portforward: KUBELET,
   binding: { POST: bindPod },
   eviction: { POST: evictPod },
   finalize: { PUT: finalizeNamespace },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network policies and endpoint slices, as objects: nothing here enforces or fills them. Source: Kubernetes networking.k8s.io/v1, discovery.k8s.io/v1.
+// Ingresses, network policies and endpoint slices, as objects: nothing here acts on them. Source: Kubernetes networking.k8s.io/v1, discovery.k8s.io/v1.
 import type { Cause } from "../http/status.ts";
 import { invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
-import { asText, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asText, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
@@ -21,8 +21,7 @@ function defaultPolicy(policy: KubeObject): void {
   }
 }
 
-/** Network policies. */
-export const NETWORK_POLICY: Kind = defineKind({
+const NETWORK_POLICY: Kind = defineKind({
   group: "networking.k8s.io",
   version: "v1",
   resource: "networkpolicies",
@@ -70,8 +69,7 @@ function shortened(texts: readonly string[], none: string): string {
   return texts.length === 0 ? none : rest > 0 ? `${shown} + ${String(rest)} more...` : shown;
 }
 
-/** Endpoint slices. */
-export const ENDPOINT_SLICE: Kind = defineKind({
+const ENDPOINT_SLICE: Kind = defineKind({
   group: "discovery.k8s.io",
   version: "v1",
   resource: "endpointslices",
@@ -114,3 +112,71 @@ export const ENDPOINT_SLICE: Kind = defineKind({
     ],
   },
 });
+
+const PATH_TYPES: readonly string[] = ["Exact", "ImplementationSpecific", "Prefix"];
+
+function pathCauses(rule: Fields, index: number): Cause[] {
+  return itemsOf(fieldsOf(rule["http"]), "paths").flatMap((path, at) => {
+    const field = `spec.rules[${String(index)}].http.paths[${String(at)}].pathType`;
+    const type = textAt(path, "pathType");
+    if (type === "") {
+      return [requiredValue(field, "pathType must be specified")];
+    }
+    return PATH_TYPES.includes(type) ? [] : [unsupportedValue(field, type, PATH_TYPES)];
+  });
+}
+
+function validateIngress(ingress: KubeObject): Cause[] {
+  const spec = fieldsOf(ingress["spec"]);
+  const rules = itemsOf(spec, "rules");
+  return rules.length === 0 && spec["defaultBackend"] === undefined
+    ? [invalidValue("spec", spec, "either `defaultBackend` or `rules` must be specified")]
+    : rules.flatMap(pathCauses);
+}
+
+function hostsCell(ingress: KubeObject): string {
+  const hosts = itemsOf(fieldsOf(ingress["spec"]), "rules").map((rule) => textAt(rule, "host"));
+  return hosts.filter((host) => host !== "").join(",") || "*";
+}
+
+function addressCell(ingress: KubeObject): string {
+  return itemsOf(fieldsOf(valueAt(ingress, "status", "loadBalancer")), "ingress")
+    .map((at) => textAt(at, "ip") || textAt(at, "hostname"))
+    .join(",");
+}
+
+const INGRESS: Kind = defineKind({
+  group: "networking.k8s.io",
+  version: "v1",
+  resource: "ingresses",
+  kind: "Ingress",
+  singular: "ingress",
+  shortNames: ["ing"],
+  strategy: {
+    hasStatus: true,
+    hasGeneration: true,
+    prepareCreate: (ingress) => {
+      ingress["status"] = { loadBalancer: {} };
+    },
+    validate: validateIngress,
+    columns: [
+      {
+        name: "Class",
+        type: "string",
+        cell: (ingress) => textAt(ingress, "spec", "ingressClassName") || "<none>",
+      },
+      { name: "Hosts", type: "string", cell: hostsCell },
+      { name: "Address", type: "string", cell: addressCell },
+      {
+        name: "Ports",
+        type: "string",
+        cell: (ingress) =>
+          listOf(valueAt(ingress, "spec", "tls")).length === 0 ? "80" : "80, 443",
+      },
+      AGE,
+    ],
+  },
+});
+
+/** Ingresses, network policies, endpoint slices. */
+export const NETWORK_KINDS: readonly Kind[] = [ENDPOINT_SLICE, INGRESS, NETWORK_POLICY];

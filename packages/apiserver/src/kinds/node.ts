@@ -3,7 +3,7 @@
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
-import { type Kind, defineKind } from "./kind.ts";
+import { type Column, type Kind, defineKind } from "./kind.ts";
 
 const ROLE_PREFIX = "node-role.kubernetes.io/";
 
@@ -29,6 +29,11 @@ function addressCell(node: KubeObject, type: string): string {
     (candidate) => textAt(candidate, "type") === type,
   );
   return textAt(address, "address") || "<none>";
+}
+
+function infoColumn(name: string, key: string): Column {
+  const cell = (node: KubeObject) => textAt(node, "status", "nodeInfo", key) || "<unknown>";
+  return { name, type: "string", priority: 1, cell };
 }
 
 /** Nodes. */
@@ -62,11 +67,14 @@ export const NODE: Kind = defineKind({
         cell: (node) => addressCell(node, "InternalIP"),
       },
       {
-        name: "Kernel-Version",
+        name: "External-IP",
         type: "string",
         priority: 1,
-        cell: (node) => textAt(node, "status", "nodeInfo", "kernelVersion") || "<unknown>",
+        cell: (node) => addressCell(node, "ExternalIP"),
       },
+      infoColumn("OS-Image", "osImage"),
+      infoColumn("Kernel-Version", "kernelVersion"),
+      infoColumn("Container-Runtime", "containerRuntimeVersion"),
     ],
   },
 });

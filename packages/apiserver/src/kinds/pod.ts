@@ -154,7 +154,11 @@ export const POD: Kind = defineKind({
   subresources: [
     { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
     { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
+    // Listed, as clients expect; answered with the reason why they are not there.
+    { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
+    { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
     { name: "log", verbs: ["get"] },
+    { name: "portforward", verbs: ["create", "get"], kind: "PodPortForwardOptions" },
   ],
   strategy: {
     hasStatus: true,

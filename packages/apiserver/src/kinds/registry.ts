@@ -5,6 +5,7 @@ import { kindsOf } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 import { API_SERVICE } from "./api-service.ts";
+import { BATCH_KINDS } from "./batch-kinds.ts";
 import { CONFIG_MAP } from "./config-map.ts";
 import { POD_DISRUPTION_BUDGET } from "./disruption-budget.ts";
 import { ENDPOINTS } from "./endpoints.ts";
@@ -12,17 +13,18 @@ import { EVENT, NEW_EVENT } from "./event.ts";
 import { type Kind, bucketOf } from "./kind.ts";
 import { LEASE } from "./lease.ts";
 import { NAMESPACE } from "./namespace.ts";
-import { ENDPOINT_SLICE, NETWORK_POLICY } from "./network-kinds.ts";
+import { NETWORK_KINDS } from "./network-kinds.ts";
 import { NODE } from "./node.ts";
-import { PERSISTENT_VOLUME_CLAIM } from "./persistent-volume-claim.ts";
 import { POD } from "./pod.ts";
 import { PRIORITY_CLASS } from "./priority-class.ts";
 import { RBAC_KINDS } from "./rbac.ts";
+import { REPLICATION_CONTROLLER } from "./replication-controller.ts";
 import { RESOURCE_LIMIT_KINDS } from "./resource-limits.ts";
 import { REVIEW_KINDS } from "./review-kinds.ts";
 import { SECRET } from "./secret.ts";
 import { SERVICE_ACCOUNT } from "./service-account.ts";
 import { SERVICE } from "./service.ts";
+import { VOLUME_KINDS } from "./volume-kinds.ts";
 import { WEBHOOK_CONFIGURATION_KINDS } from "./webhook-configuration.ts";
 import { WORKLOAD_KINDS } from "./workload-kinds.ts";
 
@@ -30,13 +32,10 @@ const BUILT_IN: readonly Kind[] = [
   API_SERVICE,
   CONFIG_MAP,
   ENDPOINTS,
-  ENDPOINT_SLICE,
   EVENT,
   NEW_EVENT,
   NAMESPACE,
-  NETWORK_POLICY,
   NODE,
-  PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
   PRIORITY_CLASS,
@@ -44,10 +43,14 @@ const BUILT_IN: readonly Kind[] = [
   SERVICE,
   SERVICE_ACCOUNT,
   LEASE,
+  REPLICATION_CONTROLLER,
+  ...BATCH_KINDS,
+  ...NETWORK_KINDS,
   ...RBAC_KINDS,
   ...RESOURCE_LIMIT_KINDS,
   ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
+  ...VOLUME_KINDS,
   ...WORKLOAD_KINDS,
 ];
 

@@ -15,6 +15,7 @@ import {
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, defineKind } from "./kind.ts";
+import { selectorText } from "./selector.ts";
 
 function defaultPort(port: Fields): void {
   port["protocol"] ??= "TCP";
@@ -143,6 +144,13 @@ export const SERVICE: Kind = defineKind({
       { name: "External-IP", type: "string", cell: () => "<none>" },
       { name: "Port(s)", type: "string", cell: portsCell },
       AGE,
+      {
+        name: "Selector",
+        type: "string",
+        priority: 1,
+        cell: (service) =>
+          selectorText({ matchLabels: valueAt(service, "spec", "selector") }) || "<none>",
+      },
     ],
   },
 });

@@ -14,8 +14,8 @@ import {
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { type Kind, type KindSketch, type Strategy, defineKind } from "./kind.ts";
-import { defaultClaim } from "./persistent-volume-claim.ts";
 import { itemsOf, setDefault } from "./pod-defaults.ts";
+import { defaultClaim } from "./volume-kinds.ts";
 import {
   CONTAINER_COLUMNS,
   READY_COLUMN,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims of storage, as objects: nothing here provides storage. Source: Kubernetes core/v1 PersistentVolumeClaim.
+// Volumes and claims of them, as objects: nothing here provides storage. Source: Kubernetes core/v1.
 import type { Cause } from "../http/status.ts";
 import { forbiddenValue, requiredValue } from "../meta/causes.ts";
 import {
@@ -54,14 +54,13 @@ function validateUpdate(claim: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-function modesCell(claim: KubeObject): string {
-  return listOf(valueAt(claim, "status", "accessModes"))
+function modesText(modes: unknown): string {
+  return listOf(modes)
     .map((mode) => MODES[String(mode)] ?? "")
     .join(",");
 }
 
-/** Persistent volume claims. */
-export const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
+const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
   group: "",
   version: "v1",
   resource: "persistentvolumeclaims",
@@ -83,7 +82,11 @@ export const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
         type: "string",
         cell: (claim) => textAt(claim, "status", "capacity", "storage"),
       },
-      { name: "Access Modes", type: "string", cell: modesCell },
+      {
+        name: "Access Modes",
+        type: "string",
+        cell: (claim) => modesText(valueAt(claim, "status", "accessModes")),
+      },
       {
         name: "StorageClass",
         type: "string",
@@ -99,3 +102,73 @@ export const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
     ],
   },
 });
+
+function claimCell(volume: KubeObject): string {
+  const claim = fieldsOf(valueAt(volume, "spec", "claimRef"));
+  return Object.keys(claim).length === 0
+    ? ""
+    : `${textAt(claim, "namespace")}/${textAt(claim, "name")}`;
+}
+
+const PERSISTENT_VOLUME: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "persistentvolumes",
+  kind: "PersistentVolume",
+  namespaced: false,
+  shortNames: ["pv"],
+  strategy: {
+    hasStatus: true,
+    applyDefaults: (volume) => {
+      defaultClaim(volume);
+      setDefault(fieldsOf(volume["spec"]), "persistentVolumeReclaimPolicy", "Retain");
+    },
+    prepareCreate: (volume) => {
+      volume["status"] = { phase: "Pending" };
+    },
+    validate: (volume) => {
+      const spec = fieldsOf(volume["spec"]);
+      const modes = listOf(spec["accessModes"]).length;
+      const storage = valueAt(spec, "capacity", "storage");
+      return [
+        ...(modes === 0 ? [requiredValue("spec.accessModes")] : []),
+        ...(storage === undefined ? [requiredValue("spec.capacity")] : []),
+      ];
+    },
+    columns: [
+      {
+        name: "Capacity",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "capacity", "storage"),
+      },
+      {
+        name: "Access Modes",
+        type: "string",
+        cell: (volume) => modesText(valueAt(volume, "spec", "accessModes")),
+      },
+      {
+        name: "Reclaim Policy",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "persistentVolumeReclaimPolicy"),
+      },
+      { name: "Status", type: "string", cell: (volume) => textAt(volume, "status", "phase") },
+      { name: "Claim", type: "string", cell: claimCell },
+      {
+        name: "StorageClass",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "storageClassName"),
+      },
+      { name: "Reason", type: "string", cell: (volume) => textAt(volume, "status", "reason") },
+      AGE,
+      {
+        name: "VolumeMode",
+        type: "string",
+        priority: 1,
+        cell: (volume) => textAt(volume, "spec", "volumeMode"),
+      },
+    ],
+  },
+});
+
+/** Persistent volumes and claims. */
+export const VOLUME_KINDS: readonly Kind[] = [PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM];
