@@ -21,6 +21,7 @@ export interface Body {
   readonly apiVersion: string;
   readonly metadata: {
     readonly name: string;
+    readonly namespace?: string;
     readonly uid: string;
     readonly resourceVersion: string;
     readonly generation?: number;

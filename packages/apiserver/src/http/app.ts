@@ -12,7 +12,8 @@ import { type GateDeps, gate, userOf } from "./gate.ts";
 import { routeHealth } from "./health-routes.ts";
 import { routeOpenApi } from "./openapi-routes.ts";
 import { routeOpenId } from "./openid-routes.ts";
-import { inFormat, renderReply, type Rendered } from "./render.ts";
+import { inFormat, piecesOf, renderReply, type Rendered } from "./render.ts";
+import { sendPieces } from "./send-pieces.ts";
 import { StatusError, internalError, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
 import type { User } from "../auth/user.ts";
@@ -51,6 +52,11 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
     deps,
   );
   if (reply !== undefined) {
+    const pieces = piecesOf(call, reply);
+    if (pieces !== undefined) {
+      await sendPieces(response, pieces);
+      return;
+    }
     send(response, renderReply(call, reply, deps.clock.now()));
   }
 }

@@ -10,6 +10,9 @@ import type { Call, Reply, Shown } from "../verbs/call.ts";
 import { readText, viewObject } from "../verbs/readable.ts";
 import type { Representation } from "./accept.ts";
 
+/** Longer lists are sent piece by piece. */
+const PIECEWISE_ITEMS = 100;
+
 /** An answer ready to be sent. */
 export interface Rendered {
   readonly code: number;
@@ -45,20 +48,40 @@ function objectText(call: Call, shown: Shown, nowMs: number): string {
   }
 }
 
-function listText(call: Call, reply: Extract<Reply, { type: "list" }>, nowMs: number): string {
-  const metadata: Fields = {
+type ListReply = Extract<Reply, { type: "list" }>;
+
+function listMetadata(reply: ListReply): Fields {
+  return {
     resourceVersion: String(reply.revision),
     ...(reply.continueToken === undefined ? {} : { continue: reply.continueToken }),
     ...(reply.remaining === undefined ? {} : { remainingItemCount: reply.remaining }),
   };
+}
+
+/** A list of whole objects as pieces of JSON text: none of them is printed again, and never are all in memory. */
+function* listPieces(call: Call, reply: ListReply): Generator<string> {
+  const { kind } = call;
+  const head = {
+    kind: kind.listKind,
+    apiVersion: apiVersionOf(kind),
+    metadata: listMetadata(reply),
+  };
+  yield `${printJson(head).slice(0, -1)},"items":[`;
+  let separator = "";
+  for (const item of reply.items) {
+    yield `${separator}${readText(kind, item)}`;
+    separator = ",";
+  }
+  yield "]}";
+}
+
+function listText(call: Call, reply: ListReply, nowMs: number): string {
+  const metadata = listMetadata(reply);
   const { kind } = call;
   const views = () => reply.items.map((item) => viewObject(kind, item));
   switch (call.representation.as) {
-    case "object": {
-      const head = { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata };
-      const items = reply.items.map((item) => readText(kind, item)).join(",");
-      return `${printJson(head).slice(0, -1)},"items":[${items}]}`;
-    }
+    case "object":
+      return [...listPieces(call, reply)].join("");
     case "PartialObjectMetadata":
       return printJson({
         kind: "PartialObjectMetadataList",
@@ -71,6 +94,18 @@ function listText(call: Call, reply: Extract<Reply, { type: "list" }>, nowMs: nu
         toTable(views(), metadata, { kind, include: includeOf(call), nowMs, headers: true }),
       );
   }
+}
+
+/** The pieces of an answer that is too long to be made at once; undefined where `renderReply` makes it. */
+export function piecesOf(call: Call, reply: Reply): Iterable<string> | undefined {
+  const { as, format, pretty } = call.representation;
+  return reply.type === "list" &&
+    reply.items.length > PIECEWISE_ITEMS &&
+    as === "object" &&
+    format === "json" &&
+    !pretty
+    ? listPieces(call, reply)
+    : undefined;
 }
 
 /** JSON text in the format that the client wants. */

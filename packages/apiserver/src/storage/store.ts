@@ -22,6 +22,8 @@ export interface StoredObject extends StoredFacts {
   view(): KubeObject;
   /** The object, to be changed by the caller. */
   copy(): KubeObject;
+  /** Reads the text now, so that it is there later, whatever is compacted meanwhile. */
+  hold(): void;
 }
 
 /** What happened to one object. */
@@ -66,7 +68,7 @@ export interface Store {
   list(scope: Scope): readonly StoredObject[];
   /** Names of all buckets with objects, sorted. */
   buckets(): readonly string[];
-  /** Objects as they were at a revision; undefined when that is compacted. Their texts are read when they are asked for, in the same turn. */
+  /** Objects as they were at a revision; undefined when that is compacted. Their texts are read when they are asked for: in this turn, or never where `hold` was not called. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
   /** The first changes after a revision in commit order, at most `limit`; undefined when that revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;

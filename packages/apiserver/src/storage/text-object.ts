@@ -73,9 +73,8 @@ export class TextObject implements StoredObject {
     return parseJson(this.text) as KubeObject;
   }
 
-  /** Holds the text from now on. */
-  keep(text: string): void {
-    this.#text = text;
+  hold(): void {
+    this.#text = this.text;
   }
 
   /** Lets the text go; it is read again when it is asked for. */
@@ -114,11 +113,10 @@ export class TextCache {
 
   /** An object that is no longer current keeps its text for those who still look at it: the log may forget it. */
   release(object: TextObject): void {
-    const { text } = object;
+    object.hold();
     if (this.#held.delete(object)) {
-      this.#length -= text.length;
+      this.#length -= object.heldLength;
     }
-    object.keep(text);
   }
 
   /** Second chance: what was asked for since the last visit stays once more. */

@@ -8,6 +8,8 @@ import type { Call, Deps, Reply } from "./call.ts";
 import { checkReached, parseCount, parseRevision } from "./options.ts";
 import { type Selection, parseSelection, select } from "./selection.ts";
 
+type ListReply = Extract<Reply, { type: "list" }>;
+
 /** Where the next page begins. */
 interface Continuation {
   /** The snapshot of the first page; -1: whatever is there now. */
@@ -121,7 +123,7 @@ function page(
   states: readonly StoredObject[],
   selection: Selection,
   options: ListOptions & { readonly revision: number },
-): Reply {
+): ListReply {
   const { limit, continuation, revision } = options;
   const rest = states.slice(indexAfter(states, continuation?.after ?? ""));
   // One more than is shown tells whether there are more.
@@ -152,5 +154,12 @@ export function listObjects(call: Call, deps: Deps): Reply {
   const revision = asked < 0 ? current : asked;
   const selection = parseSelection(call);
   const states = statesAt(deps, selection, { revision, continuation });
-  return page(states, selection, { ...options, revision });
+  const reply = page(states, selection, { ...options, revision });
+  if (revision !== current) {
+    // The answer is sent piece by piece, and past states may be compacted meanwhile.
+    reply.items.forEach((item) => {
+      item.hold();
+    });
+  }
+  return reply;
 }

@@ -15,6 +15,11 @@ export class WatchStream {
     response.on("close", () => {
       this.#ended.abort();
     });
+    if (response.destroyed) {
+      // The client left while it was asked who it is.
+      this.#ended.abort();
+      return;
+    }
     response.writeHead(200, { "content-type": "application/json", "transfer-encoding": "chunked" });
     response.flushHeaders();
   }
