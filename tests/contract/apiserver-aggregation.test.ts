@@ -183,6 +183,16 @@ test("an APIService that names a Service wins over a definition, and gives way w
   expect((await api.get(path)).body.kind).toBe("WidgetList");
 });
 
+test("a backend that does not answer in time is given up", async () => {
+  await using extension = await startExtension(api, { handle: () => undefined });
+  const { code, body } = await api.get(`${extension.path}/things?timeout=200ms`);
+  expect([code, body.reason, body.message]).toEqual([
+    504,
+    "Timeout",
+    "Timeout: request did not complete within the allotted timeout",
+  ]);
+});
+
 test("a request that the client gives up is given up at the backend", async () => {
   const closed = Promise.withResolvers<unknown>();
   await using extension = await startExtension(api, {

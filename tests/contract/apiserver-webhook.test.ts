@@ -65,6 +65,19 @@ test("each operation is told with its objects, its options and who asks", async 
   });
 });
 
+test("a name that the server makes up is not known before it is made up", async () => {
+  await using mutating = await startRecorder(api, { type: "Mutating", name: "m", webhook: {} });
+  await using validating = await startRecorder(api, { type: "Validating", name: "v", webhook: {} });
+  const { metadata, ...map } = aMap("");
+  const { body } = await api.post(MAPS, { ...map, metadata: { ...metadata, generateName: "g-" } });
+  expect([mutating.seen[0]?.name, validating.seen[0]?.name]).toEqual([undefined, undefined]);
+  expect(mutating.seen[0]?.object.metadata).not.toHaveProperty("uid");
+  expect(validating.seen[0]?.object.metadata).toMatchObject({
+    name: body.metadata.name,
+    uid: body.metadata.uid,
+  });
+});
+
 test("mutating webhooks are asked at deletion too", async () => {
   await using hook = await startRecorder(api, {
     type: "Mutating",
@@ -120,7 +133,7 @@ test("a Scale, a Binding and an Eviction are shown as such, and nothing else is 
   const pods = "/api/v1/namespaces/default/pods";
   await using hook = await startRecorder(api, {
     type: "Validating",
-    webhook: rulesFor(["pods/*"]),
+    webhook: rulesFor(["pods/*", "serviceaccounts/token"]),
   });
   const spec = { containers: [{ name: "c", image: "i" }], automountServiceAccountToken: false };
   await api.post("/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
@@ -131,6 +144,11 @@ test("a Scale, a Binding and an Eviction are shown as such, and nothing else is 
     kind: "Eviction",
     metadata: { name: "p", namespace: "default" },
     deleteOptions: { gracePeriodSeconds: 0 },
+  });
+  await api.post("/api/v1/namespaces/default/serviceaccounts/default/token", {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: { audiences: [], expirationSeconds: 600 },
   });
   expect(
     hook.seen.map(({ operation, subResource, kind, object }) => [
@@ -143,6 +161,7 @@ test("a Scale, a Binding and an Eviction are shown as such, and nothing else is 
     ["CREATE", undefined, "/v1 Pod", "Pod"],
     ["CREATE", "binding", "/v1 Binding", "Binding"],
     ["CREATE", "eviction", "policy/v1 Eviction", "Eviction"],
+    ["CREATE", "token", "authentication.k8s.io/v1 TokenRequest", "TokenRequest"],
   ]);
 });
 

@@ -50,14 +50,6 @@ function checkIdentity(question: Mutation, object: KubeObject): void {
   }
 }
 
-/** What only the server sets stays as it is while an object is made. */
-function keepSystemMeta(question: Mutation, object: KubeObject): void {
-  const { uid, creationTimestamp } = question.object.metadata;
-  if (question.oldObject === undefined && question.bodyKind === undefined) {
-    Object.assign(object.metadata, { uid, creationTimestamp });
-  }
-}
-
 /** A type error here is not the client's. */
 function completed(object: KubeObject, complete: Complete): KubeObject {
   try {
@@ -79,6 +71,5 @@ export function applyWebhookPatch(question: Mutation, patch: string, complete: C
   const { apiVersion, kind: name } =
     bodyKind === undefined ? { apiVersion: apiVersionOf(kind), kind: kind.kind } : object;
   const next = { ...result, apiVersion, kind: name };
-  keepSystemMeta(question, next);
   return { object: completed(next, complete), changed };
 }

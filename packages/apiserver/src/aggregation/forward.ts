@@ -47,6 +47,18 @@ export function sendUnavailable(response: ServerResponse, text: string): void {
   response.end(`${text}\n`);
 }
 
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds of a duration such as `1m30s`, the usual timeout at most. */
+function timeoutOf(duration: string): number {
+  const parts = [...duration.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  const asked = parts.reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * (UNITS_MS[unit ?? ""] ?? 0),
+    0,
+  );
+  return asked > 0 ? Math.min(asked, REQUEST_TIMEOUT_MS) : REQUEST_TIMEOUT_MS;
+}
+
 /** The deadline of a request; undefined where it may last. */
 function deadlineOf(request: IncomingMessage): AbortSignal | undefined {
   const url = new URL(request.url ?? "", "https://localhost");
@@ -55,7 +67,7 @@ function deadlineOf(request: IncomingMessage): AbortSignal | undefined {
     (watch !== null && watch !== "false" && watch !== "0") ||
     url.searchParams.get("follow") === "true" ||
     LONG_RUNNING.test(url.pathname);
-  return lasts ? undefined : AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  return lasts ? undefined : AbortSignal.timeout(timeoutOf(url.searchParams.get("timeout") ?? ""));
 }
 
 /** Opens a request and waits until there is a connection. Nothing of the body has been sent then. */

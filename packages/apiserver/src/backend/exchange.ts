@@ -3,7 +3,7 @@
 import { type RequestOptions, request } from "node:https";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Connections, Peer } from "./connections.ts";
-import { describeFailure, isUnreached } from "./failure.ts";
+import { codeOf, describeFailure, isUnreached } from "./failure.ts";
 import type { HostPort } from "./service-address.ts";
 
 /** An answer that is longer than this is refused. */
@@ -39,10 +39,17 @@ async function readAll(answer: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
+/** Asks once; a connection that was kept open and has been closed meanwhile is made anew. */
 function askAt(options: RequestOptions, text: string | undefined): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const outgoing = request(options);
-  outgoing.on("error", reject);
+  outgoing.on("error", (error) => {
+    if (outgoing.reusedSocket && codeOf(error) === "ECONNRESET") {
+      askAt(options, text).then(resolve, reject);
+    } else {
+      reject(error);
+    }
+  });
   outgoing.on("response", (answer) => {
     readAll(answer)
       .then((received) => {

@@ -10,7 +10,7 @@ import { type Call, type Deps, isDryRun } from "./call.ts";
 /** The body as admission leaves it. Throws a StatusError where it is refused. */
 export async function admitBody(
   call: Call,
-  deps: Deps,
+  deps: Pick<Deps, "admission">,
   given: { readonly kind: GroupVersionKind; readonly body: Fields },
 ): Promise<KubeObject> {
   const { kind, body } = given;

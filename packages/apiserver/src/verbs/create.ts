@@ -34,27 +34,34 @@ function checkNamespaceField(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets what only the server sets. */
-function initialMeta(call: Call, deps: Deps, object: KubeObject): void {
+/** Takes away what only the server sets, and says where the object is. */
+function wipeMeta(call: Call, object: KubeObject): void {
   const { metadata } = object;
   for (const key of [
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "resourceVersion",
     "generation",
+    "uid",
+    "creationTimestamp",
   ]) {
     Reflect.deleteProperty(metadata, key);
   }
-  if (metadata.name === "" && metadata.generateName !== undefined) {
-    metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
-  }
-  metadata.uid = deps.random.uid();
-  metadata.creationTimestamp = rfc3339(deps.clock.now());
   if (call.kind.namespaced) {
     metadata.namespace = call.namespace;
   } else {
     delete metadata.namespace;
   }
+}
+
+/** Sets what only the server sets. Those who may change the object have had their say: they do not see it. */
+function systemMeta(call: Call, deps: Deps, object: KubeObject): void {
+  const { metadata } = object;
+  if (metadata.name === "" && metadata.generateName !== undefined) {
+    metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
+  }
+  metadata.uid = deps.random.uid();
+  metadata.creationTimestamp = rfc3339(deps.clock.now());
   if (call.kind.strategy.hasGeneration) {
     metadata.generation = 1;
   }
@@ -115,6 +122,7 @@ export async function createDecoded(
 ): Promise<KubeObject> {
   const { kind } = call;
   const dryRun = isDryRun(call.query);
+  wipeMeta(call, object);
   checkNamespace(kind, object, deps.store);
   dropStatus(kind, object);
   complete(kind, object);
@@ -133,6 +141,8 @@ export async function createDecoded(
   const admitted = await deps.admission.mutate({ ...question, object }, (changed) =>
     complete(kind, toObject(kind, changed)),
   );
+  wipeMeta(call, admitted);
+  systemMeta(call, deps, admitted);
   kind.strategy.prepareCreate?.(admitted);
   validateNew(kind, admitted);
   await deps.admission.validate({ ...question, object: admitted });
@@ -161,7 +171,6 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");
   }
-  initialMeta(call, deps, object);
   const created = await createDecoded(call, deps, object);
   return { type: "object", code: 201, object: created };
 }
@@ -181,6 +190,5 @@ function checkRight(call: Call, deps: Deps): void {
 /** Creates an object for a PUT to a name that is absent. */
 export async function createByUpdate(call: Call, deps: Deps, object: KubeObject): Promise<Reply> {
   checkRight(call, deps);
-  initialMeta(call, deps, object);
   return { type: "object", code: 201, object: await createDecoded(call, deps, object) };
 }

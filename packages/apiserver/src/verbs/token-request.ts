@@ -8,11 +8,12 @@ import { invalidValue } from "../meta/causes.ts";
 import { fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
+import { admitBody } from "./admit-body.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { readObjectOf } from "./field-validation.ts";
 
 /** Who can give out tokens. */
-export type TokenRequestDeps = Pick<Deps, "store" | "clock"> & {
+export type TokenRequestDeps = Pick<Deps, "admission" | "store" | "clock"> & {
   readonly accountTokens: AccountTokens;
 };
 
@@ -95,11 +96,12 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
 
 /** Gives out a token. Throws StatusErrors 400, 404, 409 and 422. */
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
-  const request = readObjectOf({ ...call, kind: TOKEN_REQUEST });
+  const given = readObjectOf({ ...call, kind: TOKEN_REQUEST });
   const account = deps.store.find(addressOf(call))?.view();
   if (account === undefined) {
     throw notFound(aboutOf(call.kind), call.name);
   }
+  const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: given });
   const now = deps.clock.now();
   const expiresInSeconds = secondsOf(request);
   const asked = listOf(valueAt(request, "spec", "audiences")).map(String);
