@@ -16,10 +16,20 @@ export interface DefaultObject {
 
 const READ: readonly string[] = ["get", "list", "watch"];
 const CHANGE: readonly string[] = ["create", "delete", "deletecollection", "patch", "update"];
+/** Subresources that lead into a pod. */
+const POD_DOORS: readonly string[] = ["attach", "exec", "portforward", "proxy"].map(
+  (name) => `pods/${name}`,
+);
+/** Workloads with a scale. */
+const SCALED: readonly string[] = ["deployments", "replicasets", "statefulsets"];
 const AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-";
 
 function allow(apiGroup: string, resources: readonly string[], verbs: readonly string[]): Fields {
   return { apiGroups: [apiGroup], resources, verbs };
+}
+
+function withStatus(...resources: readonly string[]): string[] {
+  return resources.flatMap((resource) => [resource, `${resource}/status`]);
 }
 
 function paths(...nonResourceURLs: readonly string[]): Fields {
@@ -62,20 +72,17 @@ const ROLES: readonly DefaultObject[] = [
   role(
     "system:aggregate-to-edit",
     [
-      allow(
-        "",
-        ["pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "secrets", "services/proxy"],
-        READ,
-      ),
+      allow("", ["secrets", ...POD_DOORS, "services/proxy"], READ),
       allow("", ["serviceaccounts"], ["impersonate"]),
-      allow("", ["pods", "pods/attach", "pods/exec", "pods/portforward", "pods/proxy"], CHANGE),
-      allow("", ["pods/eviction"], ["create"]),
-      allow(
-        "",
-        ["configmaps", "events", "secrets", "serviceaccounts", "services", "services/proxy"],
-        CHANGE,
-      ),
-      allow("", ["serviceaccounts/token"], ["create"]),
+      allow("", ["pods", ...POD_DOORS], CHANGE),
+      allow("", ["pods/eviction", "serviceaccounts/token"], ["create"]),
+      allow("", ["configmaps", "events", "persistentvolumeclaims", "secrets"], CHANGE),
+      allow("", ["serviceaccounts", "services", "services/proxy"], CHANGE),
+      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], CHANGE),
+      allow("apps", ["daemonsets", ...SCALED, ...SCALED.map((name) => `${name}/scale`)], CHANGE),
+      allow("batch", ["cronjobs", "jobs"], CHANGE),
+      allow("policy", ["poddisruptionbudgets"], CHANGE),
+      allow("networking.k8s.io", ["ingresses", "networkpolicies"], CHANGE),
       allow("coordination.k8s.io", ["leases"], [...READ, ...CHANGE]),
     ],
     "edit",
@@ -83,13 +90,23 @@ const ROLES: readonly DefaultObject[] = [
   role(
     "system:aggregate-to-view",
     [
+      allow("", ["configmaps", "endpoints", "pods", "serviceaccounts"], READ),
+      allow("", withStatus("persistentvolumeclaims", "services"), READ),
+      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], READ),
+      allow("", ["bindings", "events", "limitranges", "namespaces/status"], READ),
+      allow("", ["pods/log", "pods/status", "replicationcontrollers/status"], READ),
+      allow("", withStatus("resourcequotas"), READ),
+      allow("", ["namespaces"], READ),
+      allow("discovery.k8s.io", ["endpointslices"], READ),
+      allow("apps", ["controllerrevisions", ...withStatus("daemonsets", ...SCALED)], READ),
       allow(
-        "",
-        ["configmaps", "endpoints", "pods", "serviceaccounts", "services", "services/status"],
+        "apps",
+        SCALED.map((name) => `${name}/scale`),
         READ,
       ),
-      allow("", ["bindings", "events", "namespaces/status", "pods/log", "pods/status"], READ),
-      allow("", ["namespaces"], READ),
+      allow("batch", withStatus("cronjobs", "jobs"), READ),
+      allow("policy", withStatus("poddisruptionbudgets"), READ),
+      allow("networking.k8s.io", [...withStatus("ingresses"), "networkpolicies"], READ),
     ],
     "view",
   ),

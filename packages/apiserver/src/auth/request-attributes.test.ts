@@ -14,6 +14,16 @@ const ROWS = [
   { given: "GET /api/v1/namespaces/a/pods", want: { ...PODS, verb: "list" } },
   { given: "GET /api/v1/namespaces/a/pods?watch=1", want: { ...PODS, verb: "watch" } },
   { given: "GET /api/v1/watch/namespaces/a/pods", want: { ...PODS, verb: "watch" } },
+  {
+    given: "GET /api/v1/watch/namespaces/a/pods/p/status",
+    want: { ...PODS, name: "p", verb: "watch" },
+  },
+  {
+    given: "DELETE /api/v1/watch/namespaces/a/pods/p",
+    want: { ...PODS, name: "p", verb: "delete" },
+  },
+  { given: "GET /api/v1/namespaces/a/pods?watch=yes", want: { ...PODS, verb: "watch" } },
+  { given: "GET /api/v1/namespaces/a/pods?watch=0", want: { ...PODS, verb: "list" } },
   { given: "GET /api/v1/namespaces/a/pods/p?watch=1", want: { ...PODS, name: "p", verb: "get" } },
   {
     given: "GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name=p",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a request want, in the words of roles? Source: Kubernetes apiserver RequestInfo.
 import { pathSegmentFault } from "../meta/names.ts";
-import { parseFlag } from "../verbs/options.ts";
 import type { AccessAttributes } from "./user.ts";
 
 /** A request, as far as rights depend on it. */
@@ -70,6 +69,15 @@ function withoutNamespace(rest: readonly string[]): {
   return { namespace: rest[1] ?? "", parts: isInside ? rest.slice(2) : rest };
 }
 
+function isRead(method: string): boolean {
+  return VERBS[method] === "get";
+}
+
+/** Whether a list is to be followed; only `false` and `0` mean no. Source: Kubernetes apimachinery Convert_Slice_string_To_bool. */
+export function asksToWatch(query: URLSearchParams): boolean {
+  return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
+}
+
 /** The one name that a field selector leaves. */
 function selectedName(query: URLSearchParams): string {
   const terms = (query.get("fieldSelector") ?? "").split(/(?<!\\),/);
@@ -82,10 +90,19 @@ function ofCollection(
   method: string,
   query: URLSearchParams,
 ): Pick<AccessAttributes, "verb" | "name"> {
-  if (method === "GET" || method === "HEAD") {
-    return { verb: parseFlag(query.get("watch")) ? "watch" : "list", name: selectedName(query) };
+  if (isRead(method)) {
+    return { verb: asksToWatch(query) ? "watch" : "list", name: selectedName(query) };
   }
   return { verb: method === "DELETE" ? "deletecollection" : (VERBS[method] ?? ""), name: "" };
+}
+
+/** What a request for a resource wants; `rest` is the path below the version. */
+function ofResource(line: RequestLine, rest: readonly string[]) {
+  const { method, query } = line;
+  const { namespace, parts } = withoutNamespace(rest);
+  const [resource = "", name = "", subresource = ""] = parts;
+  const found = name === "" ? ofCollection(method, query) : { verb: VERBS[method] ?? "", name };
+  return { ...found, resource, subresource, namespace, path: "" };
 }
 
 /** What the request wants. */
@@ -94,12 +111,9 @@ export function attributesOf(line: RequestLine): AccessAttributes {
   if (split === undefined) {
     return ofPath(line);
   }
-  const isPrefix = split.rest[0] === "watch" && split.rest.length > 1;
-  const { namespace, parts } = withoutNamespace(isPrefix ? split.rest.slice(1) : split.rest);
-  const [resource = "", name = "", subresource = ""] = parts;
-  const { group, version } = split;
-  const found =
-    name === "" ? ofCollection(line.method, line.query) : { verb: VERBS[line.method] ?? "", name };
-  const verb = isPrefix ? "watch" : found.verb;
-  return { group, version, resource, subresource, namespace, path: "", name: found.name, verb };
+  const { group, version, rest } = split;
+  const isPrefixed = rest[0] === "watch" && rest.length > 1;
+  const wish = { group, version, ...ofResource(line, isPrefixed ? rest.slice(1) : rest) };
+  // What is watched is the resource itself, whatever follows in the path.
+  return isPrefixed && isRead(line.method) ? { ...wish, subresource: "", verb: "watch" } : wish;
 }
