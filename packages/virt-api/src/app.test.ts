@@ -104,6 +104,29 @@ describe("discovery", () => {
   });
 });
 
+describe("a network of another namespace", () => {
+  test("is plugged by somebody who may read it there, and a refusal writes nothing", async () => {
+    const refused = { ...ADD_BLUE, [NAD_FIELD]: "secret/blue" };
+    expect(await put(`${VM_PATH}/addinterface`, refused)).toMatchObject({
+      code: 403,
+      body: {
+        reason: "Forbidden",
+        message: expect.stringMatching(
+          /^network secret\/blue .*User "alice" cannot get .* in the namespace "secret"$/,
+        ) as string,
+      },
+    });
+    expect(store.calls).toEqual([]);
+    const shared = { ...ADD_BLUE, [NAD_FIELD]: "shared/blue" };
+    store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind: "NetworkAttachmentDefinition",
+      metadata: { namespace: "shared", name: "blue" },
+    });
+    expect(await put(`${VM_PATH}/addinterface`, shared)).toMatchObject({ code: 202 });
+  });
+});
+
 describe("interfaces", () => {
   test("are added to and removed from a VM with one write each", async () => {
     expect(await put(`${VM_PATH}/addinterface`, ADD_BLUE)).toMatchObject({

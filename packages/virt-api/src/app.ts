@@ -17,7 +17,7 @@ import {
   type Verdict,
 } from "./admission/review.ts";
 import { validate } from "./admission/validate.ts";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler, Deps, User } from "./call.ts";
 import { findRemoteUser } from "./front-proxy.ts";
 import { addIface } from "./routes/add-iface.ts";
 import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "./routes/discovery.ts";
@@ -31,6 +31,9 @@ import { toErrorAnswer, toFailureAnswer, type Answer } from "./status.ts";
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 const VERSION_PATH = `${GROUP_PATH}/v1`;
+
+/** Nobody comes here without a user: {@link requireUser}. */
+const NOBODY: User = { name: "", groups: [] };
 
 function send(response: Response, answer: Answer): void {
   response.status(answer.code).json(answer.body);
@@ -71,7 +74,7 @@ function toCall(request: Request): Call {
   return {
     namespace: parameterOf(request, "namespace"),
     name: parameterOf(request, "name"),
-    user: findRemoteUser(request) ?? "",
+    user: findRemoteUser(request) ?? NOBODY,
     dryRun: isDryRun(request, body),
     body,
   };

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request to a subresource, as the routes see it.
+import type { NadName } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { Logger, Store } from "@patchbay/ports";
 import type { Answer } from "./status.ts";
+
+/** Who asks, as the API server tells it. */
+export interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+/** Answers whether the user may read the definition. */
+export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
 
 /** What every route is given. */
 export interface Deps {
   readonly store: Store;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
+  readonly mayReadNetwork: MayReadNetwork;
   /** VMs, and VMIs without a VM, as far as they are known. */
   readonly listMacOwners: () => readonly MacOwner[];
 }
@@ -17,8 +28,7 @@ export interface Deps {
 export interface Call {
   readonly namespace: string;
   readonly name: string;
-  /** Name of the user, as the API server tells it. */
-  readonly user: string;
+  readonly user: User;
   /** Nothing may be changed: `?dryRun=All`, or `dryRun: ["All"]` in the body. */
   readonly dryRun: boolean;
   /** The parsed body; undefined when there is none. */

@@ -92,6 +92,6 @@ export async function changeRunState(
   }
   await planned.act();
   const vm = `${call.namespace}/${call.name}`;
-  if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user });
+  if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user.name });
   return toAcceptedAnswer(planned.message);
 }

@@ -16,6 +16,7 @@ import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
 import { createApp } from "./app.ts";
 import type { Flags } from "./config.ts";
+import { askApiServer } from "./foreign-network.ts";
 import { startServer } from "./server.ts";
 
 function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {
@@ -48,6 +49,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     store: client.store,
     log,
     randomBytes,
+    mayReadNetwork: askApiServer(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
   });
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, requestheaderClientCaFile } = flags;

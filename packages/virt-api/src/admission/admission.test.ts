@@ -42,6 +42,8 @@ function deps(): Deps {
     store,
     log: createSilentLogger(),
     randomBytes: (size) => new Uint8Array(size).fill(1),
+    // Whoever is in the group of a namespace may read its networks.
+    mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     listMacOwners: () => owners,
   };
 }
@@ -67,9 +69,10 @@ function vmiWith(name: string, iface: Omit<Iface, "name"> | undefined): VirtualM
 function asked(
   object: VirtualMachine | VirtualMachineInstance,
   oldObject?: VirtualMachine | VirtualMachineInstance,
-  user = "alice",
+  userName = "alice",
 ): AdmissionRequest {
   const operation = oldObject === undefined ? "CREATE" : "UPDATE";
+  const user = { name: userName, groups: ["shared"] };
   return { uid: "1", kind: object.kind, operation, namespace: "ns", user, object, oldObject };
 }
 
@@ -176,6 +179,46 @@ describe("validation of a VM", () => {
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
     expect(await validate(deps(), asked(halted, vm))).toMatchObject({ allowed: true });
+  });
+});
+
+describe("networks of other namespaces", () => {
+  const network = (networkName: string): Network => ({ name: "nic1", multus: { networkName } });
+  const SECRET = vmWith({ bridge: {} }, network("secret/blue"));
+  const LONE = { ...vmiWith("lone", undefined), spec: SECRET.spec.template.spec };
+  const OWNED = { ...vmiWith("vm", undefined), spec: SECRET.spec.template.spec };
+  const CONTROLLER = "system:serviceaccount:patchbay:virt-controller";
+
+  test.each([
+    { name: "a VM", request: asked(SECRET) },
+    { name: "a VM that changes", request: asked(SECRET, vmWith({ bridge: {} })) },
+    { name: "a VMI", request: asked(LONE) },
+    { name: "a VMI that says it is a VM's", request: asked(OWNED) },
+  ])("$name is refused to somebody who may not read them", async ({ request }) => {
+    const verdict = await validate(deps(), request);
+    expect(verdict).toMatchObject({ allowed: false, code: 403 });
+    expect(JSON.stringify(verdict)).toContain('in the namespace \\"secret\\"');
+  });
+
+  test.each([
+    {
+      name: "somebody who may read them",
+      request: asked(vmWith({ bridge: {} }, network("shared/b"))),
+    },
+    {
+      name: "their own namespace, named in full",
+      request: asked(vmWith({ bridge: {} }, network("ns/blue"))),
+    },
+    {
+      name: "somebody who changes something else",
+      request: asked({ ...SECRET, spec: { ...SECRET.spec, runStrategy: "Halted" } }, SECRET),
+    },
+    {
+      name: "virt-controller, which takes them from the VM",
+      request: asked(OWNED, undefined, CONTROLLER),
+    },
+  ])("are open to $name", async ({ request }) => {
+    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
   });
 });
 

@@ -2,6 +2,7 @@
 // What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
 import type { Cause } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import type { User } from "../call.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -12,7 +13,7 @@ export interface AdmissionRequest {
   readonly kind: string;
   readonly operation: "CREATE" | "UPDATE";
   readonly namespace: string;
-  readonly user: string;
+  readonly user: User;
   readonly object: unknown;
   readonly oldObject: unknown;
 }
@@ -52,6 +53,14 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+function userOf(value: unknown): User {
+  const { username, groups } = fieldsOf(value);
+  return {
+    name: textOf(username),
+    groups: Array.isArray(groups) ? groups.map(textOf).filter((group) => group !== "") : [],
+  };
+}
+
 /**
  * Reads an AdmissionReview.
  * @throws AppError with API_MALFORMED when it is none.
@@ -69,7 +78,7 @@ export function parseReview(body: unknown): AdmissionRequest {
     operation,
     kind: textOf(fieldsOf(request["kind"])["kind"]),
     namespace: textOf(request["namespace"]),
-    user: textOf(fieldsOf(request["userInfo"])["username"]),
+    user: userOf(request["userInfo"]),
     object: request["object"],
     oldObject: request["oldObject"],
   };

@@ -31,6 +31,6 @@ export async function validateVm(
     }),
   ];
   // Whoever asked virt-api for a network was told there whether it exists.
-  const warns = causes.length === 0 && request.user !== OWN_ACCOUNT;
+  const warns = causes.length === 0 && request.user.name !== OWN_ACCOUNT;
   return toVerdict(causes, warns ? await warningsFor(deps, specs, namespace) : []);
 }

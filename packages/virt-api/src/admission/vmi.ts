@@ -68,14 +68,14 @@ function refuseRestricted(): Verdict {
 }
 
 function restrictionOf(request: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
-  if (old === undefined || request.user === OWNED_WRITER) return undefined;
+  if (old === undefined || request.user.name === OWNED_WRITER) return undefined;
   const owner = ownerNameOf(old);
   if (owner !== undefined && !sameNics(vmi.spec, old.spec)) {
     return refuseOwned(owner, request, vmi.spec);
   }
   const rest = withNics(vmi.spec, networksOf(old.spec), ifacesOf(old.spec));
   const before = withNics(old.spec, networksOf(old.spec), ifacesOf(old.spec));
-  const isOwn = request.user.startsWith(OWN_ACCOUNTS);
+  const isOwn = request.user.name.startsWith(OWN_ACCOUNTS);
   return isOwn || isEqual(rest, before) ? undefined : refuseRestricted();
 }
 

@@ -5,7 +5,14 @@ import { findByName, messageOf, networkNameOf, networksOf } from "@patchbay/core
 import type { Deps } from "../call.ts";
 import { hasNad } from "../routes/add-iface.ts";
 
-function isNew(network: Network, old: VmiSpec | undefined): boolean {
+/** The specification of a request, and what was stored before. */
+export interface Specs {
+  readonly spec: VmiSpec;
+  readonly old: VmiSpec | undefined;
+}
+
+/** Whether the network is not the one that was named before. */
+export function isNewNetwork(network: Network, old: VmiSpec | undefined): boolean {
   const before = findByName(old?.networks, network.name);
   return before?.multus?.networkName !== network.multus?.networkName;
 }
@@ -13,10 +20,10 @@ function isNew(network: Network, old: VmiSpec | undefined): boolean {
 /** One warning for each new network whose definition is not there yet. */
 export async function warningsFor(
   deps: Deps,
-  specs: { readonly spec: VmiSpec; readonly old: VmiSpec | undefined },
+  specs: Specs,
   namespace: string,
 ): Promise<readonly string[]> {
-  const added = networksOf(specs.spec).filter((network) => isNew(network, specs.old));
+  const added = networksOf(specs.spec).filter((network) => isNewNetwork(network, specs.old));
   const warnings = await Promise.all(
     added.map(async (network) => {
       const name = network.multus?.networkName ?? "";

@@ -10,7 +10,8 @@ import { macFor, parseAddIface, planAddIface, type NicTarget } from "@patchbay/c
 import type { Store } from "@patchbay/ports";
 import type { Call, CallHandler, Deps } from "../call.ts";
 import { changeNics } from "../change-nics.ts";
-import { toRefusalAnswer } from "../status.ts";
+import { foreignNetworkProblem } from "../foreign-network.ts";
+import { toFailureAnswer, toRefusalAnswer } from "../status.ts";
 
 /** Whether the definition is there; a name that cannot be one names none. */
 export async function hasNad(
@@ -34,6 +35,9 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
     }
     const request = parsed.value;
     const network = request.networkAttachmentDefinitionName;
+    const named = { networkName: network, namespace: call.namespace };
+    const message = await foreignNetworkProblem(deps, call.user, named);
+    if (message !== undefined) return toFailureAnswer({ code: 403, message });
     // Asked while the VM is read; only a plan waits for the answer.
     const nad = hasNad(deps.store, network, call.namespace);
     const newMac = macFor(new Set(), deps.randomBytes);
@@ -48,7 +52,7 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
             [target.kind]: object,
             iface: request.name,
             network,
-            user: call.user,
+            user: call.user.name,
           });
         },
       },

@@ -25,7 +25,7 @@ export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
           deps.log.info("interface is to be unplugged", {
             [target.kind]: object,
             iface: request.name,
-            user: call.user,
+            user: call.user.name,
           });
         },
       },

@@ -64,7 +64,7 @@ function exchange({ port, method, path, text, client }: Exchange): Promise<Answe
       path,
       method,
       rejectUnauthorized: false,
-      headers: { "x-remote-user": "alice" },
+      headers: { "x-remote-user": "alice", "x-remote-group": ["people", "shared"] },
       agent: false,
       ...(client === undefined ? {} : { cert: client.certPem, key: client.keyPem }),
     },
@@ -110,6 +110,8 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     },
     log,
     randomBytes: (size) => new Uint8Array(size).fill(1),
+    // Whoever is in the group of a namespace may read its networks.
+    mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     listMacOwners: () => [],
   });
   const { port, closed } = await startServer(
