@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to CustomResourceDefinitions: defaults, validation, names and conditions. Source: apiextensions/v1.
-import type { Cause } from "../http/status.ts";
+// What is particular to CustomResourceDefinitions: defaults, names and conditions. Source: apiextensions/v1.
 import { type Kind, defineKind } from "../kinds/kind.ts";
-import { invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { schemaCauses } from "../schema/structural-causes.ts";
-import { defaultCauses } from "./default-causes.ts";
+import { definitionCauses, definitionChange } from "./definition-causes.ts";
+import { nameConflict, othersOf } from "./names.ts";
+import { definitionWarnings } from "./not-supported.ts";
 
 /** Keeps a definition until its objects are gone. */
 export const CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io";
@@ -26,50 +25,66 @@ function applyDefaults(definition: KubeObject): void {
   spec["conversion"] ??= { strategy: "None" };
 }
 
-/** Source: apiextensions/v1 "naming": a name that another definition of the group has is not accepted. */
-function nameConflict(
-  definition: KubeObject,
-  others: readonly KubeObject[],
-): { readonly reason: string; readonly message: string } | undefined {
-  const own = fieldsOf(valueAt(definition, "spec", "names"));
-  const taken = (key: string) =>
-    others.some((other) => valueAt(other, "status", "acceptedNames", key) === own[key]);
-  const labels: Readonly<Record<string, string>> = {
-    plural: "PluralConflict",
-    kind: "KindConflict",
-    listKind: "ListKindConflict",
-    singular: "SingularConflict",
-  };
-  const key = Object.keys(labels).find(taken);
-  return key === undefined
-    ? undefined
-    : { reason: labels[key] ?? "", message: `"${String(own[key])}" is already in use` };
+interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
 }
 
+/** What is known of the names; once established, a definition stays so. */
 function conditionsOf(
   definition: KubeObject,
   others: readonly KubeObject[],
-  now: string,
-): Fields[] {
-  const conflict = nameConflict(definition, others);
-  const accepted = {
-    type: "NamesAccepted",
-    status: conflict === undefined ? "True" : "False",
-    lastTransitionTime: now,
-    reason: conflict?.reason ?? "NoConflicts",
-    message: conflict?.message ?? "no conflicts found",
+  wasEstablished: boolean,
+): readonly Condition[] {
+  const conflict = nameConflict(definition, othersOf(definition, others));
+  const established = wasEstablished || conflict === undefined;
+  return [
+    {
+      type: "NamesAccepted",
+      status: conflict === undefined ? "True" : "False",
+      reason: conflict?.reason ?? "NoConflicts",
+      message: conflict?.message ?? "no conflicts found",
+    },
+    {
+      type: "Established",
+      status: established ? "True" : "False",
+      reason: established ? "InitialNamesAccepted" : "NotAccepted",
+      message: established ? "the initial names have been accepted" : "not all names are accepted",
+    },
+  ];
+}
+
+function conditionOf(definition: KubeObject, type: string): unknown {
+  return listOf(valueAt(definition, "status", "conditions")).find(
+    (condition) => textAt(condition, "type") === type,
+  );
+}
+
+/** Status with what the names lead to; conditions of others stay, and so do times where nothing changed. */
+function withNames(definition: KubeObject, others: readonly KubeObject[], now: string): Fields {
+  const status = fieldsOf(definition["status"]);
+  const wasEstablished = textAt(conditionOf(definition, "Established"), "status") === "True";
+  const conditions = conditionsOf(definition, others, wasEstablished).map((condition) => {
+    const before = conditionOf(definition, condition.type);
+    const same = textAt(before, "status") === condition.status;
+    return {
+      ...condition,
+      lastTransitionTime: same ? textAt(before, "lastTransitionTime") : now,
+    };
+  });
+  const accepted = conditions[0]?.status === "True";
+  const foreign = listOf(status["conditions"]).filter(
+    (condition) => !conditions.some(({ type }) => type === textAt(condition, "type")),
+  );
+  return {
+    ...status,
+    conditions: [...conditions, ...foreign],
+    acceptedNames: accepted
+      ? fieldsOf(valueAt(definition, "spec", "names"))
+      : (status["acceptedNames"] ?? { plural: "", kind: "" }),
   };
-  const established = {
-    type: "Established",
-    status: conflict === undefined ? "True" : "False",
-    lastTransitionTime: now,
-    reason: conflict === undefined ? "InitialNamesAccepted" : "NotAccepted",
-    message:
-      conflict === undefined
-        ? "the initial names have been accepted"
-        : "not all names are accepted",
-  };
-  return [accepted, established];
 }
 
 function storageVersion(definition: KubeObject): string {
@@ -82,108 +97,22 @@ function storageVersion(definition: KubeObject): string {
 
 function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): void {
   const others = accepted(textAt(definition, "spec", "group"));
-  const now = definition.metadata.creationTimestamp ?? "";
-  const conditions = conditionsOf(definition, others, now);
   definition.metadata.finalizers = [
     ...new Set([...(definition.metadata.finalizers ?? []), CLEANUP_FINALIZER]),
   ];
   definition["status"] = {
-    conditions,
-    acceptedNames:
-      conditions[0]?.["status"] === "True"
-        ? fieldsOf(valueAt(definition, "spec", "names"))
-        : { plural: "", kind: "" },
+    ...withNames(definition, others, definition.metadata.creationTimestamp ?? ""),
     storedVersions: [storageVersion(definition)],
   };
 }
 
-function prepareUpdate(definition: KubeObject): void {
-  const status = { ...fieldsOf(definition["status"]) };
+function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): void {
+  const others = accepted(textAt(definition, "spec", "group"));
+  // Names change rarely; the time of creation is near enough for a condition that changes with them.
+  const status = withNames(definition, others, definition.metadata.creationTimestamp ?? "");
   const stored = listOf(status["storedVersions"]);
   status["storedVersions"] = [...new Set([...stored, storageVersion(definition)])];
-  if (listOf(status["conditions"]).some((condition) => textAt(condition, "status") === "True")) {
-    status["acceptedNames"] = fieldsOf(valueAt(definition, "spec", "names"));
-  }
   definition["status"] = status;
-}
-
-function versionCauses(version: Fields, index: number): Cause[] {
-  const field = `spec.versions[${String(index)}]`;
-  const schema = valueAt(version, "schema", "openAPIV3Schema");
-  if (!isFields(schema)) {
-    return [requiredValue(`${field}.schema.openAPIV3Schema`, "schemas are required")];
-  }
-  const path = `${field}.schema.openAPIV3Schema`;
-  const structural = schemaCauses(schema, path);
-  return structural.length > 0 ? structural : defaultCauses(schema, path);
-}
-
-function groupCauses(definition: KubeObject): Cause[] {
-  const group = textAt(definition, "spec", "group");
-  const annotations = definition.metadata.annotations ?? {};
-  const isProtected = /(^|\.)(k8s|kubernetes)\.io$/.test(group);
-  return isProtected && annotations["api-approved.kubernetes.io"] === undefined
-    ? [
-        requiredValue(
-          "metadata.annotations[api-approved.kubernetes.io]",
-          'protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
-        ),
-      ]
-    : [];
-}
-
-function namesCauses(definition: KubeObject): Cause[] {
-  const spec = fieldsOf(definition["spec"]);
-  const expected = `${textAt(spec, "names", "plural")}.${textAt(spec, "group")}`;
-  const scope = textAt(spec, "scope");
-  return [
-    ...(definition.metadata.name === expected
-      ? []
-      : [
-          invalidValue(
-            "metadata.name",
-            definition.metadata.name,
-            'must be spec.names.plural+"."+spec.group',
-          ),
-        ]),
-    ...(textAt(spec, "names", "kind") === "" ? [requiredValue("spec.names.kind")] : []),
-    ...(scope === "Namespaced" || scope === "Cluster"
-      ? []
-      : [unsupportedValue("spec.scope", scope, ["Cluster", "Namespaced"])]),
-  ];
-}
-
-function validate(definition: KubeObject): Cause[] {
-  const spec = fieldsOf(definition["spec"]);
-  const versions = listOf(spec["versions"]).map(fieldsOf);
-  const stored = versions.filter((version) => version["storage"] === true).length;
-  return [
-    ...namesCauses(definition),
-    ...groupCauses(definition),
-    ...(stored === 1
-      ? []
-      : [
-          invalidValue(
-            "spec.versions",
-            versions.map((version) => version["name"]),
-            "must have exactly one version marked as storage version",
-          ),
-        ]),
-    ...(spec["preserveUnknownFields"] === true
-      ? [invalidValue("spec.preserveUnknownFields", true, "must be false")]
-      : []),
-    ...versions.flatMap(versionCauses),
-  ];
-}
-
-function validateUpdate(definition: KubeObject, current: KubeObject): Cause[] {
-  const fixed = [["scope"], ["group"], ["names", "kind"], ["names", "plural"]];
-  return fixed.flatMap((path) => {
-    const is = valueAt(definition, "spec", ...path);
-    return is === valueAt(current, "spec", ...path)
-      ? []
-      : [invalidValue(`spec.${path.join(".")}`, is, "field is immutable")];
-  });
 }
 
 /** CustomResourceDefinitions; `accepted` tells the definitions whose names are taken. */
@@ -199,13 +128,17 @@ export function definitionKind(accepted: AcceptedDefinitions): Kind {
     strategy: {
       hasStatus: true,
       hasGeneration: true,
+      allowsUnconditionalUpdate: false,
       applyDefaults,
       prepareCreate: (definition) => {
         prepareCreate(definition, accepted);
       },
-      prepareUpdate,
-      validate,
-      validateUpdate,
+      prepareUpdate: (definition) => {
+        prepareUpdate(definition, accepted);
+      },
+      validate: definitionCauses,
+      validateUpdate: definitionChange,
+      warnings: definitionWarnings,
       columns: [
         { name: "Created At", type: "date", cell: (object) => object.metadata.creationTimestamp },
       ],

@@ -71,6 +71,8 @@ export interface Strategy {
   readonly prepareCreate?: (object: KubeObject) => void;
   /** Before validation of a change: what clients may not change. Changes `object`. */
   readonly prepareUpdate?: (object: KubeObject, current: KubeObject) => void;
+  /** What a client is told that writes this object. */
+  readonly warnings?: (object: KubeObject) => readonly string[];
   /** Every cause for which the object is refused. */
   readonly validate?: (object: KubeObject) => readonly Cause[];
   /** Every cause for which the change is refused, beside `validate`. */

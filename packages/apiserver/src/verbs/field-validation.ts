@@ -55,9 +55,15 @@ export function checkFields(call: Call, unknown: readonly string[]): void {
   }
 }
 
+/** Tells the client what its kind has to say of an object. */
+export function warn(call: Call, object: KubeObject): void {
+  call.warnings.push(...(call.kind.strategy.warnings?.(object) ?? []));
+}
+
 /** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
 export function readObjectOf(call: Call): KubeObject {
   const { object, unknown } = decodeObject(call.kind, parseObject(call.body));
   checkFields(call, unknown);
+  warn(call, object);
   return object;
 }
