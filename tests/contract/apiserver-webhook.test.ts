@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What are webhooks asked? They are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { eventually } from "@patchbay/testing";
 import { type Harness, startHarness, widgetDefinition } from "./apiserver-harness.ts";
 import { MAPS, aMap, forgetWebhooks, rulesFor, startRecorder } from "./apiserver-webhook.ts";
 
@@ -165,6 +166,28 @@ test("a Scale, a Binding and an Eviction are shown as such, and nothing else is 
   ]);
 });
 
+test("who connects to a pod is asked about before anything else", async () => {
+  await using hook = await startRecorder(api, {
+    type: "Validating",
+    webhook: rulesFor(["pods/exec"], { operations: ["CONNECT"] }),
+  });
+  const path = "/api/v1/namespaces/default/pods/absent/exec?command=ls&command=-l&stdout=true";
+  expect((await api.post(path, undefined)).code).toBe(404);
+  expect(hook.seen).toMatchObject([
+    {
+      operation: "CONNECT",
+      kind: { group: "", version: "v1", kind: "PodExecOptions" },
+      resource: { resource: "pods" },
+      subResource: "exec",
+      name: "absent",
+      namespace: "default",
+      object: { kind: "PodExecOptions", apiVersion: "v1", command: ["ls", "-l"], stdout: true },
+      oldObject: null,
+      options: null,
+    },
+  ]);
+});
+
 test("the scale of a custom resource is an autoscaling/v1 Scale, old and new", async () => {
   const definition = widgetDefinition("scaled.test.io", {
     type: "object",
@@ -209,14 +232,17 @@ test("a namespace is in itself, and is selected by the labels that it has or get
   await api.post("/api/v1/namespaces/plain/configmaps", aMap("unseen"));
   await api.post("/api/v1/namespaces/watched/configmaps", aMap("seen"));
   await api.delete("/api/v1/namespaces/watched");
-  const told = hook.seen.map(({ operation, kind, name, namespace: at }) =>
-    [operation, kind.kind, name, at].join(" "),
-  );
-  expect(told.slice(0, 3)).toEqual([
+  const told = () =>
+    hook.seen.map(({ operation, kind, name, namespace: at }) =>
+      [operation, kind.kind, name, at].join(" "),
+    );
+  expect(told().slice(0, 3)).toEqual([
     "CREATE Namespace watched watched",
     "CREATE ConfigMap seen watched",
     "DELETE Namespace watched watched",
   ]);
+  const asked = () => told().includes("DELETE ConfigMap seen watched");
+  await eventually(asked, { withinMs: 5000 });
 });
 
 test("objectSelector looks at both states, scope at where the resource lives", async () => {

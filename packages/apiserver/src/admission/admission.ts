@@ -28,7 +28,8 @@ export interface AdmissionQuestion {
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
-  readonly options: Fields;
+  /** Null where the operation has none: CONNECT. */
+  readonly options: Fields | null;
   readonly user: User;
   readonly dryRun: boolean;
   /** Warnings for the client; answers add to it. */

@@ -67,7 +67,6 @@ export class Connections {
     }
     const agent = new Agent({
       keepAlive: true,
-      maxSockets: 256,
       ...nameOf(peer.serverName),
       rejectUnauthorized: peer.insecure !== true,
       ...(peer.caPem === "" ? {} : { ca: peer.caPem }),

@@ -7,13 +7,21 @@ import { type Fields, fieldsOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type Call, type Deps, isDryRun } from "./call.ts";
 
+/** What is asked about. */
+export interface SubresourceBody {
+  readonly kind: GroupVersionKind;
+  readonly body: Fields;
+  /** Absent: the body makes something. */
+  readonly operation?: "CONNECT";
+}
+
 /** The body as admission leaves it. Throws a StatusError where it is refused. */
 export async function admitBody(
   call: Call,
   deps: Pick<Deps, "admission">,
-  given: { readonly kind: GroupVersionKind; readonly body: Fields },
+  given: SubresourceBody,
 ): Promise<KubeObject> {
-  const { kind, body } = given;
+  const { kind, body, operation = "CREATE" } = given;
   const metadata = fieldsOf(body["metadata"]);
   const object: KubeObject = {
     ...body,
@@ -25,11 +33,11 @@ export async function admitBody(
     kind: call.kind,
     bodyKind: kind,
     subresource: call.subresource,
-    operation: "CREATE",
+    operation,
     namespace: call.namespace,
     name: call.name,
     oldObject: undefined,
-    options: writeOptions("CreateOptions", call.query),
+    options: operation === "CONNECT" ? null : writeOptions("CreateOptions", call.query),
     user: call.user,
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
