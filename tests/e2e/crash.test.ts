@@ -76,7 +76,12 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", ({ kill: strike }) => {
     expect(lines.filter((line) => line.includes(status.mac ?? "none"))).toHaveLength(1);
     expect(linksOf(podUid)).toHaveLength(before.links.length + 3);
 
-    removeInterface("alpha", NIC.name);
+    // A virt-api that was killed may not listen yet.
+    const ask = (): boolean => {
+      removeInterface("alpha", NIC.name);
+      return true;
+    };
+    await eventually(ask, { withinMs: CHANGE_MS });
     await strike(podUid);
     await expectGone("alpha", NIC.name);
     expect(linksOf(podUid)).toEqual(before.links);

@@ -50,20 +50,22 @@ export async function expectGone(vmi: string, name: string): Promise<void> {
   );
 }
 
+function request(vm: string, subresource: string, body: unknown): void {
+  const outcome = machine.put(`${SUBRESOURCES}/virtualmachines/${vm}/${subresource}`, body);
+  if (outcome.code !== 0) throw new Error(outcome.stderr);
+}
+
 /** Adds a NIC by the subresource of the VM. */
 export function addInterface(
   vm: string,
   nic: Required<Pick<ManifestNic, "name" | "network">>,
 ): void {
-  const body = { name: nic.name, networkAttachmentDefinitionName: nic.network };
-  const outcome = machine.put(`${SUBRESOURCES}/virtualmachines/${vm}/addinterface`, body);
-  if (outcome.code !== 0) throw new Error(outcome.stderr);
+  request(vm, "addinterface", { name: nic.name, networkAttachmentDefinitionName: nic.network });
 }
 
 /** Removes a NIC by the subresource of the VM. */
 export function removeInterface(vm: string, name: string): void {
-  const outcome = machine.put(`${SUBRESOURCES}/virtualmachines/${vm}/removeinterface`, { name });
-  if (outcome.code !== 0) throw new Error(outcome.stderr);
+  request(vm, "removeinterface", { name });
 }
 
 /** JSON patch operations that append a NIC below `base`. */

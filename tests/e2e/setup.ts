@@ -11,6 +11,7 @@ import {
   vmManifest,
 } from "@patchbay/testing";
 import type { TestProject } from "vitest/node";
+import { judgeMachine } from "./rights.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -26,6 +27,25 @@ async function booted(machine: Machine, names: readonly string[]): Promise<void>
   }
 }
 
+/** Whether every story was told to its end: only then a right that was not used is not needed. */
+async function isWhole(project: TestProject): Promise<boolean> {
+  const { testFiles } = await project.globTestFiles();
+  const told = project.vitest.state
+    .getTestModules()
+    .filter((module) => module.project.name === project.name && module.state() === "passed");
+  return told.length === testFiles.length && project.config.testNamePattern === undefined;
+}
+
+async function judgeRightsOf(machine: Machine, project: TestProject): Promise<void> {
+  const { unused, ...other } = await judgeMachine(machine.dataDir);
+  const faults = { ...other, unused: (await isWhole(project)) ? unused : [] };
+  if (Object.values(faults).some((rights) => rights.length > 0)) {
+    throw new Error(
+      `the roles in packages/manifests are wrong: ${JSON.stringify(faults, null, 2)}`,
+    );
+  }
+}
+
 function tearDown(machine: Machine): void {
   machine.close();
   const outcome = machine.try(["patchbay", "--data-dir", machine.dataDir, "down", "--purge"]);
@@ -33,7 +53,7 @@ function tearDown(machine: Machine): void {
   rmSync(dirname(machine.dataDir), { recursive: true });
 }
 
-export async function setup(project: TestProject): Promise<() => void> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-e2e-")), "data");
   const machine = new Machine({ root: ROOT, dataDir });
   machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
@@ -53,8 +73,12 @@ export async function setup(project: TestProject): Promise<() => void> {
     throw error;
   }
   project.provide("machine", { root: ROOT, dataDir });
-  return () => {
-    tearDown(machine);
+  return async () => {
+    try {
+      await judgeRightsOf(machine, project);
+    } finally {
+      tearDown(machine);
+    }
   };
 }
 

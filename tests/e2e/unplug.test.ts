@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes out of a running VM, in each of the ways, in the right order, while the others keep their packets.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, KERNEL_ARGS, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "./inventory.ts";
 import {
@@ -85,7 +85,7 @@ describe("a NIC is unplugged", () => {
 
 describe("an unplug that the guest has not yet granted", () => {
   // Without its ACPI hotplug driver a guest never lets go of a device.
-  const stubborn = { name: "stubborn", kernelArgs: "console=ttyS0 quiet acpiphp.disable=1" };
+  const stubborn = { name: "stubborn", kernelArgs: `${KERNEL_ARGS} acpiphp.disable=1` };
 
   beforeAll(async () => {
     const nics = [{ name: "default" }, { name: "keep", network: "blue" }];

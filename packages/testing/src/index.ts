@@ -13,9 +13,11 @@ export { Machine, type CommandOutcome, type MachineAddress } from "./machine.ts"
 export {
   bridgeNetworkManifest,
   ifaceManifest,
+  KERNEL_ARGS,
   networkManifest,
   vmiManifest,
   vmManifest,
   type GuestOptions,
   type ManifestNic,
 } from "./manifests.ts";
+export { judgeRights, type RightsFinding } from "./rights.ts";

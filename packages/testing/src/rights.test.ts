@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is each of the three faults found, and nothing else taken for one?
+import { expect, test } from "vitest";
+import { judgeRights } from "./rights.ts";
+
+const AGENT = "system:serviceaccount:patchbay:net-agent";
+const GRANTED = [
+  { user: AGENT, verb: "get", resource: "pods" },
+  { user: AGENT, verb: "patch", resource: "pods/status" },
+];
+
+/** A line of the log, of `right`: a verb and a resource. */
+function line(message: string, right: string, user = AGENT): string {
+  const [verb, resource] = right.split(" ");
+  return `${JSON.stringify({ level: "info", message, user, verb, resource })}\n`;
+}
+
+const USED = line("right used", "get pods") + line("right used", "patch pods/status");
+
+test.each([
+  { name: "everything granted is used", log: USED, want: {} },
+  {
+    name: "a right is never used",
+    log: line("right used", "get pods"),
+    want: { unused: [`${AGENT} patch pods/status`] },
+  },
+  {
+    name: "a right comes from elsewhere",
+    log: USED + line("right used", "create tokenreviews.authentication.k8s.io"),
+    want: { foreign: [`${AGENT} create tokenreviews.authentication.k8s.io`] },
+  },
+  {
+    name: "a right is missing, twice",
+    log: USED + line("right missing", "list secrets") + line("right missing", "list secrets"),
+    want: { missing: [`${AGENT} list secrets`] },
+  },
+  {
+    name: "a person is refused, and other lines are there",
+    log: `${line("right missing", "list secrets", "jane")}not JSON\n${USED}`,
+    want: {},
+  },
+])("$name", ({ log, want }) => {
+  const nothing = { unused: [], foreign: [], missing: [] };
+  expect(judgeRights(GRANTED, log)).toEqual({ ...nothing, ...want });
+});

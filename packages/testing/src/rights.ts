@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Were the rights that the manifests grant used, and were no others wanted? The log of the API server tells.
+import type { Right } from "@patchbay/manifests";
+
+/** What the log says of the users who are granted something; each entry as `user verb resource`, sorted. */
+export interface RightsFinding {
+  /** Granted, and never used. */
+  readonly unused: readonly string[];
+  /** Used, and granted by something else than the manifests. */
+  readonly foreign: readonly string[];
+  /** Asked for and refused. */
+  readonly missing: readonly string[];
+}
+
+function printRight({ user, verb, resource }: Right): string {
+  return `${user} ${verb} ${resource}`;
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+/** Rights in the lines of that message. */
+function rightsInLog(log: string, message: string): readonly Right[] {
+  return log
+    .split("\n")
+    .filter((line) => line.includes(`"${message}"`))
+    .map((line): unknown => JSON.parse(line))
+    .filter(isFields)
+    .map(({ user, verb, resource }) => ({
+      user: String(user),
+      verb: String(verb),
+      resource: String(resource),
+    }));
+}
+
+function missingIn(entries: ReadonlySet<string>, others: readonly Right[]): readonly string[] {
+  return [...new Set(others.map(printRight))].filter((entry) => !entries.has(entry)).sort();
+}
+
+/** Compares what was granted with the API server's log, which holds each use and each refusal at least once. */
+export function judgeRights(granted: readonly Right[], log: string): RightsFinding {
+  const users = new Set(granted.map(({ user }) => user));
+  const ofUsers = (message: string): readonly Right[] =>
+    rightsInLog(log, message).filter(({ user }) => users.has(user));
+  const used = ofUsers("right used");
+  return {
+    unused: missingIn(new Set(used.map(printRight)), granted),
+    foreign: missingIn(new Set(granted.map(printRight)), used),
+    missing: missingIn(new Set(), ofUsers("right missing")),
+  };
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// After all stories: did each component use each right of its role, and none besides?
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseManifests, readManifests, rightsOf } from "@patchbay/manifests";
+import { createFiles } from "@patchbay/os";
+import { judgeRights, type RightsFinding } from "@patchbay/testing";
+
+/** Rights that no story needs, and why they are granted all the same. */
+const UNTOLD: Readonly<Record<string, string>> = {};
+
+/** What the log of the machine's API server says of the components' roles; `nodeName` as `patchbay up` chose it. */
+export async function judgeMachine(dataDir: string): Promise<RightsFinding> {
+  const text = readFileSync(join(dataDir, "standalone.json"), "utf8");
+  // Written by standalone.
+  const { nodeName } = JSON.parse(text) as { readonly nodeName: string };
+  const objects = parseManifests(await readManifests(createFiles(), "standalone"), nodeName);
+  const log = readFileSync(join(dataDir, "logs", "apiserver.log"), "utf8");
+  const found = judgeRights(rightsOf(objects), log);
+  const untold = Object.keys(UNTOLD);
+  return {
+    ...found,
+    unused: [
+      ...found.unused.filter((right) => !untold.includes(right)),
+      ...untold.filter((right) => !found.unused.includes(right)).map((right) => `told: ${right}`),
+    ],
+  };
+}
