@@ -1,72 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deletes what nobody owns any more, by uid. Source: Kubernetes "Garbage Collection".
-import type { Kind } from "../kinds/kind.ts";
-import type { KubeObject, OwnerReference } from "../objects/object.ts";
+import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
+import type { KubeObject } from "../objects/object.ts";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import type { Change, StoredFacts, StoredObject } from "../storage/store.ts";
 import type { Deps } from "../verbs/call.ts";
 import { changeInternally, deleteInternally } from "./internal-call.ts";
+import { reportForeignOwner } from "./owner-event.ts";
 import { OwnerIndex } from "./owner-index.ts";
+import {
+  FOREGROUND,
+  type OwnerSources,
+  type Target,
+  blockedBy,
+  ownersOf,
+  waitsForDependents,
+  withoutBlocking,
+  withoutFinalizer,
+  withoutOwners,
+} from "./owner-references.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
+/** Owners that are remembered to be gone, because their dependents may be judged when their kind is gone too. */
+const GONE_MAX = 1000;
+/** Records of what happened are never collected. */
+const IGNORED: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
-/** Whether something waits for its dependents to be gone. */
-function waitsForDependents(object: KubeObject): boolean {
-  return (
-    object.metadata.deletionTimestamp !== undefined &&
-    (object.metadata.finalizers ?? []).includes(FOREGROUND)
-  );
+function isSame(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((uid, index) => uid === right[index]);
 }
 
-function hasWork(object: KubeObject): boolean {
-  const { deletionTimestamp, finalizers = [], ownerReferences = [] } = object.metadata;
-  const marked = finalizers.includes(FOREGROUND) || finalizers.includes(ORPHAN);
-  return ownerReferences.length > 0 || (deletionTimestamp !== undefined && marked);
-}
-
-function withoutFinalizer(name: string): (object: KubeObject) => KubeObject {
-  return (object) => {
-    const { finalizers = [] } = object.metadata;
-    object.metadata.finalizers = finalizers.filter((finalizer) => finalizer !== name);
-    return object;
-  };
-}
-
-function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) => KubeObject {
-  return (object) => {
-    const left = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.has(uid));
-    if (left.length === 0) {
-      delete object.metadata.ownerReferences;
-    } else {
-      object.metadata.ownerReferences = left;
-    }
-    return object;
-  };
-}
-
-/** An object to work on. */
-interface Target {
-  readonly kind: Kind;
-  readonly address: Address;
-}
-
-/** Owners of an object, by what they mean for it. */
-interface Owners {
-  readonly solid: readonly OwnerReference[];
-  readonly gone: readonly OwnerReference[];
-  readonly waiting: readonly OwnerReference[];
+/** How an object goes that nobody owns: as its own finalizers say. */
+function policyOf({ metadata }: KubeObject): string {
+  const { finalizers = [] } = metadata;
+  if (finalizers.includes(ORPHAN)) {
+    return "Orphan";
+  }
+  return finalizers.includes(FOREGROUND) ? "Foreground" : "Background";
 }
 
 class GarbageCollector {
   readonly #deps: Deps;
   readonly #index: OwnerIndex;
   readonly #queue: WorkQueue;
+  readonly #sources: OwnerSources;
+  /** Oldest first. */
+  readonly #gone = new Set<string>();
+  /** Printed addresses of objects with owners of kinds that are not served. */
+  readonly #unclear = new Set<string>();
 
   constructor(deps: Deps, stop: AbortSignal) {
     this.#deps = deps;
     this.#index = new OwnerIndex(deps.store);
+    this.#sources = {
+      store: deps.store,
+      registry: deps.registry,
+      isGone: (uid) => this.#gone.has(uid),
+    };
     this.#queue = new WorkQueue({
       name: "garbage-collector",
       clock: deps.clock,
@@ -75,84 +66,125 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      this.#addWhenDue(stored);
+      this.#addWhenDue(stored, undefined);
     }
   }
 
   follow(change: Change): void {
+    const { current, previous } = change;
     this.#index.follow(change);
     if (change.type === "DELETED") {
-      this.#afterDeletion(change.current);
+      this.#afterDeletion(current);
     } else {
-      this.#addWhenDue(change.current);
+      this.#addWhenDue(current, previous);
+      this.#addReleased(current, previous);
     }
+    if (current.address.bucket === DEFINITIONS_BUCKET) {
+      this.#retryUnclear();
+    }
+  }
+
+  #add(address: Address): void {
+    this.#queue.add(printAddress(address));
   }
 
   /** Dependents lose an owner; owners that wait may go on. */
   #afterDeletion({ uid, owners }: StoredFacts): void {
-    const waiting = owners.flatMap((owner) => this.#index.findByUid(owner) ?? []);
-    for (const address of [...this.#index.dependentsOf(uid), ...waiting]) {
-      this.#queue.add(printAddress(address));
+    const dependents = this.#index.dependentsOf(uid);
+    if (dependents.length > 0) {
+      this.#remember(uid);
     }
-  }
-
-  #addWhenDue(stored: StoredObject): void {
-    if (this.#isSettled(stored) || !hasWork(stored.view())) {
-      return;
+    for (const address of dependents) {
+      this.#add(address);
     }
-    const object = stored.view();
-    const { solid, gone, waiting } = this.#ownersOf(stored.address, object);
-    if (stored.deleting || gone.length > 0 || waiting.length > 0 || solid.length === 0) {
-      this.#queue.add(printAddress(stored.address));
-    }
+    this.#addOwners(owners);
   }
 
-  /** Whether the facts alone say that there is nothing to do: nearly every object, at no cost. */
-  #isSettled({ address, owners, deleting }: StoredObject): boolean {
-    return !deleting && owners.every((uid) => this.#findOwner(address, uid)?.deleting === false);
-  }
-
-  /** An owner that is there, in the same namespace or in none. */
-  #findOwner(dependent: Address, uid: string): StoredObject | undefined {
-    const at = this.#index.findByUid(uid);
-    const inReach = at !== undefined && ["", dependent.namespace].includes(at.namespace);
-    return inReach ? this.#deps.store.find(at) : undefined;
-  }
-
-  #ownersOf(address: Address, object: KubeObject): Owners {
-    const solid: OwnerReference[] = [];
-    const gone: OwnerReference[] = [];
-    const waiting: OwnerReference[] = [];
-    for (const owner of object.metadata.ownerReferences ?? []) {
-      const stored = this.#findOwner(address, owner.uid);
-      if (stored === undefined) {
-        gone.push(owner);
-      } else if (stored.deleting && waitsForDependents(stored.view())) {
-        waiting.push(owner);
-      } else {
-        solid.push(owner);
+  #addOwners(uids: Iterable<string>): void {
+    for (const uid of uids) {
+      const address = this.#index.findByUid(uid);
+      if (address !== undefined && this.#deps.store.find(address)?.deleting === true) {
+        this.#add(address);
       }
     }
-    return { solid, gone, waiting };
+  }
+
+  #remember(uid: string): void {
+    this.#gone.add(uid);
+    const [oldest] = this.#gone;
+    if (this.#gone.size > GONE_MAX && oldest !== undefined) {
+      this.#gone.delete(oldest);
+    }
+  }
+
+  #retryUnclear(): void {
+    for (const key of this.#unclear) {
+      this.#queue.add(key);
+    }
+    this.#unclear.clear();
+  }
+
+  /** Nearly every object has nothing to be done about, which its facts tell at no cost. */
+  #addWhenDue(stored: StoredObject, previous: StoredObject | undefined): void {
+    const { address, owners, deleting } = stored;
+    const settled = owners.every((uid) => this.#isNear(address, uid));
+    const known =
+      owners.length === 0 || (previous !== undefined && isSame(owners, previous.owners));
+    if (deleting) {
+      this.#addDeleting(stored);
+    } else if (!settled || !known) {
+      this.#add(address);
+    }
+  }
+
+  /** Something that goes with its dependents wakes them. */
+  #addDeleting(stored: StoredObject): void {
+    const object = stored.view();
+    const { finalizers = [] } = object.metadata;
+    if (finalizers.includes(ORPHAN) || finalizers.includes(FOREGROUND)) {
+      this.#add(stored.address);
+    }
+  }
+
+  /** Whether an owner is there to stay, as far as its uid tells. */
+  #isNear(dependent: Address, uid: string): boolean {
+    const at = this.#index.findByUid(uid);
+    return (
+      at !== undefined &&
+      ["", dependent.namespace].includes(at.namespace) &&
+      this.#deps.store.find(at)?.deleting === false
+    );
+  }
+
+  /** Owners that need not wait for this dependent any more. */
+  #addReleased(current: StoredObject, previous: StoredObject | undefined): void {
+    if (previous !== undefined && previous.owners.length > 0) {
+      const held = blockedBy(current.view());
+      this.#addOwners([...blockedBy(previous.view())].filter((uid) => !held.has(uid)));
+    }
   }
 
   async #collect(address: Address): Promise<void> {
     const object = this.#deps.store.find(address)?.view();
     const kind = this.#deps.registry.findByBucket(address.bucket);
-    if (object === undefined || kind === undefined || !hasWork(object)) {
+    if (object === undefined || kind === undefined || IGNORED.has(address.bucket)) {
       return;
     }
-    const at = { kind, address };
     if (object.metadata.deletionTimestamp !== undefined) {
-      await this.#finish(at, object);
-      return;
+      await this.#finish({ kind, address }, object);
+    } else if ((object.metadata.ownerReferences ?? []).length > 0) {
+      await this.#judge({ kind, address }, object);
     }
-    await this.#judge(at, object);
   }
 
   /** An object with owners: kept while one of them is solid. */
   async #judge(at: Target, object: KubeObject): Promise<void> {
-    const { solid, gone, waiting } = this.#ownersOf(at.address, object);
+    const { solid, gone, waiting, unclear } = ownersOf(at.address, object, this.#sources);
+    await this.#reportForeign(at, object);
+    if (unclear.length > 0) {
+      this.#unclear.add(printAddress(at.address));
+      return;
+    }
     if (solid.length > 0) {
       const dead = new Set([...gone, ...waiting].map(({ uid }) => uid));
       if (dead.size > 0) {
@@ -160,19 +192,34 @@ class GarbageCollector {
       }
       return;
     }
-    const uid = object.metadata.uid ?? "";
-    const deepFirst = waiting.length > 0 && this.#index.dependentsOf(uid).length > 0;
-    await deleteInternally(this.#deps, at, {
-      uid,
-      propagationPolicy: deepFirst ? "Foreground" : "Background",
-    });
+    const { uid = "" } = object.metadata;
+    const dependents = this.#index.dependentsOf(uid);
+    if (waiting.length === 0 || dependents.length === 0) {
+      await deleteInternally(this.#deps, at, { uid, propagationPolicy: policyOf(object) });
+      return;
+    }
+    if (dependents.some((address) => this.#waits(address))) {
+      // Owners of each other would wait for each other.
+      await changeInternally(this.#deps, at, withoutBlocking);
+    }
+    await deleteInternally(this.#deps, at, { uid, propagationPolicy: "Foreground" });
+  }
+
+  async #reportForeign(at: Target, object: KubeObject): Promise<void> {
+    for (const owner of object.metadata.ownerReferences ?? []) {
+      const { namespace = "" } = this.#index.findByUid(owner.uid) ?? {};
+      if (namespace !== "" && namespace !== at.address.namespace) {
+        await reportForeignOwner(this.#deps, at, { object, owner });
+      }
+    }
   }
 
   /** An object that is being deleted and says what shall become of its dependents. */
   async #finish(at: Target, object: KubeObject): Promise<void> {
     const { finalizers = [], uid = "" } = object.metadata;
+    const dependents = this.#index.dependentsOf(uid);
     if (finalizers.includes(ORPHAN)) {
-      for (const address of this.#index.dependentsOf(uid)) {
+      for (const address of dependents) {
         const kind = this.#deps.registry.findByBucket(address.bucket);
         if (kind !== undefined) {
           await changeInternally(this.#deps, { kind, address }, withoutOwners(new Set([uid])));
@@ -180,9 +227,8 @@ class GarbageCollector {
       }
       await changeInternally(this.#deps, at, withoutFinalizer(ORPHAN));
     } else if (finalizers.includes(FOREGROUND)) {
-      const dependents = this.#index.dependentsOf(uid);
-      for (const address of dependents) {
-        this.#queue.add(printAddress(address));
+      for (const address of dependents.filter((dependent) => !this.#isDeleting(dependent))) {
+        this.#add(address);
       }
       if (!dependents.some((address) => this.#blocks(address, uid))) {
         await changeInternally(this.#deps, at, withoutFinalizer(FOREGROUND));
@@ -190,11 +236,17 @@ class GarbageCollector {
     }
   }
 
+  #isDeleting(address: Address): boolean {
+    return this.#deps.store.find(address)?.deleting === true;
+  }
+
+  #waits(address: Address): boolean {
+    const stored = this.#deps.store.find(address);
+    return stored?.deleting === true && waitsForDependents(stored.view());
+  }
+
   #blocks(address: Address, ownerUid: string): boolean {
-    const references = this.#deps.store.find(address)?.view().metadata.ownerReferences ?? [];
-    return references.some(
-      ({ uid, blockOwnerDeletion }) => uid === ownerUid && blockOwnerDeletion === true,
-    );
+    return blockedBy(this.#deps.store.find(address)?.view()).has(ownerUid);
   }
 }
 
