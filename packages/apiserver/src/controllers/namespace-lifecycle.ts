@@ -2,13 +2,17 @@
 // Empties namespaces that are being deleted, then lets them go.
 import { NAMESPACE } from "../kinds/namespace.ts";
 import { bucketOf } from "../kinds/kind.ts";
-import { fieldsOf } from "../objects/json.ts";
+import { fieldsOf, listOf } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { rfc3339 } from "../objects/time.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Deps } from "../verbs/call.ts";
 import { changeInternally, deleteInternally } from "./internal-call.ts";
+import { withRemaining } from "./namespace-conditions.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 const BUCKET = bucketOf(NAMESPACE);
+const FINALIZER = "kubernetes";
 
 function contentsOf(deps: Deps, namespace: string): readonly StoredObject[] {
   return deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket, namespace }));
@@ -16,7 +20,7 @@ function contentsOf(deps: Deps, namespace: string): readonly StoredObject[] {
 
 function isTerminating(deps: Deps, name: string): boolean {
   const stored = deps.store.find({ bucket: BUCKET, namespace: "", name });
-  return stored?.view().metadata.deletionTimestamp !== undefined;
+  return stored?.deleting === true;
 }
 
 async function empty(deps: Deps, name: string): Promise<void> {
@@ -26,7 +30,7 @@ async function empty(deps: Deps, name: string): Promise<void> {
   const contents = contentsOf(deps, name);
   await Promise.all(
     contents
-      .filter((stored) => stored.view().metadata.deletionTimestamp === undefined)
+      .filter((stored) => !stored.deleting)
       .map(async (stored) => {
         const kind = deps.registry.findByBucket(stored.address.bucket);
         if (kind !== undefined) {
@@ -35,13 +39,23 @@ async function empty(deps: Deps, name: string): Promise<void> {
         }
       }),
   );
-  if (contentsOf(deps, name).length === 0) {
-    const at = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
-    await changeInternally(deps, at, (namespace) => {
-      namespace["spec"] = { ...fieldsOf(namespace["spec"]), finalizers: [] };
-      return namespace;
-    });
+  const left = contentsOf(deps, name);
+  const at = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
+  if (left.length > 0) {
+    const now = rfc3339(deps.clock.now());
+    const status = { ...at, subresource: "status" };
+    await changeInternally(deps, status, (namespace) => withRemaining(namespace, left, now));
+  } else {
+    await changeInternally(deps, { ...at, subresource: "finalize" }, finalized);
   }
+}
+
+/** The namespace without this controller's own finalizer; others may have theirs. Changes it. */
+function finalized(namespace: KubeObject): KubeObject {
+  const spec = fieldsOf(namespace["spec"]);
+  const finalizers = listOf(spec["finalizers"]).filter((name) => name !== FINALIZER);
+  namespace["spec"] = { ...spec, finalizers };
+  return namespace;
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */

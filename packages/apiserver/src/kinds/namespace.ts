@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to namespaces: phase, the finalizer of the specification, the name label.
 import { labelFault } from "../meta/names.ts";
-import { fieldsOf, textAt } from "../objects/json.ts";
+import { fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
 import { ALL_VERBS, type Kind, defineKind } from "./kind.ts";
@@ -30,11 +30,14 @@ export const NAMESPACE: Kind = defineKind({
     validateName: labelFault,
     prepareCreate: (namespace) => {
       labelWithName(namespace);
-      namespace["spec"] = { finalizers: ["kubernetes"] };
+      const finalizers = listOf(valueAt(namespace, "spec", "finalizers"));
+      const complete = finalizers.includes("kubernetes");
+      namespace["spec"] = { finalizers: complete ? finalizers : [...finalizers, "kubernetes"] };
       namespace["status"] = { phase: "Active" };
     },
     beginDeletion: (namespace) => {
       namespace["status"] = { ...fieldsOf(namespace["status"]), phase: "Terminating" };
+      delete namespace.metadata.deletionGracePeriodSeconds;
     },
     prepareUpdate: (namespace, current) => {
       labelWithName(namespace);
