@@ -24,22 +24,70 @@ const FORMATS: Readonly<Record<string, Representation["format"]>> = {
   "application/yaml": "yaml",
 };
 
-function parseOne(entry: string): Omit<Representation, "pretty"> | undefined {
-  const [type = "", ...parameters] = entry.split(";").map((part) => part.trim());
-  const asked = parameters.find((parameter) => parameter.startsWith("as="))?.slice("as=".length);
-  const format = FORMATS[type.toLowerCase()];
+/** One entry of an Accept header. */
+interface Wish {
+  readonly type: string;
+  readonly parameters: ReadonlyMap<string, string>;
+  /** 0 to 1; 0 is not wanted at all. */
+  readonly quality: number;
+}
+
+function parseWish(entry: string): Wish {
+  const [type = "", ...rest] = entry.split(";").map((part) => part.trim());
+  const parameters = new Map(
+    rest.map((part) => {
+      const [key = "", value = ""] = part.split("=");
+      return [key.trim(), value.trim()] as const;
+    }),
+  );
+  const quality = Number(parameters.get("q") ?? 1);
+  return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
+}
+
+function formOf({ type, parameters }: Wish): Omit<Representation, "pretty"> | undefined {
+  const asked = parameters.get("as");
+  const format = FORMATS[type];
   const as = asked === undefined ? "object" : SHOWN[asked];
   return format === undefined || as === undefined ? undefined : { format, as };
 }
 
-/** Chooses the first form that the server has. Throws a StatusError 406 where it has none. */
+function notAcceptable(types: string): StatusError {
+  const message = `only the following media types are accepted: ${types}`;
+  return new StatusError({ code: 406, reason: "NotAcceptable", message });
+}
+
+function choose(accept: string, formats: readonly string[]) {
+  return accept
+    .split(",")
+    .map(parseWish)
+    .filter(({ quality }) => quality > 0)
+    .sort((left, right) => right.quality - left.quality)
+    .map(formOf)
+    .find((form) => form !== undefined && formats.includes(form.format));
+}
+
+/** Chooses the form that the client likes most of those that the server has. Throws a StatusError 406 where there is none. */
 export function chooseRepresentation(accept: string, pretty: boolean): Representation {
-  for (const entry of accept.split(",")) {
-    const found = parseOne(entry);
-    if (found !== undefined) {
-      return { ...found, pretty };
-    }
+  const form = choose(accept, ["json", "yaml"]);
+  if (form === undefined) {
+    throw notAcceptable("application/json, application/yaml");
   }
-  const message = "only the following media types are accepted: application/json, application/yaml";
-  throw new StatusError({ code: 406, reason: "NotAcceptable", message });
+  return { ...form, pretty };
+}
+
+/** The same for a stream of events, which only JSON can be. Throws a StatusError 406. */
+export function chooseStream(accept: string): Representation {
+  const form = choose(accept, ["json"]);
+  if (form === undefined) {
+    throw notAcceptable("application/json;stream=watch");
+  }
+  return { ...form, pretty: false };
+}
+
+/** Whether people read the answer: they say so, or use a tool of theirs. Source: Kubernetes apiserver isPrettyPrint. */
+export function isForPeople(query: URLSearchParams, userAgent: string): boolean {
+  const asked = query.get("pretty");
+  return asked === null || asked === ""
+    ? /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent)
+    : /^(1|t|true)$/i.test(asked);
 }

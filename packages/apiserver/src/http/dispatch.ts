@@ -10,14 +10,14 @@ import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
 import { refuseKubelet } from "../verbs/kubelet.ts";
 import { listObjects } from "../verbs/list.ts";
-import { parseFlag } from "../verbs/options.ts";
+import { checkWriteOptions } from "../verbs/request-options.ts";
 import { patchObject } from "../verbs/patch.ts";
 import { type ReviewDeps, answerReview } from "../verbs/review.ts";
 import { bindPod, evictPod, finalizeNamespace, serveScale } from "../verbs/subresource.ts";
 import { type TokenRequestDeps, requestToken } from "../verbs/token-request.ts";
 import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch.ts";
-import { chooseRepresentation } from "./accept.ts";
+import { chooseRepresentation, chooseStream, isForPeople } from "./accept.ts";
 import { readBody } from "./body.ts";
 import { methodNotAllowed, unknownPath } from "./status.ts";
 import type { Target } from "./target.ts";
@@ -81,14 +81,16 @@ const VERB_OF: Readonly<Record<string, string>> = {
   PATCH: "patch",
 };
 
+/** Only `false` and `0` mean no. Source: Kubernetes apimachinery Convert_Slice_string_To_bool. */
 function isWatch(query: URLSearchParams): boolean {
-  return query.has("watch") && parseFlag(query.get("watch"));
+  return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }
 
 /** The verb as discovery and authorization name it. */
 function verbOf(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
-    return target.name !== "" ? "get" : isWatch(query) ? "watch" : "list";
+    const listing = isWatch(query) ? "watch" : "list";
+    return target.watch ? "watch" : target.name === "" ? listing : "get";
   }
   if (method === "DELETE") {
     return target.name === "" ? "deletecollection" : "delete";
@@ -124,7 +126,11 @@ function checkScope(kind: Kind, target: Target): void {
 
 function checkVerb(kind: Kind, verb: string, target: Target): void {
   const allowed = target.subresource !== "" || kind.verbs.some((name) => name === verb);
-  const nowhere = verb === "create" && kind.namespaced && target.namespace === "";
+  const collective = verb === "create" || verb === "deletecollection";
+  const nowhere = collective && kind.namespaced && target.namespace === "";
+  if (nowhere && kind.custom !== undefined) {
+    throw unknownPath();
+  }
   if (!allowed || nowhere) {
     throw methodNotAllowed();
   }
@@ -132,7 +138,11 @@ function checkVerb(kind: Kind, verb: string, target: Target): void {
 
 async function toCall(kind: Kind, given: ResourceRequest, verb: string): Promise<Call> {
   const { target, query, user, request } = given;
-  const accept = request.headers.accept ?? "";
+  const { accept = "", "user-agent": userAgent = "" } = request.headers;
+  const representation =
+    verb === "watch"
+      ? chooseStream(accept)
+      : chooseRepresentation(accept, isForPeople(query, userAgent));
   return {
     kind,
     namespace: target.namespace,
@@ -140,7 +150,7 @@ async function toCall(kind: Kind, given: ResourceRequest, verb: string): Promise
     subresource: target.subresource,
     query,
     user,
-    representation: chooseRepresentation(accept, parseFlag(query.get("pretty") ?? "false")),
+    representation,
     body: verb === "watch" ? { text: "", contentType: "" } : await readBody(request),
     warnings: kind.custom?.deprecationWarning === undefined ? [] : [kind.custom.deprecationWarning],
   };
@@ -165,6 +175,7 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   const serve = serverOf(kind, target, method);
   checkVerb(kind, verb, target);
   const call = await toCall(kind, given, verb);
+  checkWriteOptions(verb, query, call.body.contentType);
   setWarnings(response, call.warnings);
   if (verb === "watch") {
     await watchObjects(call, deps, { response, stop: deps.stop });

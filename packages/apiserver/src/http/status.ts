@@ -87,8 +87,17 @@ function qualified(about: About): string {
   return about.group === "" ? about.resource : `${about.resource}.${about.group}`;
 }
 
+/** Details leave out what is empty. */
+function named(name: string): Pick<StatusDetails, "name"> {
+  return name === "" ? {} : { name };
+}
+
 function detailsOf(about: About, name: string): StatusDetails {
-  return { name, ...(about.group === "" ? {} : { group: about.group }), kind: about.resource };
+  return {
+    ...named(name),
+    ...(about.group === "" ? {} : { group: about.group }),
+    kind: about.resource,
+  };
 }
 
 /** 404 for an object. */
@@ -147,7 +156,12 @@ export function invalid(about: About, name: string, causes: readonly Cause[]): S
     code: 422,
     reason: "Invalid",
     message: `${kind} "${name}" is invalid: ${text}`,
-    details: { name, ...group, kind: about.kind, causes },
+    details: {
+      ...named(name),
+      ...group,
+      ...(about.kind === "" ? {} : { kind: about.kind }),
+      causes,
+    },
   });
 }
 

@@ -3,7 +3,15 @@
 import { expect, test } from "vitest";
 import { parseTarget } from "./target.ts";
 
-const none = { group: "", version: "v1", namespace: "", resource: "", name: "", subresource: "" };
+const none = {
+  group: "",
+  version: "v1",
+  namespace: "",
+  resource: "",
+  name: "",
+  subresource: "",
+  watch: false,
+};
 
 test.each([
   { path: "/api/v1/pods", want: { ...none, resource: "pods" } },
@@ -28,6 +36,15 @@ test.each([
       subresource: "status",
     },
   },
+  {
+    path: "/api/v1/watch/namespaces/a/pods/b",
+    want: { ...none, namespace: "a", resource: "pods", name: "b", watch: true },
+  },
+  {
+    path: "/api/v1/watch/namespaces/a",
+    want: { ...none, resource: "namespaces", name: "a", watch: true },
+  },
+  { path: "/api/v1/pods/a%2Fstatus", want: undefined },
   { path: "/api/v1", want: undefined },
   { path: "/nope/x/y/z", want: undefined },
   { path: "/api/v1/pods/%zz", want: undefined },

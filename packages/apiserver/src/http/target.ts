@@ -9,13 +9,16 @@ export interface Target {
   readonly resource: string;
   readonly name: string;
   readonly subresource: string;
+  /** Whether the path itself asks to watch, as it did before there was a parameter for it. */
+  readonly watch: boolean;
 }
 
+/** The parts of a path. One with a broken escape or an escaped slash addresses nothing. */
 function decoded(path: string): string[] | undefined {
   try {
-    return path.split("/").slice(1).map(decodeURIComponent);
+    const parts = path.split("/").slice(1).map(decodeURIComponent);
+    return parts.some((part) => part.includes("/")) ? undefined : parts;
   } catch {
-    // A path with a broken escape addresses nothing.
     return undefined;
   }
 }
@@ -42,8 +45,10 @@ export function parseTarget(path: string): Target | undefined {
   if (split === undefined) {
     return undefined;
   }
-  const { group, version, rest } = split;
+  const { group, version } = split;
+  const watch = split.rest[0] === "watch" && split.rest.length > 1;
+  const rest = watch ? split.rest.slice(1) : split.rest;
   const namespace = inNamespace(rest) ? (rest[1] ?? "") : "";
   const [resource = "", name = "", ...subresource] = inNamespace(rest) ? rest.slice(2) : rest;
-  return { group, version, namespace, resource, name, subresource: subresource.join("/") };
+  return { group, version, namespace, resource, name, subresource: subresource.join("/"), watch };
 }

@@ -14,6 +14,7 @@ interface Requirement {
   readonly values: readonly string[];
 }
 
+const INTEGER = /^[-+]?\d+$/;
 const TOKEN = /\s*(==|!=|=|!|\(|\)|,|>|<|[^\s=!(),<>]+)/y;
 
 function tokensOf(text: string): string[] {
@@ -110,8 +111,18 @@ function takeRequirement(tokens: Tokens): Requirement {
   if (operator === undefined) {
     return { key, operator: "exists", values: [] };
   }
-  const values = [takeValue(tokens)];
-  return { key, operator: operator === "==" ? "=" : (operator as Operator), values };
+  const value = takeValue(tokens);
+  if ((operator === ">" || operator === "<") && !INTEGER.test(value)) {
+    tokens.fail(
+      `values[0]: Invalid value: "${value}": for 'Gt', 'Lt' operators, the value must be an integer`,
+    );
+  }
+  // The tokens are the operators of Requirement, but for "==".
+  return { key, operator: operator === "==" ? "=" : (operator as Operator), values: [value] };
+}
+
+function isNumber(value: string | undefined): value is string {
+  return value !== undefined && INTEGER.test(value);
 }
 
 type Test = (value: string | undefined, values: readonly string[]) => boolean;
@@ -126,8 +137,8 @@ const TESTS: Readonly<Record<Operator, Test>> = {
   in: isIn,
   "!=": isNotIn,
   notin: isNotIn,
-  ">": (value, [limit]) => value !== undefined && Number(value) > Number(limit),
-  "<": (value, [limit]) => value !== undefined && Number(value) < Number(limit),
+  ">": (value, [limit]) => isNumber(value) && Number(value) > Number(limit),
+  "<": (value, [limit]) => isNumber(value) && Number(value) < Number(limit),
 };
 
 function holds(requirement: Requirement, labels: Readonly<Record<string, string>>): boolean {

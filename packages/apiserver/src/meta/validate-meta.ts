@@ -9,14 +9,27 @@ import { labelFault, labelValueFault, qualifiedFault, subdomainFault } from "./n
 /** 256 KiB over all keys and values. */
 const ANNOTATIONS_MAX_BYTES = 262_144;
 
+const EVENT_OWNS = "/v1, Kind=Event is disallowed from being an owner";
 const KNOWN_FINALIZERS = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
 
 function nameCauses(kind: Kind, meta: Meta): Cause[] {
-  if (meta.name === "") {
-    return [requiredValue("metadata.name", "name or generateName is required")];
-  }
-  const fault = (kind.strategy.validateName ?? subdomainFault)(meta.name);
-  return fault === undefined ? [] : [invalidValue("metadata.name", meta.name, fault)];
+  const faultOf = kind.strategy.validateName ?? subdomainFault;
+  const { name, generateName = "" } = meta;
+  // What is generated follows the prefix, which may therefore end in what a name may not end in.
+  const prefixFault = generateName === "" ? undefined : faultOf(generateName.replace(/[-.]$/, "a"));
+  const fault = faultOf(name);
+  return [
+    ...(prefixFault === undefined
+      ? []
+      : [invalidValue("metadata.generateName", generateName, prefixFault)]),
+    ...(name === ""
+      ? [requiredValue("metadata.name", "name or generateName is required")]
+      : causeOf("metadata.name", name, fault)),
+  ];
+}
+
+function causeOf(field: string, value: string, fault: string | undefined): Cause[] {
+  return fault === undefined ? [] : [invalidValue(field, value, fault)];
 }
 
 function namespaceCauses(kind: Kind, meta: Meta): Cause[] {
@@ -56,13 +69,20 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
     : causes;
 }
 
+/** Dependents go first, or they stay. */
+function bothCauses(finalizers: readonly string[]): Cause[] {
+  const both = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
+  const why = "finalizer orphan and foregroundDeletion cannot be both set";
+  return both ? [invalidValue("metadata.finalizers", finalizers, why)] : [];
+}
+
 /** Only kinds of the core group want unqualified finalizers to be known ones. */
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;
     const fault = qualifiedFault(finalizer);
     if (fault !== undefined) {
-      return [invalidValue(field, finalizer, fault)];
+      return [invalidValue("metadata.finalizers", finalizer, fault)];
     }
     return kind.group !== "" || finalizer.includes("/") || KNOWN_FINALIZERS.has(finalizer)
       ? []
@@ -78,20 +98,21 @@ function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
 
 function ownerCauses(meta: Meta): Cause[] {
   const owners = meta.ownerReferences ?? [];
-  const missing = owners.flatMap((owner, index) =>
-    (["apiVersion", "kind", "name", "uid"] as const)
+  const missing = owners.flatMap((owner) => [
+    ...(["apiVersion", "kind", "name", "uid"] as const)
       .filter(
         (field) => (owner as Partial<typeof owner>)[field] === undefined || owner[field] === "",
       )
-      .map((field) =>
-        invalidValue(
-          `metadata.ownerReferences[${String(index)}].${field}`,
-          "",
-          `${field} must not be empty`,
-        ),
-      ),
-  );
+      .map((field) => {
+        const what = field === "apiVersion" ? "version" : field;
+        return invalidValue(`metadata.ownerReferences.${field}`, "", `${what} must not be empty`);
+      }),
+    ...(owner.apiVersion === "v1" && owner.kind === "Event"
+      ? [invalidValue("metadata.ownerReferences", owner, EVENT_OWNS)]
+      : []),
+  ]);
   const controllers = owners.filter((owner) => owner.controller === true);
+  const names = controllers.slice(0, 2).map((owner) => `${owner.kind}/${owner.name}`);
   return controllers.length < 2
     ? missing
     : [
@@ -99,7 +120,7 @@ function ownerCauses(meta: Meta): Cause[] {
         invalidValue(
           "metadata.ownerReferences",
           owners,
-          "Only one reference can have Controller set to true",
+          `Only one reference can have Controller set to true. Found "true" in references for ${names.join(" and ")}`,
         ),
       ];
 }
@@ -113,6 +134,7 @@ export function validateMeta(kind: Kind, object: KubeObject): Cause[] {
     ...labelCauses(meta.labels ?? {}),
     ...annotationCauses(meta.annotations ?? {}),
     ...finalizerCauses(kind, meta.finalizers ?? []),
+    ...bothCauses(meta.finalizers ?? []),
     ...ownerCauses(meta),
   ];
 }

@@ -13,7 +13,7 @@ import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
 
 /** After so many lost races a change without a resourceVersion is refused too. */
-const ATTEMPTS = 20;
+const ATTEMPTS = 1000;
 
 /** What part of the object a change may touch. */
 export type Part = "main" | "status" | "all";
@@ -48,7 +48,6 @@ function keepServerMeta(next: KubeObject, current: KubeObject): void {
     "generation",
     "namespace",
     "resourceVersion",
-    "generateName",
   ] as const;
   for (const key of fixed) {
     const value = current.metadata[key];
@@ -212,10 +211,12 @@ function commit(
     if (isDryRun(call.query)) {
       return next;
     }
-    const object = toStorage(call.kind, next);
-    const written = isReleased(next)
-      ? transaction.remove(address, object)
-      : transaction.put(address, object);
+    if (isReleased(next)) {
+      // The last state of an object is the last that was stored: what releases it is not.
+      transaction.remove(address, step.stored.copy());
+      return next;
+    }
+    const written = transaction.put(address, toStorage(call.kind, next));
     next.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
     return next;
   });

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// DELETE of a collection: each object that matches, as DELETE would.
+// DELETE of a collection: each object of the list, as DELETE would.
 import { StatusError } from "../http/status.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
-import { deleteOne, deleteOptionsOf } from "./delete.ts";
-import { parseSelection, select } from "./selection.ts";
+import { deleteOne } from "./delete.ts";
+import { type DeleteOptions, deleteOptionsOf } from "./delete-options.ts";
+import { listObjects } from "./list.ts";
 
-async function deleteStored(call: Call, deps: Deps, stored: StoredObject): Promise<void> {
-  const { namespace, name } = stored.address;
+async function deleteStored(
+  call: Call,
+  deps: Deps,
+  step: { readonly stored: StoredObject; readonly options: DeleteOptions },
+): Promise<void> {
+  const { namespace, name } = step.stored.address;
   try {
-    await deleteOne({ ...call, namespace, name }, deps, deleteOptionsOf(call));
+    await deleteOne({ ...call, namespace, name }, deps, step.options);
   } catch (error) {
     // Someone else deleted it first.
     if (!(error instanceof StatusError && error.code === 404)) {
@@ -18,10 +23,11 @@ async function deleteStored(call: Call, deps: Deps, stored: StoredObject): Promi
   }
 }
 
-/** Deletes what matches; answers with the list as it was. */
+/** Deletes what a list with the same query shows, page by page where it has a limit; answers with that list. */
 export async function deleteCollection(call: Call, deps: Deps): Promise<Reply> {
-  const selection = parseSelection(call);
-  const items = select(deps.store.list(selection.scope), selection);
-  await Promise.all(items.map((stored) => deleteStored(call, deps, stored)));
-  return { type: "list", items, revision: deps.store.revision() };
+  const options = deleteOptionsOf(call);
+  const reply = listObjects(call, deps);
+  const items = reply.type === "list" ? reply.items : [];
+  await Promise.all(items.map((stored) => deleteStored(call, deps, { stored, options })));
+  return reply;
 }

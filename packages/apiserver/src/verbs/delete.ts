@@ -1,98 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// DELETE of one object: preconditions, grace, finalizers, propagation.
-import { parseOptions } from "../http/body.ts";
-import { badRequest, conflict, notFound, successBody } from "../http/status.ts";
-import type { Kind } from "../kinds/kind.ts";
-import { type Fields, asText, listOf, textAt, valueAt } from "../objects/json.ts";
+// DELETE of one object: preconditions, grace, finalizers, propagation. Source: Kubernetes registry/rest BeforeDelete, generic Store.Delete.
+import { conflict, forbidden, notFound, successBody } from "../http/status.ts";
+import { type Kind, bucketOf } from "../kinds/kind.ts";
+import { NAMESPACE } from "../kinds/namespace.ts";
+import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { rfc3339 } from "../objects/time.ts";
+import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf, isDryRun } from "./call.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type DeleteOptions, deleteOptionsFields, deleteOptionsOf } from "./delete-options.ts";
 import { readObject, toStorage } from "./readable.ts";
 
-const ATTEMPTS = 20;
-const PROPAGATION: Readonly<Record<string, string>> = {
-  Foreground: "foregroundDeletion",
-  Orphan: "orphan",
-};
-
-/** How to delete. Source: metav1.DeleteOptions. */
-export interface DeleteOptions {
-  readonly graceSeconds: number | undefined;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly propagationPolicy: string;
-  readonly dryRun: boolean;
-}
-
-function numberOf(value: unknown): number | undefined {
-  return value === undefined || value === null || value === "" ? undefined : Number(value);
-}
-
-function policyOf(call: Call, given: Fields): string {
-  const orphan = asText(given["orphanDependents"]) || call.query.get("orphanDependents");
-  const policy = textAt(given, "propagationPolicy") || (call.query.get("propagationPolicy") ?? "");
-  if (policy !== "" && policy !== "Background" && PROPAGATION[policy] === undefined) {
-    throw badRequest(`propagationPolicy: Unsupported value: "${policy}"`);
-  }
-  return policy === "" && orphan === "true" ? "Orphan" : policy;
-}
-
-/** Options of body and query. Throws a StatusError 400. */
-export function deleteOptionsOf(call: Call): DeleteOptions {
-  const given = parseOptions(call.body);
-  return {
-    graceSeconds: numberOf(given["gracePeriodSeconds"] ?? call.query.get("gracePeriodSeconds")),
-    uid: textAt(given, "preconditions", "uid"),
-    resourceVersion: textAt(given, "preconditions", "resourceVersion"),
-    propagationPolicy: policyOf(call, given),
-    dryRun: isDryRun(call.query) || listOf(given["dryRun"]).includes("All"),
-  };
-}
+/** After so many lost races a deletion is refused. */
+const ATTEMPTS = 1000;
+const FOREGROUND = "foregroundDeletion";
+const ORPHAN = "orphan";
+/** Source: Kubernetes NamespaceLifecycle admission. */
+const IMMORTAL: ReadonlySet<string> = new Set(["default", "kube-public", "kube-system"]);
 
 function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptions): void {
   const { uid = "", resourceVersion = "", name } = object.metadata;
-  const about = aboutOf(kind);
+  const about = { ...aboutOf(kind), resource: kind.kind };
   if (options.uid !== "" && options.uid !== uid) {
-    const why = `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${uid}`;
+    const why = `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`;
     throw conflict(about, name, why);
   }
   if (options.resourceVersion !== "" && options.resourceVersion !== resourceVersion) {
-    const why = `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`;
+    const why = `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`;
     throw conflict(about, name, why);
   }
 }
 
-function applyPropagation(object: KubeObject, policy: string): void {
-  if (policy === "") {
+/** The finalizers that the options ask for; undefined where the object's own say it already. */
+function propagationOf(kind: Kind, options: DeleteOptions): readonly string[] | undefined {
+  const { propagationPolicy, orphanDependents } = options;
+  if (kind.resource === "events" || (propagationPolicy === "" && orphanDependents === undefined)) {
+    return undefined;
+  }
+  if (orphanDependents === true || propagationPolicy === "Orphan") {
+    return [ORPHAN];
+  }
+  return propagationPolicy === "Foreground" ? [FOREGROUND] : [];
+}
+
+function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions): void {
+  const wanted = propagationOf(kind, options);
+  if (wanted === undefined) {
     return;
   }
-  const others = (object.metadata.finalizers ?? []).filter(
-    (finalizer) => !Object.values(PROPAGATION).includes(finalizer),
-  );
-  const own = PROPAGATION[policy];
-  const finalizers = own === undefined ? others : [...others, own];
-  if (finalizers.length === 0) {
+  const { finalizers = [] } = object.metadata;
+  const others = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
+  const next = [...others, ...wanted];
+  if (next.length === 0) {
     delete object.metadata.finalizers;
-  } else {
-    object.metadata.finalizers = finalizers;
+  } else if (!equalJson(finalizers.toSorted(), next.toSorted())) {
+    object.metadata.finalizers = next;
   }
 }
 
-/** Marks an object that is to stay for a while. False where it is marked already, with no more grace than asked. */
-function mark(kind: Kind, object: KubeObject, at: { grace: number; nowMs: number }): boolean {
+function countDeletion({ metadata }: KubeObject): void {
+  if (metadata.generation !== undefined) {
+    metadata.generation += 1;
+  }
+}
+
+/** Less grace, counted from the first request. */
+function shorten({ metadata }: KubeObject, grace: number): void {
+  const saved = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
+  const until = parseTime(metadata.deletionTimestamp ?? "") - saved * 1000;
+  metadata.deletionTimestamp = rfc3339(until);
+  metadata.deletionGracePeriodSeconds = grace;
+}
+
+/** Begins or shortens the grace of an object. `none`: its kind has none, or it is over; `pending`: enough was said before. */
+function applyGrace(
+  kind: Kind,
+  object: KubeObject,
+  at: { readonly asked: number | undefined; readonly nowMs: number },
+): "none" | "pending" | "begun" {
+  const { graceSeconds } = kind.strategy;
   const { metadata } = object;
+  if (graceSeconds === undefined) {
+    return "none";
+  }
+  if (metadata.deletionTimestamp === undefined) {
+    const grace = graceSeconds(object, at.asked) ?? 0;
+    metadata.deletionTimestamp = rfc3339(at.nowMs + grace * 1000);
+    metadata.deletionGracePeriodSeconds = grace;
+    countDeletion(object);
+    return "begun";
+  }
   const given = metadata.deletionGracePeriodSeconds ?? 0;
-  if (metadata.deletionTimestamp !== undefined && given <= at.grace) {
-    return false;
+  if (given === 0) {
+    return "none";
   }
-  if (metadata.deletionTimestamp === undefined && kind.strategy.hasGeneration) {
-    metadata.generation = (metadata.generation ?? 0) + 1;
+  if (at.asked === undefined || at.asked >= given) {
+    return "pending";
   }
-  metadata.deletionTimestamp = rfc3339(at.nowMs + at.grace * 1000);
-  metadata.deletionGracePeriodSeconds = at.grace;
+  shorten(object, at.asked);
+  return "begun";
+}
+
+/** Marks an object that finalizers hold. */
+function mark(kind: Kind, object: KubeObject, nowMs: number): void {
+  const { metadata } = object;
+  if (metadata.deletionTimestamp === undefined) {
+    countDeletion(object);
+    metadata.deletionTimestamp = rfc3339(nowMs);
+  } else if (parseTime(metadata.deletionTimestamp) > nowMs) {
+    metadata.deletionTimestamp = rfc3339(nowMs);
+  }
+  metadata.deletionGracePeriodSeconds = 0;
   kind.strategy.beginDeletion?.(object);
-  return true;
 }
 
 function isHeld(object: KubeObject): boolean {
@@ -110,72 +129,65 @@ export interface Deleted {
 }
 
 interface Step {
-  readonly call: Call;
+  readonly kind: Kind;
   readonly options: DeleteOptions;
   readonly stored: StoredObject;
-  readonly object: KubeObject;
   readonly nowMs: number;
 }
 
+/** The object as the deletion leaves it. Watchers of kinds with grace see the mark before the end. */
+function decide(step: Step): Deleted & { readonly changed: boolean } {
+  const { kind, options, stored, nowMs } = step;
+  const object = readObject(kind, stored);
+  const grace = applyGrace(kind, object, { asked: options.graceSeconds, nowMs });
+  if (grace === "pending") {
+    return { object, removed: false, changed: false };
+  }
+  applyPropagation(kind, object, options);
+  const held = isHeld(object);
+  if (held && grace === "none") {
+    mark(kind, object, nowMs);
+  }
+  const waits = grace === "begun" && (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
+  const changed = !equalJson(object, readObject(kind, stored));
+  return { object, removed: !held && !waits, changed };
+}
+
 function perform(transaction: Transaction, step: Step): Deleted {
-  const { object, options } = step;
-  const { kind } = step.call;
-  const address = step.stored.address;
-  applyPropagation(object, options.propagationPolicy);
-  const grace = kind.strategy.graceSeconds?.(object, options.graceSeconds);
-  if (grace === undefined && !isHeld(object)) {
-    if (!options.dryRun) {
-      const gone = transaction.remove(address, toStorage(kind, object));
-      object.metadata.resourceVersion = gone.metadata.resourceVersion ?? "";
-    }
-    return { object, removed: true };
-  }
-  const changed = mark(kind, object, { grace: grace ?? 0, nowMs: step.nowMs });
-  if (changed && !options.dryRun) {
-    const written = transaction.put(address, toStorage(kind, object));
+  const { kind, options, stored } = step;
+  const { object, removed, changed } = decide(step);
+  const write = (written: KubeObject) => {
     object.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
+  };
+  if (!options.dryRun && changed) {
+    write(transaction.put(stored.address, toStorage(kind, object)));
   }
-  return { object, removed: false };
-}
-
-function preconditionFields({ uid, resourceVersion }: DeleteOptions): Fields {
-  const given = {
-    ...(uid === "" ? {} : { uid }),
-    ...(resourceVersion === "" ? {} : { resourceVersion }),
-  };
-  return uid === "" && resourceVersion === "" ? {} : { preconditions: given };
-}
-
-function optionsFields(options: DeleteOptions): Fields {
-  return {
-    kind: "DeleteOptions",
-    apiVersion: "meta.k8s.io/v1",
-    ...(options.propagationPolicy === "" ? {} : { propagationPolicy: options.propagationPolicy }),
-    ...(options.graceSeconds === undefined ? {} : { gracePeriodSeconds: options.graceSeconds }),
-    ...preconditionFields(options),
-    ...(options.dryRun ? { dryRun: ["All"] } : {}),
-  };
+  if (!options.dryRun && removed) {
+    write(transaction.remove(stored.address, toStorage(kind, object)));
+  }
+  return { object, removed };
 }
 
 /** Deletes one object, or marks it where something holds it. Throws StatusErrors 404 and 409. */
 export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions): Promise<Deleted> {
+  const { kind } = call;
   const address = addressOf(call);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const stored = deps.store.find(address);
     if (stored === undefined) {
-      throw notFound(aboutOf(call.kind), call.name);
+      throw notFound(aboutOf(kind), call.name);
     }
-    const object = readObject(call.kind, stored);
-    checkPreconditions(call.kind, object, options);
+    const oldObject = readObject(kind, stored);
+    checkPreconditions(kind, oldObject, options);
     await deps.admission.admitDeletion({
-      kind: call.kind,
+      kind,
       subresource: "",
       operation: "DELETE",
       namespace: call.namespace,
       name: call.name,
       object: undefined,
-      oldObject: object,
-      options: optionsFields(options),
+      oldObject,
+      options: deleteOptionsFields(options),
       user: call.user,
       dryRun: options.dryRun,
       warnings: call.warnings,
@@ -183,21 +195,30 @@ export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions):
     const nowMs = deps.clock.now();
     const deleted = await deps.store.write((transaction) =>
       transaction.find(address)?.revision === stored.revision
-        ? perform(transaction, { call, options, stored, object, nowMs })
+        ? perform(transaction, { kind, options, stored, nowMs })
         : undefined,
     );
     if (deleted !== undefined) {
       return deleted;
     }
   }
-  throw conflict(aboutOf(call.kind), call.name, "the object changes too often to be deleted");
+  throw conflict(aboutOf(kind), call.name, "the object changes too often to be deleted");
 }
 
-/** Deletes the object of a call. Throws StatusErrors 400, 404 and 409. */
+function checkMortal({ kind, name }: Call): void {
+  if (bucketOf(kind) === bucketOf(NAMESPACE) && IMMORTAL.has(name)) {
+    throw forbidden(aboutOf(kind), name, "this namespace may not be deleted");
+  }
+}
+
+/** Deletes the object of a call. Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function deleteObject(call: Call, deps: Deps): Promise<Reply> {
-  const { object, removed } = await deleteOne(call, deps, deleteOptionsOf(call));
+  const options = deleteOptionsOf(call);
+  checkMortal(call);
+  const { object, removed } = await deleteOne(call, deps, options);
   if (!removed || call.kind.strategy.returnsDeleted === true) {
-    return { type: "object", code: 200, object };
+    const accepted = !removed && options.orphanDependents === false;
+    return { type: "object", code: accepted ? 202 : 200, object };
   }
   const { name, uid = "" } = object.metadata;
   const { group, resource } = call.kind;

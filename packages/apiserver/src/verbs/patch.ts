@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // PATCH: operations, or fields to merge.
 import { parseText } from "../http/body.ts";
-import { badRequest, conflict, invalid, modified, unsupportedMediaType } from "../http/status.ts";
+import {
+  StatusError,
+  badRequest,
+  conflict,
+  invalid,
+  modified,
+  unsupportedMediaType,
+} from "../http/status.ts";
 import { invalidValue } from "../meta/causes.ts";
-import { type Fields, fieldsOf, isFields, textAt } from "../objects/json.ts";
+import { type Fields, fieldsOf, isFields, printJson, textAt } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
 import { applyJsonPatch, toOperations } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
@@ -11,7 +18,7 @@ import { applyStrategicMerge } from "../patch/strategic-merge.ts";
 import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
 import { decodeObject } from "./decode.ts";
-import { checkFields } from "./field-validation.ts";
+import { checkFields, warn } from "./field-validation.ts";
 import { checkAddress } from "./update.ts";
 
 const JSON_PATCH = "application/json-patch+json";
@@ -71,6 +78,24 @@ function checkPatched(call: Call, patched: KubeObject, current: KubeObject): voi
   }
 }
 
+/** What is wrong with the object that a patch makes is said of the patch. Source: Kubernetes jsonPatcher. */
+function decodePatched(call: Call, patched: Fields): KubeObject {
+  try {
+    const { object, unknown } = decodeObject(call.kind, patched);
+    checkFields(call, unknown);
+    warn(call, object);
+    return object;
+  } catch (error) {
+    if (!(error instanceof StatusError && error.code === 400)) {
+      throw error;
+    }
+    const why = error.message.replace(/^.*(?=strict decoding error: )/, "");
+    throw invalid({ group: "", resource: "", kind: "" }, "", [
+      invalidValue("patch", printJson(patched), why),
+    ]);
+  }
+}
+
 /** Patches the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409, 415 and 422. */
 export async function patchObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
   const patch = parsePatch(call);
@@ -82,9 +107,8 @@ export async function patchObject(call: Call, deps: Deps, part: Change["part"]):
       if (!isFields(patched)) {
         throw conflict(aboutOf(call.kind), call.name, "the patch leaves no object");
       }
-      const { object: decoded, unknown } = decodeObject(call.kind, patched);
+      const decoded = decodePatched(call, patched);
       checkPatched(call, decoded, current);
-      checkFields(call, unknown);
       return decoded;
     },
   });

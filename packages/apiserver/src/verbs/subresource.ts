@@ -10,17 +10,27 @@ import {
 } from "../http/status.ts";
 import { ADMIT_ALL } from "../admission/admission.ts";
 import { type Kind, type ScaleValues } from "../kinds/kind.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import {
+  type Fields,
+  copyJson,
+  fieldsOf,
+  isFields,
+  listOf,
+  textAt,
+  valueAt,
+} from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { admitBody } from "./admit-body.ts";
 import { changeObject } from "./change.ts";
 import { toObject } from "./decode.ts";
-import { deleteOne, deleteOptionsOf } from "./delete.ts";
+import { deleteOne } from "./delete.ts";
+import { deleteOptionsOf } from "./delete-options.ts";
 import { getObject } from "./get.ts";
 import { parsePatch } from "./patch.ts";
 import { viewObject } from "./readable.ts";
+import { checkAddress, checkVersion } from "./update.ts";
 
 const SCALE = { group: "autoscaling", version: "v1", kind: "Scale" };
 const BINDING = { group: "", version: "v1", kind: "Binding" };
@@ -87,13 +97,13 @@ export async function evictPod(call: Call, deps: Deps): Promise<Reply> {
 /** PUT namespaces/finalize: the only way to change `spec.finalizers`. */
 export async function finalizeNamespace(call: Call, deps: Deps): Promise<Reply> {
   const given = toObject(call.kind, parseObject(call.body));
-  const finalizers = listOf(valueAt(given, "spec", "finalizers"));
+  checkAddress(call, given);
   const object = await changeObject(call, deps, {
     part: "all",
-    once: false,
-    edit: (namespace) => {
-      namespace["spec"] = { ...fieldsOf(namespace["spec"]), finalizers };
-      return namespace;
+    once: (given.metadata.resourceVersion ?? "") !== "",
+    edit: (current) => {
+      checkVersion(call, given, current);
+      return { ...copyJson(given), status: current["status"] };
     },
   });
   return { type: "object", code: 200, object };

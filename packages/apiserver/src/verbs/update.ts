@@ -11,17 +11,17 @@ import { readObjectOf } from "./field-validation.ts";
 /** Refuses an object whose name or namespace is not the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {
   const { name, namespace = "" } = object.metadata;
-  if (name !== call.name) {
-    const given =
-      name === ""
-        ? "must be provided"
-        : `of the object (${name}) does not match the name on the URL (${call.name})`;
-    throw badRequest(`the name ${given}`);
-  }
   if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
     throw badRequest(
-      `the namespace of the object (${namespace}) does not match the namespace on the request (${call.namespace})`,
+      "the namespace of the provided object does not match the namespace sent on the request",
     );
+  }
+  if (name !== call.name) {
+    const why =
+      name === ""
+        ? `(${call.name} based on URL) was undeterminable: name must be provided`
+        : `(${name}) does not match the name on the URL (${call.name})`;
+    throw badRequest(`the name of the object ${why}`);
   }
 }
 
