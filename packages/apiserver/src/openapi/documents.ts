@@ -73,18 +73,40 @@ export function toOpenApi3(kinds: readonly Kind[]): Fields {
   };
 }
 
-/** The list of documents in v3; each address changes with its document, so that clients can keep it. */
+/** Hashes of documents by their first kind: built-in kinds never change, and others are new objects when they do. */
+const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly hash: string }>();
+
+function hashOf(kinds: readonly Kind[]): string {
+  const [first] = kinds;
+  const known = first === undefined ? undefined : HASHES.get(first);
+  if (
+    known?.kinds.length === kinds.length &&
+    known.kinds.every((kind, index) => kind === kinds[index])
+  ) {
+    return known.hash;
+  }
+  const text = JSON.stringify(toOpenApi3(kinds));
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 32).toUpperCase();
+  if (first !== undefined) {
+    HASHES.set(first, { kinds, hash });
+  }
+  return hash;
+}
+
+/** Address of the document of one group version in v3; it changes with the document, so that clients can keep it. */
+export function documentAddress(path: string, kinds: readonly Kind[]): string {
+  return `/openapi/v3/${path}?hash=${hashOf(kinds)}`;
+}
+
+/** The list of documents in v3. */
 export function toIndex(kinds: readonly Kind[]): Fields {
   const byPath = new Map<string, Kind[]>();
   for (const kind of kinds) {
     const path = pathOfVersion(kind);
     byPath.set(path, [...(byPath.get(path) ?? []), kind]);
   }
-  const paths = [...byPath].map(([path, own]) => {
-    const hash = createHash("sha256")
-      .update(JSON.stringify(toOpenApi3(own)))
-      .digest("hex");
-    return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash.slice(0, 32)}` }] as const;
-  });
+  const paths = [...byPath].map(
+    ([path, own]) => [path, { serverRelativeURL: documentAddress(path, own) }] as const,
+  );
   return { paths: Object.fromEntries(paths) };
 }
