@@ -88,7 +88,7 @@ test("large bodies go through both ways", async () => {
       request.pipe(response);
     },
   });
-  const body = "0123456789".repeat(800_000);
+  const body = "0123456789".repeat(400_000);
   const { text } = await api.ask("POST", `${extension.path}/things`, { body, type: "text/plain" });
   expect(text.length).toBe(body.length);
 });
@@ -181,6 +181,20 @@ test("an APIService that names a Service wins over a definition, and gives way w
   expect((await api.get(path)).text).toBe("theirs");
   await api.delete(name);
   expect((await api.get(path)).body.kind).toBe("WidgetList");
+});
+
+test("a backend cannot send the client elsewhere", async () => {
+  await using extension = await startExtension(api, {
+    handle: (_request, response) => {
+      response.writeHead(302, { location: "https://elsewhere.test.io/" }).end();
+    },
+  });
+  const { code, text, headers } = await api.get(`${extension.path}/things`);
+  expect([code, headers["location"], text]).toEqual([
+    502,
+    undefined,
+    "the backend attempted to redirect this request, which is not permitted",
+  ]);
 });
 
 test("a backend that does not answer in time is given up", async () => {

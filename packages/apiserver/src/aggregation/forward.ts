@@ -47,6 +47,9 @@ export function sendUnavailable(response: ServerResponse, text: string): void {
   response.end(`${text}\n`);
 }
 
+/** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
+const REDIRECTED = "the backend attempted to redirect this request, which is not permitted";
+
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** Milliseconds of a duration such as `1m30s`, the usual timeout at most. */
@@ -108,8 +111,18 @@ export async function openRequest(
   }
 }
 
-/** Passes an answer back: body and trailers as they come. */
+/** Whether the answer sends the client elsewhere: it would take its credentials there. */
+function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
+  return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
+}
+
+/** Passes an answer back: body and trailers as they come. A redirection is not passed on. */
 export function passBack(answer: IncomingMessage, response: ServerResponse): void {
+  if (isRedirect(answer)) {
+    answer.destroy();
+    response.writeHead(502).end(REDIRECTED);
+    return;
+  }
   response.writeHead(
     answer.statusCode ?? 502,
     answer.statusMessage,

@@ -16,7 +16,9 @@ const FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
 /** What the client says, from the query. */
 function connectionOf(query: URLSearchParams): Fields {
-  const flags = FLAGS.filter((name) => query.get(name) === "true").map((name) => [name, true]);
+  const flags = FLAGS.filter((name) => query.get(name) === "true").map(
+    (name) => [name, true] as const,
+  );
   const command = query.getAll("command");
   const container = query.get("container") ?? "";
   return {
