@@ -2,7 +2,7 @@
 // What the server itself says to a write, around what webhooks say.
 import type { Clock } from "@patchbay/ports";
 import { checkEscalation } from "../auth/escalation.ts";
-import type { Authorizer } from "../auth/user.ts";
+import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";

@@ -6,7 +6,7 @@ import { AccessLog } from "./access-log.ts";
 import { AccountTokens } from "./account-tokens.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
 import { makeRbac } from "./rbac.ts";
-import type { Authorizer } from "./user.ts";
+import type { Authorizer } from "./authorizer.ts";
 
 /** How users are known. */
 export interface AccessOptions {

@@ -10,7 +10,8 @@ import { type PolicyRule, parseRules } from "./policy-rule.ts";
 import { RBAC_GROUP } from "./rbac-index.ts";
 import { isMaster } from "./rbac.ts";
 import { forbiddenBecause } from "./refusal.ts";
-import type { AccessAttributes, Authorizer, RoleRef, User } from "./user.ts";
+import type { Authorizer, RoleRef } from "./authorizer.ts";
+import type { AccessAttributes, User } from "./user.ts";
 
 /** A write of a role or binding. */
 export interface Grant {

@@ -3,7 +3,8 @@
 import { listOf, textAt } from "../objects/json.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 import { type PolicyRule, parseRules } from "./policy-rule.ts";
-import type { RoleRef, User } from "./user.ts";
+import type { RoleRef } from "./authorizer.ts";
+import type { User } from "./user.ts";
 
 /** Group of roles and bindings. */
 export const RBAC_GROUP = "rbac.authorization.k8s.io";

@@ -3,14 +3,8 @@
 import type { Store } from "../storage/store.ts";
 import { type PolicyRule, ruleAllows } from "./policy-rule.ts";
 import { type Bound, RbacIndex } from "./rbac-index.ts";
-import type {
-  AccessAttributes,
-  AccessDecision,
-  Authorizer,
-  HeldRules,
-  RoleRef,
-  User,
-} from "./user.ts";
+import type { Authorizer, HeldRules, RoleRef } from "./authorizer.ts";
+import type { AccessAttributes, AccessDecision, User } from "./user.ts";
 
 /** Members may do everything, whatever the roles say. */
 const MASTERS = "system:masters";

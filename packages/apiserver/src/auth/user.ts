@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who asks, and whether they may.
-import type { PolicyRule } from "./policy-rule.ts";
 
 /** Group of everyone whom the server knows. */
 export const AUTHENTICATED = "system:authenticated";
@@ -40,28 +39,5 @@ export interface AccessDecision {
   readonly reason: string;
 }
 
-/** Rules that apply to somebody. */
-export interface HeldRules {
-  readonly rules: readonly PolicyRule[];
-  /** Why there may be more of them; empty where these are all. */
-  readonly errors: readonly string[];
-}
-
 /** The one place where rights are decided. */
 export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
-
-/** Who may do what, and why. */
-export interface Authorizer {
-  readonly authorize: Authorize;
-  /** All rules that apply to the user in a namespace; in the empty one, those that apply everywhere. */
-  rulesFor(user: User, namespace: string): HeldRules;
-  /** Rules of the role that a binding in the namespace names; undefined where there is no such role. */
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
-}
-
-/** Which role a binding gives. Source: rbac/v1 RoleRef. */
-export interface RoleRef {
-  readonly apiGroup: string;
-  readonly kind: string;
-  readonly name: string;
-}

@@ -7,7 +7,8 @@ import type { Authentication } from "../auth/authentication.ts";
 import { NobodyImpersonated, impersonate } from "../auth/impersonation.ts";
 import { forbiddenTo } from "../auth/refusal.ts";
 import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
-import type { Authorizer, User } from "../auth/user.ts";
+import type { Authorizer } from "../auth/authorizer.ts";
+import type { User } from "../auth/user.ts";
 import { unauthorized, unknownPath } from "./status.ts";
 
 /** What the gate works with. */
