@@ -22,6 +22,7 @@ import { readBody } from "./body.ts";
 import { methodNotAllowed, unknownPath } from "./status.ts";
 import type { Target } from "./target.ts";
 import { setWarnings } from "./warnings.ts";
+import { asksToWatch } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
 
 /** What the dispatcher works with. */
@@ -81,15 +82,10 @@ const VERB_OF: Readonly<Record<string, string>> = {
   PATCH: "patch",
 };
 
-/** Only `false` and `0` mean no. Source: Kubernetes apimachinery Convert_Slice_string_To_bool. */
-function isWatch(query: URLSearchParams): boolean {
-  return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
-}
-
 /** The verb as discovery and authorization name it. */
 function verbOf(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
-    const listing = isWatch(query) ? "watch" : "list";
+    const listing = asksToWatch(query) ? "watch" : "list";
     return target.watch ? "watch" : target.name === "" ? listing : "get";
   }
   if (method === "DELETE") {
