@@ -121,6 +121,11 @@ test.each([
     want: ["clientConfig.url Invalid", "clientConfig.url Invalid"],
   },
   {
+    name: "no host in the URL",
+    webhook: { clientConfig: { url: "https:///x" } },
+    want: ["clientConfig.url Invalid"],
+  },
+  {
     name: "a fragment in the URL",
     webhook: { clientConfig: { url: "https://h/x#f" } },
     want: ["clientConfig.url Invalid"],

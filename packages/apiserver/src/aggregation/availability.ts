@@ -13,6 +13,9 @@ import { type Availability, type ProbeDeps, probe } from "./probe.ts";
 /** How often a server is asked while nothing changes. Source: Kubernetes kube-aggregator. */
 const PROBE_EVERY_MS = 30_000;
 
+/** A server that comes back is known so soon: whoever starts servers does not wait for the API server to notice. */
+const RETRY_MAX_MS = 1000;
+
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
 /** What the controller works with. */
@@ -82,17 +85,18 @@ async function repeat(deps: Deps, stop: AbortSignal, add: (name: string) => void
 export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => report(deps, name);
-  const queue = new WorkQueue({ name: "apiservice-availability", clock, logger, stop, work });
+  const name = "apiservice-availability";
+  const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: RETRY_MAX_MS });
   const unsubscribe = store.subscribe((changes) => {
-    for (const name of changes.flatMap((change) => concernedBy(deps, change))) {
-      queue.add(name);
+    for (const concerned of changes.flatMap((change) => concernedBy(deps, change))) {
+      queue.add(concerned);
     }
   });
   stop.addEventListener("abort", unsubscribe);
   for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
     queue.add(stored.address.name);
   }
-  void repeat(deps, stop, (name) => {
-    queue.add(name);
+  void repeat(deps, stop, (aggregated) => {
+    queue.add(aggregated);
   });
 }

@@ -15,6 +15,8 @@ export interface QueueDeps {
   readonly stop: AbortSignal;
   /** Does what has to be done about a key; may be repeated. */
   readonly work: (key: string) => Promise<void>;
+  /** Longest pause after failures; absent: half a minute. */
+  readonly retryMaxMs?: number;
 }
 
 /** A queue of keys. */
@@ -69,7 +71,7 @@ export class WorkQueue {
   async #retry(key: string): Promise<void> {
     const failures = this.#failures.get(key) ?? 0;
     this.#failures.set(key, failures + 1);
-    const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures);
+    const delayMs = Math.min(this.#deps.retryMaxMs ?? RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures);
     try {
       await this.#deps.clock.sleep(delayMs, this.#deps.stop);
       this.add(key);

@@ -57,7 +57,8 @@ function serviceCauses(service: unknown, field: string): Cause[] {
 }
 
 function urlCauses(text: string, field: string): Cause[] {
-  if (!URL.canParse(text)) {
+  // The standard for browsers takes three slashes for two.
+  if (!URL.canParse(text) || text.includes(":///")) {
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? "";
     return scheme === "https"
       ? [invalidValue(field, "", `host must be specified${FORM}`)]
