@@ -3,6 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { parse as parseYaml } from "yaml";
+import { isTooDeep } from "../objects/depth.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
 import { StatusError, badRequest, unsupportedMediaType } from "./status.ts";
@@ -67,6 +68,9 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
 
 /** Parses JSON or YAML text. Throws a StatusError 400. */
 export function parseText(text: string, contentType: string): unknown {
+  if (isTooDeep(text)) {
+    throw badRequest("couldn't get version/kind; json parse error: exceeded max depth");
+  }
   try {
     const yaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
     const parsed: unknown = yaml ? parseYaml(text) : parseJson(text);

@@ -21,6 +21,7 @@ export const SERVICE_ACCOUNT: Kind = defineKind({
     },
   ],
   strategy: {
+    returnsDeleted: true,
     columns: [
       { name: "Secrets", type: "integer", cell: (object) => listOf(object["secrets"]).length },
       AGE,

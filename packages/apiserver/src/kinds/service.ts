@@ -123,6 +123,7 @@ export const SERVICE: Kind = defineKind({
   shortNames: ["svc"],
   categories: ["all"],
   strategy: {
+    returnsDeleted: true,
     hasStatus: true,
     validateName: dns1035Fault,
     applyDefaults,

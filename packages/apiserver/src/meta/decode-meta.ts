@@ -72,7 +72,13 @@ function stringMap(value: unknown, field: string): Record<string, string> {
     if (typeof item !== "string" && item !== null) {
       throw cannotUnmarshal(item, field, "string");
     }
-    map[key] = item ?? "";
+    // A key like __proto__ is a key like any other.
+    Object.defineProperty(map, key, {
+      value: item ?? "",
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
   }
   return map;
 }

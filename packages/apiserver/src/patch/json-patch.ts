@@ -2,6 +2,7 @@
 // JSON patch: all operations or none. Source: RFC 6902.
 import { type Operation, Pointer, applyPatch } from "rfc6902";
 import { StatusError, badRequest } from "../http/status.ts";
+import { isTooDeep } from "../objects/depth.ts";
 import { copyJson, isFields, printJson } from "../objects/json.ts";
 
 const OPERATIONS = new Set(["add", "remove", "replace", "move", "copy", "test"]);
@@ -11,6 +12,8 @@ const UNSAFE = new Set(["__proto__", "constructor", "prototype"]);
 const OPERATIONS_MAX = 10_000;
 /** What all copies together may add, so that a short patch makes no huge object. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;
+/** More copies could nest deeper than printing can follow. */
+const COPIES_MAX = 1000;
 
 function isPointer(value: unknown): value is string {
   return (
@@ -64,6 +67,9 @@ function copiedBytes(target: unknown, operation: Operation): number {
 /** The target with the operations applied; the target is not changed. Throws a StatusError 422. */
 export function applyJsonPatch(target: unknown, operations: readonly Operation[]): unknown {
   const result = copyJson(target);
+  if (operations.filter(({ op }) => op === "copy").length > COPIES_MAX) {
+    throw refused(`more than ${String(COPIES_MAX)} copies`);
+  }
   let copied = 0;
   for (const operation of operations) {
     copied += copiedBytes(result, operation);
@@ -74,6 +80,9 @@ export function applyJsonPatch(target: unknown, operations: readonly Operation[]
     if (error !== null && error !== undefined) {
       throw refused(`${error.name}: ${printJson(operation.path)}`);
     }
+  }
+  if (copied > 0 && isTooDeep(printJson(result))) {
+    throw refused("copies nest too deep");
   }
   return result;
 }

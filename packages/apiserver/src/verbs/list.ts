@@ -6,6 +6,7 @@ import { printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
 import { checkReached, parseCount, parseRevision } from "./options.ts";
+import { checkRevisionMatch } from "./revision-match.ts";
 import { type Selection, parseSelection, select } from "./selection.ts";
 
 type ListReply = Extract<Reply, { type: "list" }>;
@@ -48,22 +49,10 @@ function parseContinuation(token: string): Continuation | undefined {
   throw badRequest("continue key is not valid: the token is not one of this server");
 }
 
-const MATCHES = new Set(["", "Exact", "NotOlderThan"]);
-
-function checkMatch(match: string, revision: string, continued: boolean): void {
-  if (match === "" && !(continued && revision !== "" && revision !== "0")) {
-    return;
-  }
-  if (continued) {
+function checkRevision(query: URLSearchParams, continued: boolean): void {
+  checkRevisionMatch(query, false);
+  if (continued && !["", "0"].includes(query.get("resourceVersion") ?? "")) {
     throw badRequest("specifying resource version is not allowed when using continue");
-  }
-  if (!MATCHES.has(match)) {
-    throw badRequest(`resourceVersionMatch: Unsupported value: "${match}"`);
-  }
-  if (revision === "" || (match === "Exact" && revision === "0")) {
-    throw badRequest(
-      `resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless a resourceVersion other than "0" is provided`,
-    );
   }
 }
 
@@ -77,7 +66,7 @@ function parseOptions({ query }: Call): ListOptions {
   const match = query.get("resourceVersionMatch") ?? "";
   const revision = query.get("resourceVersion") ?? "";
   const continuation = parseContinuation(query.get("continue") ?? "");
-  checkMatch(match, revision, continuation !== undefined);
+  checkRevision(query, continuation !== undefined);
   const limit = parseCount(query.get("limit"));
   // A list from 0 is never cut. Source: kube-apiserver, which serves it from its cache.
   const isWhole = revision === "0" && match === "" && continuation === undefined;

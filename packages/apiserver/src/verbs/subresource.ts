@@ -6,6 +6,7 @@ import {
   conflict,
   internalError,
   methodNotAllowed,
+  modified,
   successBody,
 } from "../http/status.ts";
 import { ADMIT_ALL } from "../admission/admission.ts";
@@ -155,6 +156,24 @@ function withReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObjec
   return object;
 }
 
+/** Refuses a scale of something else. */
+function checkScale(call: Call, given: unknown): void {
+  const named = textAt(given, "metadata", "name");
+  if (named !== call.name) {
+    throw badRequest(
+      `the name of the object (${named}) does not match the name on the URL (${call.name})`,
+    );
+  }
+}
+
+/** Refuses a scale that was made of another state, where it says of which. */
+function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
+  const version = textAt(given, "metadata", "resourceVersion");
+  if (version !== "" && version !== scale.metadata.resourceVersion) {
+    throw modified(aboutOf(call.kind), call.name);
+  }
+}
+
 async function changeScale(
   call: Call,
   deps: Deps,
@@ -187,11 +206,19 @@ export async function serveScale(call: Call, deps: Deps, method: string): Promis
     }
     case "PUT": {
       const given = parseObject(call.body);
-      return changeScale(call, deps, () => given);
+      checkScale(call, given);
+      return changeScale(call, deps, (scale) => {
+        checkScaleVersion(call, given, scale);
+        return given;
+      });
     }
     case "PATCH": {
       const patch = parsePatch(call);
-      return changeScale(call, deps, (scale) => patch(scale));
+      return changeScale(call, deps, (scale) => {
+        const patched = patch(copyJson(scale));
+        checkScaleVersion(call, patched, scale);
+        return patched;
+      });
     }
     default:
       throw methodNotAllowed();

@@ -7,14 +7,18 @@ import { type StatusError, expired, invalid } from "../http/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { forbiddenValue } from "../meta/causes.ts";
 import { printJson } from "../objects/json.ts";
+import type { Change } from "../storage/store.ts";
 import type { Call, Deps } from "./call.ts";
-import { checkReached, parseCount, parseFlag, parseRevision } from "./options.ts";
+import { parseCount, parseFlag, parseRevision } from "./options.ts";
+import { checkRevisionMatch } from "./revision-match.ts";
 import { type Selection, parseSelection, select } from "./selection.ts";
 import { type EventWriter, makeEventWriter } from "./watch-events.ts";
 import { WatchStream } from "./watch-stream.ts";
 
 /** Bookmarks are sent this often, and before the end. Source: kube-apiserver, defaultBookmarkFrequency. */
 const BOOKMARK_MS = 60_000;
+/** The last one comes so long before the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
+const LAST_BOOKMARK_MS = 2000;
 /** A watch without timeoutSeconds ends after this long: clients come again. Source: kube-apiserver min-request-timeout. */
 const DEFAULT_TIMEOUT_SECONDS = 1800;
 /** Changes that are read from the log at once for a watch that is behind. */
@@ -38,6 +42,7 @@ function parseOptions(call: Call): WatchOptions {
       ),
     ]);
   }
+  checkRevisionMatch(query, true);
   const seconds = parseCount(query.get("timeoutSeconds"));
   return {
     revision: parseRevision(query.get("resourceVersion")) ?? 0,
@@ -50,6 +55,14 @@ function tooOld(revision: number, deps: Deps): StatusError {
   return expired(
     `too old resource version: ${String(revision)} (${String(deps.store.revision())})`,
   );
+}
+
+/** The changes after a revision. A client may name one that is still to come. */
+function after(changes: readonly Change[], revision: number): readonly Change[] {
+  const [first] = changes;
+  return first !== undefined && first.revision > revision
+    ? changes
+    : changes.filter((change) => change.revision > revision);
 }
 
 /** Tells one client, which may be slower than the store. */
@@ -146,7 +159,8 @@ class Teller {
       resolve(undefined);
     };
     this.#isLive = true;
-    const unfollow = store.follow(this.#selection.scope, (changes) => {
+    const unfollow = store.follow(this.#selection.scope, (all) => {
+      const changes = after(all, this.#told);
       this.#stream.write(this.#events.changed(changes) ?? "");
       this.#told = changes.at(-1)?.revision ?? this.#told;
       if (this.#stream.isBehind) {
@@ -170,7 +184,8 @@ async function keepTime(
 ): Promise<void> {
   const endMs = deps.clock.monotonicMs() + pace.timeoutMs;
   for (let left = pace.timeoutMs; left > 0; left = endMs - deps.clock.monotonicMs()) {
-    await deps.clock.sleep(Math.min(left, BOOKMARK_MS), stream.signal);
+    const untilLast = left > LAST_BOOKMARK_MS ? left - LAST_BOOKMARK_MS : left;
+    await deps.clock.sleep(Math.min(untilLast, BOOKMARK_MS), stream.signal);
     pace.bookmark();
   }
   stream.end();
@@ -207,7 +222,6 @@ export async function watchObjects(
 ): Promise<void> {
   const { revision, bookmarks, timeoutMs } = parseOptions(call);
   const selection = parseSelection(call);
-  checkReached(revision, deps.store.revision());
   if (revision > 0 && deps.store.changesAfter(selection.scope, revision, 1) === undefined) {
     throw tooOld(revision, deps);
   }
