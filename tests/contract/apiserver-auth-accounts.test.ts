@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do service accounts come, go and prove who they are? Do reviews answer as Kubernetes does?
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSigningKey } from "@patchbay/pki";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Body, type Harness, startHarness } from "./apiserver-harness.ts";
@@ -198,6 +203,34 @@ describe("tokens", () => {
     for (const wrong of [foreign, forged, "a.b.c", "none"]) {
       expect((await api.ask("GET", MAPS, { token: wrong })).code).toBe(401);
       expect(await review(wrong)).toEqual({ user: {}, error: "invalid bearer token" });
+    }
+  });
+
+  test("a token outlives the server that has signed it, by store and key", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "apiserver-tokens-"));
+    const kept = {
+      storePath: join(directory, "store.sqlite"),
+      tokenKeyPem: await createSigningKey(),
+    };
+    const first = await startHarness(kept);
+    const { body } = await first.post(`${ACCOUNTS}/default/token`, { spec: {} });
+    const token = String(body.status?.["token"]);
+    await first.close();
+    const second = await startHarness(kept);
+    expect((await second.ask("GET", MAPS, { token })).code).toBe(403);
+    await second.close();
+    const other = await startHarness({ storePath: kept.storePath });
+    expect((await other.ask("GET", MAPS, { token })).code).toBe(401);
+    await other.close();
+    await rm(directory, { recursive: true });
+  });
+
+  test("a key that is none is refused", async () => {
+    const { privateKey } = generateKeyPairSync("ed25519");
+    const other = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    for (const tokenKeyPem of ["none", other]) {
+      const started = startHarness({ tokenKeyPem });
+      await expect(started).rejects.toMatchObject({ code: "APISERVER_TLS_INVALID" });
     }
   });
 

@@ -24,7 +24,7 @@ export interface Access {
   readonly accessLog: AccessLog;
 }
 
-/** Puts it together. Throws where the key is none. */
+/** Puts it together. Throws an AppError with APISERVER_TLS_INVALID where the key is none. */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });

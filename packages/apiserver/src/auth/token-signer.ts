@@ -7,6 +7,7 @@ import {
   createPublicKey,
   generateKeyPairSync,
 } from "node:crypto";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import { type JWK, CompactSign, compactVerify, errors, exportJWK } from "jose";
 import { type Fields, isFields } from "../objects/json.ts";
 
@@ -16,9 +17,24 @@ export const ALGORITHM = "ES256";
 /** Checked tokens that are remembered; beyond that it begins anew. */
 const REMEMBERED_MAX = 1000;
 
-/** A new private key of the form that the signer takes. */
+const CURVE = "P-256";
+/** The same curve by the name that OpenSSL uses. */
+const CURVE_OF_KEYS = "prime256v1";
+
+function loadKey(pem: string): KeyObject {
+  try {
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyDetails?.namedCurve === CURVE_OF_KEYS) {
+      return key;
+    }
+  } catch (error) {
+    throw new AppError("APISERVER_TLS_INVALID", { reason: messageOf(error) }, { cause: error });
+  }
+  throw new AppError("APISERVER_TLS_INVALID", { reason: `the key for tokens is not on ${CURVE}` });
+}
+
 function newKey(): KeyObject {
-  return generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  return generateKeyPairSync("ec", { namedCurve: CURVE }).privateKey;
 }
 
 function parseClaims(payload: Uint8Array): Fields | undefined {
@@ -37,9 +53,12 @@ export class TokenSigner {
   readonly #keyId: string;
   readonly #known = new Map<string, Fields>();
 
-  /** `keyPem`: P-256, PKCS #8; absent: a new key. Throws where it is no such key. */
+  /**
+   * `keyPem`: P-256, PKCS #8; absent: a new key.
+   * @throws AppError with APISERVER_TLS_INVALID where it is no such key.
+   */
   constructor(keyPem: string | undefined) {
-    this.#privateKey = keyPem === undefined ? newKey() : createPrivateKey(keyPem);
+    this.#privateKey = keyPem === undefined ? newKey() : loadKey(keyPem);
     this.#publicKey = createPublicKey(this.#privateKey);
     const der = this.#publicKey.export({ type: "spki", format: "der" });
     this.#keyId = createHash("sha256").update(der).digest("base64url");
