@@ -11,6 +11,7 @@ import {
   startExtension,
   untilReason,
 } from "./apiserver-extension-server.ts";
+import { forgetWebhooks, rulesFor, startRecorder } from "./apiserver-webhook.ts";
 import { type Body, type Harness, startHarness, widgetDefinition } from "./apiserver-harness.ts";
 
 let api: Harness;
@@ -142,6 +143,24 @@ test("the OpenAPI document of an aggregated server is that server's", async () =
   expect((await api.get(`/openapi/v3/${key}?hash=1`)).body).toEqual({
     url: `/openapi/v3/${key}?hash=1`,
   });
+});
+
+test("what is said already is not written again, and nobody is asked about it", async () => {
+  await using extension = await startExtension(api);
+  await using hook = await startRecorder(api, {
+    type: "Validating",
+    webhook: rulesFor(["apiservices/*"]),
+  });
+  const path = `/api/v1/namespaces/default/services/${extension.name}`;
+  const before = extension.probes();
+  await api.patch(path, { metadata: { labels: { touched: "yes" } } });
+  await eventually(() => extension.probes() > before, { withinMs: 5000 });
+  await api.patch(path, { spec: { ports: [{ port: 444 }] } });
+  await untilReason(api, `v1.${extension.group}`, "ServicePortError");
+  expect(hook.seen.map(({ subResource, object }) => [subResource, object.metadata.name])).toEqual([
+    ["status", `v1.${extension.group}`],
+  ]);
+  await forgetWebhooks(api);
 });
 
 test("every group version of the server has a local APIService", async () => {

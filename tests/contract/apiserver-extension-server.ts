@@ -25,6 +25,8 @@ export interface Extension extends AsyncDisposable {
   readonly group: string;
   /** Requests that were passed on; discovery is not among them. */
   readonly seen: IncomingMessage[];
+  /** How often the server was asked for discovery. */
+  probes(): number;
   /** `/apis/<group>/v1`. */
   readonly path: string;
 }
@@ -102,8 +104,10 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
   const group = `${name}.test.io`;
   const path = `/apis/${group}/v1`;
   const seen: IncomingMessage[] = [];
+  let probes = 0;
   const backend = await startBackend(api.authority, `${name}.default.svc`, (request, response) => {
     if (request.headers["x-remote-user"] === "system:kube-aggregator" || request.url === path) {
+      probes += 1;
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify(resourcesOf(group)));
       return;
@@ -125,6 +129,7 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
     name,
     group,
     seen,
+    probes: () => probes,
     path,
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };

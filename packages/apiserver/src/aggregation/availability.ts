@@ -32,6 +32,12 @@ function withCondition(apiService: KubeObject, available: Availability, now: str
   return apiService;
 }
 
+/** Whether the condition says it already: then nothing is written, and admission is not asked. */
+function isSaid(apiService: KubeObject, available: Availability): boolean {
+  const said = availableCondition(apiService);
+  return Object.entries(available).every(([key, value]) => textAt(said, key) === value);
+}
+
 /** Throws where the server did not answer, so that it is asked again soon. */
 async function report(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
@@ -41,11 +47,14 @@ async function report(deps: AvailabilityDeps, name: string): Promise<void> {
     return;
   }
   const available = await probe(seen, deps);
-  await changeInternally(deps, { kind, address, subresource: "status" }, (apiService) =>
-    equalJson(apiService["spec"], seen["spec"])
-      ? withCondition(apiService, available, rfc3339(deps.clock.now()))
-      : apiService,
-  );
+  if (!isSaid(seen, available)) {
+    const at = { kind, address, subresource: "status" };
+    await changeInternally(deps, at, (apiService) =>
+      equalJson(apiService["spec"], seen["spec"])
+        ? withCondition(apiService, available, rfc3339(deps.clock.now()))
+        : apiService,
+    );
+  }
   if (available.reason === "FailedDiscoveryCheck") {
     throw new Error(available.message);
   }
