@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can nobody give away what they do not hold, or act for whom they may not? Are bad roles refused?
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "./apiserver-harness.ts";
@@ -289,6 +292,28 @@ describe("roles and bindings", () => {
     await api.delete(`${RBAC}/clusterroles/widgets`);
     expect(await eventually(async () => !(await knows("admin")), within)).toBe(true);
   });
+});
+
+test("default roles get back what was taken, unless their owner says no", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "apiserver-roles-"));
+  const kept = { storePath: join(directory, "store.sqlite") };
+  const first = await startHarness(kept);
+  const autoupdate = "rbac.authorization.kubernetes.io/autoupdate";
+  const own = [rule("", ["pods"], ["get"])];
+  await first.patch(`${RBAC}/clusterroles/system:discovery`, { rules: own });
+  const metadata = { annotations: { [autoupdate]: "false" } };
+  await first.patch(`${RBAC}/clusterroles/system:basic-user`, { metadata, rules: own });
+  await first.delete(`${RBAC}/clusterrolebindings/system:discovery`);
+  await first.close();
+  const second = await startHarness(kept);
+  const rulesOf = async (name: string) =>
+    (await second.get(`${RBAC}/clusterroles/${name}`)).body.rules;
+  expect(await rulesOf("system:discovery")).toHaveLength(2);
+  expect(await rulesOf("system:basic-user")).toEqual(own);
+  const bound = await second.get(`${RBAC}/clusterrolebindings/system:discovery`);
+  expect(bound.code).toBe(200);
+  await second.close();
+  await rm(directory, { recursive: true });
 });
 
 test("a change of the rights of a user counts for their next request", async () => {

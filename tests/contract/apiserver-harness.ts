@@ -37,6 +37,7 @@ export interface Body {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: Readonly<Record<string, unknown>>;
   readonly data?: Readonly<Record<string, string>>;
+  readonly rules?: readonly unknown[];
   readonly items: readonly Body[];
   readonly reason: string;
   readonly message: string;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles and their bindings.
 import { pathSegmentFault } from "../meta/names.ts";
-import { textAt } from "../objects/json.ts";
+import { listOf, textAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
 import { AGE } from "../table/age.ts";
-import { type Kind, type KindSketch, type Strategy, defineKind } from "./kind.ts";
+import { type Column, type Kind, type KindSketch, type Strategy, defineKind } from "./kind.ts";
 import {
   clusterRoleBindingCauses,
   clusterRoleCauses,
@@ -31,6 +32,22 @@ const ROLE: Partial<Strategy> = {
   ],
 };
 
+/** Names of the subjects of a kind. */
+function subjectsCell(binding: KubeObject, kind: string): string {
+  const subjects = listOf(binding["subjects"]).filter(
+    (subject) => textAt(subject, "kind") === kind,
+  );
+  const names = subjects.map((subject) => {
+    const home = kind === "ServiceAccount" ? `${textAt(subject, "namespace")}/` : "";
+    return `${home}${textAt(subject, "name")}`;
+  });
+  return names.join(", ");
+}
+
+function subjectsColumn(name: string, kind: string): Column {
+  return { name, type: "string", priority: 1, cell: (binding) => subjectsCell(binding, kind) };
+}
+
 const BINDING: Partial<Strategy> = {
   applyDefaults: defaultBinding,
   validateUpdate: roleRefChange,
@@ -41,6 +58,9 @@ const BINDING: Partial<Strategy> = {
       cell: (object) => `${textAt(object, "roleRef", "kind")}/${textAt(object, "roleRef", "name")}`,
     },
     AGE,
+    subjectsColumn("Users", "User"),
+    subjectsColumn("Groups", "Group"),
+    subjectsColumn("ServiceAccounts", "ServiceAccount"),
   ],
 };
 
