@@ -259,6 +259,33 @@ test("what a mutating webhook adds is pruned and defaulted, then judged by the s
   expect(sizes[0]).toEqual({ size: "abc", colour: "red" });
 });
 
+test("a webhook cannot set what only the server sets", async () => {
+  await api.post(
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    widgetDefinition("set.test.io"),
+  );
+  await answering({ type: "Mutating", webhook: rulesFor(["widgets"]) }, () =>
+    patchAnswer([
+      { op: "add", path: "/metadata/uid", value: "mine" },
+      { op: "add", path: "/metadata/generation", value: 7 },
+      { op: "add", path: "/metadata/deletionTimestamp", value: "2020-01-01T00:00:00Z" },
+      { op: "add", path: "/status", value: { phase: "Done" } },
+      { op: "add", path: "/metadata/labels", value: { set: "yes" } },
+    ]),
+  );
+  const { body } = await api.post("/apis/set.test.io/v1/namespaces/default/widgets", {
+    apiVersion: "set.test.io/v1",
+    kind: "Widget",
+    metadata: { name: "w" },
+  });
+  expect(body.metadata).toMatchObject({ generation: 1, labels: { set: "yes" } });
+  expect([body.metadata.uid, body.metadata.deletionTimestamp, body.status]).toEqual([
+    expect.not.stringMatching("mine"),
+    undefined,
+    undefined,
+  ]);
+});
+
 test("a webhook that wants it is asked again where a later one changed the object", async () => {
   const asked: string[] = [];
   const append = (letter: string): Answering => {

@@ -124,7 +124,6 @@ export async function createDecoded(
   const dryRun = isDryRun(call.query);
   wipeMeta(call, object);
   checkNamespace(kind, object, deps.store);
-  dropStatus(kind, object);
   complete(kind, object);
   const question = {
     kind,
@@ -143,6 +142,7 @@ export async function createDecoded(
   );
   wipeMeta(call, admitted);
   systemMeta(call, deps, admitted);
+  dropStatus(kind, admitted);
   kind.strategy.prepareCreate?.(admitted);
   validateNew(kind, admitted);
   await deps.admission.validate({ ...question, object: admitted });
