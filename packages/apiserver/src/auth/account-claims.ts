@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tokens of service accounts say, and whether that is still so. Source: Kubernetes serviceaccount claims.
 import { type Fields, listOf, textAt, valueAt } from "../objects/json.ts";
-import type { KubeObject } from "../objects/object.ts";
-import type { Store } from "../storage/store.ts";
+import type { Address, KubeObject } from "../objects/object.ts";
 import { groupsOfServiceAccount, userOfServiceAccount } from "./service-account-name.ts";
 import { AUTHENTICATED, type User } from "./user.ts";
 
@@ -14,6 +13,11 @@ const SECRET_ISSUER = "kubernetes/serviceaccount";
 
 const SECRET_CLAIM = "kubernetes.io/serviceaccount/";
 const EXTRA = "authentication.kubernetes.io/";
+
+/** Where accounts, pods and secrets are looked up. */
+export interface Lookup {
+  find(address: Address): { view(): KubeObject } | undefined;
+}
 
 /** An object that a token ends with. */
 export interface BoundObject {
@@ -112,10 +116,7 @@ function timeFault(claims: Fields, nowSeconds: number): string | undefined {
     : undefined;
 }
 
-function liveFault(
-  store: Pick<Store, "find">,
-  { namespace, account, bound }: Said,
-): string | undefined {
+function liveFault(store: Lookup, { namespace, account, bound }: Said): string | undefined {
   const find = (bucket: string, name: string) =>
     store.find({ bucket, namespace, name })?.view().metadata;
   const found = find("/serviceaccounts", account.name);
@@ -134,7 +135,7 @@ function liveFault(
 }
 
 /** Whether the secret still holds this very token. */
-function isKept(store: Pick<Store, "find">, { namespace, bound }: Said, token: string): boolean {
+function isKept(store: Lookup, { namespace, bound }: Said, token: string): boolean {
   const name = bound?.name ?? "";
   const secret = store.find({ bucket: "/secrets", namespace, name })?.view();
   return textAt(secret, "data", "token") === Buffer.from(token).toString("base64");
@@ -161,7 +162,7 @@ export function audiencesOf(claims: Fields): readonly string[] {
 /** The user whom claims name, or why they name nobody any more. */
 export function userOfClaims(
   given: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
-  store: Pick<Store, "find">,
+  store: Lookup,
 ): User | string {
   const { token, claims, nowSeconds } = given;
   if (claims["iss"] === SECRET_ISSUER) {
