@@ -85,6 +85,7 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", ({ kill: strike }) => {
     await strike(podUid);
     await expectGone("alpha", NIC.name);
     expect(linksOf(podUid)).toEqual(before.links);
-    expect(leaseFiles("blue")).toEqual(before.leases);
+    // Another VM may still be going: what counts is what this NIC has left.
+    expect(leaseFiles("blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
   });
 });
