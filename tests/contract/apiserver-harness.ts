@@ -199,7 +199,7 @@ async function toAnswer(answer: IncomingMessage): Promise<Answer> {
     headers: answer.headers,
     text,
     // Tests read only what they expect to be there.
-    body: (isJson ? JSON.parse(text) : {}) as Body,
+    body: (isJson && text !== "" ? JSON.parse(text) : {}) as Body,
   };
 }
 
