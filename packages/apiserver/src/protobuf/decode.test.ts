@@ -43,6 +43,33 @@ test.each([
       },
     },
   },
+  {
+    kind: "Deployment",
+    body: "azhzAAoVCgdhcHBzL3YxEgpEZXBsb3ltZW50EsEBCiYKA3dlYhIAGgdkZWZhdWx0IgAqADIAOABCAFoKCgNhcHASA3dlYhKIAQgCEgwKCgoDYXBwEgN3ZWIabgocCgASABoAIgAqADIAOABCAFoKCgNhcHASA3dlYhJOEjAKBW5naW54EgduZ2lueDoxKgAyCgoAEAAYUCIAKgBCAGoAcgCAAQCIAQCQAQCiAQAaADIAQgBKAFIAWABgAGgAggEAigEAmgEAwgEAIgIKACgAOAAaDAgAEAAYACAAKAA4ABoAIgA=",
+    want: {
+      apiVersion: "apps/v1",
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: { app: "web" } },
+        template: {
+          metadata: { labels: { app: "web" } },
+          spec: {
+            containers: [{ name: "nginx", image: "nginx:1", ports: [{ containerPort: 80 }] }],
+          },
+        },
+      },
+    },
+  },
+  {
+    kind: "ResourceQuota",
+    body: "azhzAAoTCgJ2MRINUmVzb3VyY2VRdW90YRI7ChgKAXESABoHZGVmYXVsdCIAKgAyADgAQgASHQoOCgNjcHUSBwoFMTUwMG0KCwoEcG9kcxIDCgEzGgAaACIA",
+    want: { spec: { hard: { cpu: "1500m", pods: "3" } } },
+  },
+  {
+    kind: "PodDisruptionBudget",
+    body: "azhzAAogCglwb2xpY3kvdjESE1BvZERpc3J1cHRpb25CdWRnZXQSPAoaCgNwZGISABoHZGVmYXVsdCIAKgAyADgAQgASEgoGCAAQARoAEggKBgoBYRIBYhoKCAAYACAAKAAwABoAIgA=",
+    want: { spec: { minAvailable: 1, selector: { matchLabels: { a: "b" } } } },
+  },
 ])("$kind", ({ kind, body, want }) => {
   expect(decodeProtobuf(Buffer.from(body, "base64"))).toMatchObject({ kind, ...want });
 });
@@ -52,6 +79,15 @@ test("a kind that is not known in this form is none", () => {
     .toString("latin1")
     .replace("Namespace", "Namespade");
   expect(decodeProtobuf(Buffer.from(body, "latin1"))).toBeUndefined();
+});
+
+test("a body with something in it that is in no table is none", () => {
+  const whole = Buffer.from(NAMESPACE, "base64");
+  // Field 99 of the specification, with one byte in it.
+  const spec = Buffer.concat([Buffer.from([0x12, 4, 0x9a, 0x06, 1, 0x61])]);
+  const raw = Buffer.concat([Buffer.from([0x12, spec.length]), spec]);
+  const typeMeta = whole.subarray(4, 4 + 2 + (whole[5] ?? 0));
+  expect(decodeProtobuf(Buffer.concat([whole.subarray(0, 4), typeMeta, raw]))).toBeUndefined();
 });
 
 test("a damaged body is refused, whatever is missing", () => {

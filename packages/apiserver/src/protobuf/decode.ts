@@ -2,7 +2,8 @@
 // From Kubernetes' protobuf to JSON: typed clients (kubectl from 1.32 on) send built-in kinds so.
 import { type Fields, fieldsOf, listOf } from "../objects/json.ts";
 import { rfc3339 } from "../objects/time.ts";
-import { type Field, type FieldType, MESSAGES, type Message } from "./messages.ts";
+import type { Field, FieldType, Message } from "./fields.ts";
+import { MESSAGES } from "./messages.ts";
 
 /** Every body begins so. Source: Kubernetes runtime/serializer/protobuf. */
 const MAGIC = Buffer.from("k8s\0");
@@ -86,6 +87,12 @@ function integerOrText(value: bigint | Buffer): number | string {
     : integerOf(parts.get(2));
 }
 
+/** A quantity is a message with its text. */
+function quantityOf(value: bigint | Buffer): string {
+  const parts = new Map(readFields(bytesOf(value)).map((field) => [field.number, field.value]));
+  return bytesOf(parts.get(1) ?? 0n).toString("utf8");
+}
+
 const SIMPLE = {
   text: (value: bigint | Buffer) => bytesOf(value).toString("utf8"),
   bytes: (value: bigint | Buffer) => bytesOf(value).toString("base64"),
@@ -96,6 +103,8 @@ const SIMPLE = {
   time: (value: bigint | Buffer) => timeOf(value, false),
   microTime: (value: bigint | Buffer) => timeOf(value, true),
   integerOrText,
+  quantity: quantityOf,
+  ignored: () => undefined,
 } as const;
 
 function readValue(value: bigint | Buffer, type: FieldType): unknown {
@@ -125,11 +134,26 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
+/** A body with a field that is in no table; it must not be lost in silence. */
+class UnknownFieldError extends Error {
+  override readonly name = "UnknownFieldError";
+}
+
+/** Go writes fields that are no pointers also when there is nothing in them. */
+function checkEmpty(value: bigint | Buffer): void {
+  const empty = typeof value === "bigint" ? value === 0n : value.length === 0;
+  if (!empty) {
+    throw new UnknownFieldError();
+  }
+}
+
 function readMessage(bytes: Buffer, message: Message): Fields {
   const result: Fields = {};
   for (const { number, value } of readFields(bytes)) {
     const field = message[number];
-    if (field !== undefined) {
+    if (field === undefined) {
+      checkEmpty(value);
+    } else if (field.type !== "ignored") {
       const read = joined(result[field.name], value, field);
       if (!isAbsent(read)) {
         result[field.name] = read;
@@ -140,10 +164,21 @@ function readMessage(bytes: Buffer, message: Message): Fields {
 }
 
 /**
- * The object in a body; undefined where its kind is not known in this form.
+ * The object in a body; undefined where its kind, or something in it, is not known in this form.
  * Throws SyntaxError where the body is damaged.
  */
 export function decodeProtobuf(body: Buffer): Fields | undefined {
+  try {
+    return decodeEnvelope(body);
+  } catch (error) {
+    if (error instanceof UnknownFieldError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function decodeEnvelope(body: Buffer): Fields | undefined {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new SyntaxError("protobuf: the body does not begin as it must");
   }

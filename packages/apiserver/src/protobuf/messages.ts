@@ -1,53 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages in which typed clients send built-in kinds. Source: Kubernetes generated.proto of each API group.
 
-/** How a field is read. `message` names another table. */
-export type FieldType =
-  | "text"
-  /** Bytes, base64 in JSON. */
-  | "bytes"
-  | "integer"
-  | "boolean"
-  /** An integer whose 0 means absent: Go writes fields that are no pointers always. */
-  | "count"
-  /** A truth value whose false means absent. */
-  | "flag"
-  | "time"
-  | "microTime"
-  | "integerOrText"
-  | { readonly message: string };
-
-/** One field: its name in JSON, its type, whether there may be several, or whether it maps names to values. */
-export interface Field {
-  readonly name: string;
-  readonly type: FieldType;
-  readonly many?: "list" | "map";
-}
-
-/** Fields by number. */
-export type Message = Readonly<Record<number, Field>>;
-
-function one(name: string, type: FieldType = "text"): Field {
-  return { name, type };
-}
-
-function list(name: string, type: FieldType = "text"): Field {
-  return { name, type, many: "list" };
-}
-
-function map(name: string, type: FieldType = "text"): Field {
-  return { name, type, many: "map" };
-}
-
-function message(name: string): FieldType {
-  return { message: name };
-}
-
-const METADATA = one("metadata", message("ObjectMeta"));
-
-function withSpec(spec: string): Message {
-  return { 1: METADATA, 2: one("spec", message(spec)) };
-}
+import { METADATA, type Message, list, map, message, one, withSpec } from "./fields.ts";
+import { WORKLOAD_MESSAGES } from "./workload-messages.ts";
 
 const RULES = { 1: METADATA, 2: list("rules", message("PolicyRule")) };
 const BINDING = {
@@ -58,6 +13,7 @@ const BINDING = {
 
 /** Messages by name. Kinds that are not here are taken as JSON and YAML only. */
 export const MESSAGES: Readonly<Record<string, Message>> = {
+  ...WORKLOAD_MESSAGES,
   ObjectMeta: {
     1: one("name"),
     2: one("generateName"),
@@ -72,6 +28,7 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
     12: map("annotations"),
     13: list("ownerReferences", message("OwnerReference")),
     14: list("finalizers"),
+    17: list("managedFields", "ignored"),
   },
   OwnerReference: {
     1: one("kind"),
@@ -143,7 +100,8 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
     5: one("leaseTransitions", "integer"),
   },
   Role: RULES,
-  ClusterRole: RULES,
+  ClusterRole: { ...RULES, 3: one("aggregationRule", message("AggregationRule")) },
+  AggregationRule: { 1: list("clusterRoleSelectors", message("LabelSelector")) },
   PolicyRule: {
     1: list("verbs"),
     2: list("apiGroups"),
@@ -155,7 +113,7 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
   ClusterRoleBinding: BINDING,
   Subject: { 1: one("kind"), 2: one("apiGroup"), 3: one("name"), 4: one("namespace") },
   RoleRef: { 1: one("apiGroup"), 2: one("kind"), 3: one("name") },
-  SelfSubjectReview: { 1: METADATA },
+  SelfSubjectReview: { 1: METADATA, 2: one("status", "ignored") },
   SelfSubjectAccessReview: withSpec("SubjectAccessReviewSpec"),
   SubjectAccessReview: withSpec("SubjectAccessReviewSpec"),
   LocalSubjectAccessReview: withSpec("SubjectAccessReviewSpec"),
