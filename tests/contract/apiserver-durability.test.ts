@@ -1,148 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is everything that was acknowledged still there after kill -9 under load, and does a watch miss or repeat nothing?
-import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
-import type { Agent } from "node:https";
-import { mkdtemp, rm } from "node:fs/promises";
+// Is everything that was acknowledged, or seen by anyone, still there after kill -9 under load? DURABILITY_ROUNDS=30 for longer.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeAgent, readText, send } from "./apiserver-client.ts";
-import { type Body, Watch } from "./apiserver-harness.ts";
+import { ChildServer, startInVain } from "./apiserver-child-process.ts";
+import type { Body, WatchEvent } from "./apiserver-harness.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
-const ENTRY = fileURLToPath(new URL("./apiserver-child.ts", import.meta.url));
+const ROUNDS = Number(process.env["DURABILITY_ROUNDS"] ?? "3");
 const WRITERS = 16;
-const ROUNDS = 4;
+const WATCHES = 3;
 /** Acknowledgements of one round before the server is killed. */
 const WRITES = 150;
-
-interface Child {
-  readonly process: ChildProcessByStdio<null, Readable, null>;
-  readonly url: string;
-  readonly agent: Agent;
-}
+const ROUND_MS = 20_000;
 
 let directory: string;
-let child: Child | undefined;
+let store: string;
+let server: ChildServer | undefined;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "apiserver-durability-"));
+  store = join(directory, "store.sqlite");
 });
 
 afterEach(async () => {
-  await kill();
+  await server?.kill();
   await rm(directory, { recursive: true, force: true });
 });
 
-async function start(): Promise<Child> {
-  const store = join(directory, "store.sqlite");
-  const started = spawn(process.execPath, ["--conditions=@patchbay/source", ENTRY, store], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [line] = (await once(createInterface(started.stdout), "line")) as [string];
-  const { url, ca, cert, key } = JSON.parse(line) as Record<"url" | "ca" | "cert" | "key", string>;
-  child = { process: started, url, agent: makeAgent({ ca, cert, key }) };
-  return child;
+function revisionOf({ metadata }: Body): number {
+  return Number(metadata.resourceVersion);
 }
 
-async function kill(): Promise<void> {
-  if (child !== undefined) {
-    const { process: running, agent } = child;
-    child = undefined;
-    const exited = once(running, "exit");
-    running.kill("SIGKILL");
-    await exited;
-    agent.destroy();
+/** Creates, changes and deletes objects until the server is gone; `acknowledge` gets what the answers said. */
+async function writeForEver(
+  of: ChildServer,
+  name: string,
+  acknowledge: (type: string, object: Body) => void,
+): Promise<never> {
+  for (let count = 0; ; count += 1) {
+    const own = `${name}-${String(count)}`;
+    const created = await of.ask("POST", MAPS, { metadata: { name: own }, data: { a: "1" } });
+    acknowledge("ADDED", created.body);
+    const changed = await of.ask("PATCH", `${MAPS}/${own}`, { data: { a: "2" } });
+    acknowledge("MODIFIED", changed.body);
+    if (count % 3 === 0) {
+      await of.ask("DELETE", `${MAPS}/${own}`);
+      acknowledge("DELETED", changed.body);
+    }
   }
 }
 
-/** Lists, or creates `body`. */
-async function ask(of: Child, body?: unknown): Promise<Body> {
-  const sending =
-    body === undefined
-      ? {}
-      : {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-        };
-  return JSON.parse(await readText(await send(of.agent, `${of.url}${MAPS}`, sending))) as Body;
-}
-
-/** Creates objects until the server is gone; gives those that were acknowledged. */
-async function writeUntilKilled(of: Child, round: number): Promise<readonly string[]> {
-  const acknowledged: string[] = [];
+/** What was acknowledged until the server was killed. */
+async function writeUntilKilled(of: ChildServer, round: number): Promise<readonly WatchEvent[]> {
+  const acknowledged: WatchEvent[] = [];
   const enough = Promise.withResolvers<undefined>();
-  const writers = Array.from({ length: WRITERS }, async (_, writer) => {
-    for (let count = 0; ; count += 1) {
-      const name = `r${String(round)}-w${String(writer)}-${String(count)}`;
-      const { kind } = await ask(of, { metadata: { name }, data: { round: "1" } });
-      expect(kind).toBe("ConfigMap");
-      acknowledged.push(name);
+  const writers = Array.from({ length: WRITERS }, (_, writer) =>
+    writeForEver(of, `r${String(round)}-w${String(writer)}`, (type, object) => {
+      acknowledged.push({ type, object });
       if (acknowledged.length >= WRITES) {
         enough.resolve(undefined);
       }
-    }
-  });
+    }),
+  );
   const ended = Promise.allSettled(writers);
   await Promise.race([enough.promise, ended]);
-  await kill();
+  await of.kill();
   await ended;
   return acknowledged;
 }
 
-function openWatch(of: Child, revision: string): Watch {
-  const path = `${MAPS}?watch=1&resourceVersion=${revision}`;
-  return new Watch((signal) => send(of.agent, `${of.url}${path}`, { signal }));
+function openWatch(of: ChildServer, revision: number) {
+  return of.watch(`${MAPS}?watch=1&resourceVersion=${String(revision)}`);
 }
 
-test("nothing acknowledged is lost by kill -9 under load, and a watch continues without gap or double", async () => {
-  const acknowledged: string[] = [];
-  const told: { readonly name: string; readonly revision: number }[] = [];
-  let server = await start();
-  let { resourceVersion } = (await ask(server)).metadata;
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const watch = openWatch(server, resourceVersion);
-    acknowledged.push(...(await writeUntilKilled(server, round)));
-    await watch[Symbol.asyncDispose]();
-    for (const { object } of watch.events) {
-      resourceVersion = object.metadata.resourceVersion;
-      told.push({ name: object.metadata.name, revision: Number(resourceVersion) });
-    }
-    server = await start();
-  }
-  const { items, metadata } = await ask(server);
-  const stored = new Set(items.map((item) => item.metadata.name));
-  expect(acknowledged.filter((name) => !stored.has(name))).toEqual([]);
-  expect(acknowledged.length).toBeGreaterThanOrEqual(ROUNDS * WRITES);
+function lastRevision(events: readonly WatchEvent[], otherwise: number): number {
+  const last = events.at(-1);
+  return last === undefined ? otherwise : revisionOf(last.object);
+}
 
-  const rest = openWatch(server, resourceVersion);
-  for (const { object } of await rest.first(items.length - told.length)) {
-    told.push({ name: object.metadata.name, revision: Number(object.metadata.resourceVersion) });
-  }
-  await rest[Symbol.asyncDispose]();
-  expect(told.map(({ name }) => name).sort()).toEqual([...stored].sort());
-  const revisions = told.map(({ revision }) => revision);
-  expect(revisions).toEqual([...revisions].sort((left, right) => left - right));
-  expect(Number(metadata.resourceVersion)).toBe(revisions.at(-1));
-});
+/** What must be there of a write: its revision, or for a deletion, whose revision is not told, the uid. */
+function isThere({ type, object }: WatchEvent, truth: readonly WatchEvent[]): boolean {
+  return truth.some(
+    (event) =>
+      event.type === type &&
+      event.object.metadata.uid === object.metadata.uid &&
+      (type === "DELETED" || revisionOf(event.object) === revisionOf(object)),
+  );
+}
+
+test(
+  "nothing that was acknowledged or seen is lost by kill -9 under load, and watches go on without gap or double",
+  async () => {
+    const acknowledged: WatchEvent[] = [];
+    server = await ChildServer.start(store);
+    const begin = revisionOf((await server.ask("GET", MAPS)).body);
+    const told: WatchEvent[][] = Array.from({ length: WATCHES }, () => []);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const running = server;
+      const watches = told.map((events) => openWatch(running, lastRevision(events, begin)));
+      acknowledged.push(...(await writeUntilKilled(running, round)));
+      for (const [index, watch] of watches.entries()) {
+        await watch[Symbol.asyncDispose]();
+        told[index]?.push(...watch.events);
+      }
+      server = await ChildServer.start(store);
+    }
+    const { body: end } = await server.ask("POST", MAPS, { metadata: { name: "end" } });
+    await using replay = openWatch(server, begin);
+    while (lastRevision(replay.events, begin) < revisionOf(end) && !replay.ended) {
+      await replay.first(replay.events.length + 1);
+    }
+    const truth = replay.events;
+    const revisions = truth.map(({ object }) => revisionOf(object));
+    expect(revisions).toEqual([...new Set(revisions)].sort((left, right) => left - right));
+    expect(acknowledged.filter((write) => !isThere(write, truth))).toEqual([]);
+    for (const events of told) {
+      expect(events.length).toBeGreaterThan(0);
+      // What a watch told before a crash is the beginning of what the log tells afterwards.
+      expect(events).toEqual(truth.slice(0, events.length));
+    }
+  },
+  ROUND_MS * (ROUNDS + 1),
+);
 
 test("a second server on the same store is refused", async () => {
-  await start();
-  const second = spawn(
-    process.execPath,
-    ["--conditions=@patchbay/source", ENTRY, join(directory, "store.sqlite")],
-    { stdio: ["ignore", "ignore", "pipe"] },
-  );
-  let errors = "";
-  second.stderr.on("data", (chunk: Buffer) => {
-    errors += chunk.toString();
-  });
-  const [code] = (await once(second, "exit")) as [number];
+  server = await ChildServer.start(store);
+  const { code, errors } = await startInVain(store);
+  expect(code).toBe(1);
+  expect(errors).toContain("STORE_UNUSABLE");
+  expect(errors).toContain("locked");
+});
+
+test("a file that is no store is refused, and left as it was", async () => {
+  await writeFile(store, "not a database, but long enough to be taken for one".repeat(100));
+  const { code, errors } = await startInVain(store);
   expect(code).toBe(1);
   expect(errors).toContain("STORE_UNUSABLE");
 });

@@ -3,3 +3,4 @@
 export { startApiServer } from "./server.ts";
 export type { ApiServerOptions, KeyPair, RunningApiServer } from "./server.ts";
 export type { TokenEntry } from "./auth/authentication.ts";
+export { restoreStore } from "./storage/backup.ts";

@@ -6,6 +6,7 @@ const MODULES: Readonly<Record<string, () => Promise<CommandModule>>> = {
   up: () => import("./commands/up.ts"),
   down: () => import("./commands/down.ts"),
   apiserver: () => import("./commands/apiserver.ts"),
+  restore: () => import("./commands/restore.ts"),
   "image add": () => import("./commands/image-add.ts"),
   "image list": () => import("./commands/image-list.ts"),
   "image remove": () => import("./commands/image-remove.ts"),

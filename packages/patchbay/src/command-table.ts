@@ -107,6 +107,12 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
     ],
   },
   {
+    name: "restore",
+    args: ["<file>"],
+    summary: "Replace all objects of a machine that is down by those of a backup",
+    flags: [],
+  },
+  {
     name: "image add",
     args: ["<name>", "<directory>"],
     summary: "Copy a directory into an image that VMs can name",

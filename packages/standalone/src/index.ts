@@ -2,9 +2,10 @@
 // The public door of standalone. Each command loads only what it needs.
 import type { ApiServerRun } from "./api-server.ts";
 import type { DownOptions } from "./down.ts";
+import type { RestoreOptions, Restored } from "./restore.ts";
 import type { UpOptions } from "./up.ts";
 
-export type { ApiServerRun, DownOptions, UpOptions };
+export type { ApiServerRun, DownOptions, RestoreOptions, Restored, UpOptions };
 
 /**
  * Brings everything up and returns when it is ready. A machine that is up already is left alone.
@@ -31,4 +32,13 @@ export async function down(options: DownOptions): Promise<void> {
 export async function runApiServer(run: ApiServerRun): Promise<void> {
   const door = await import("./api-server.ts");
   await door.runApiServer(run);
+}
+
+/**
+ * Replaces all objects of a machine whose API server does not run by those of a backup.
+ * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
+ */
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const door = await import("./restore.ts");
+  return door.restore(options);
 }

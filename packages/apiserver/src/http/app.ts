@@ -6,6 +6,7 @@ import { messageOf } from "@patchbay/core/errors";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { type Fields, printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./accept.ts";
+import { routeBackup } from "./backup-route.ts";
 import { type DiscoveryDeps, routeDiscovery } from "./discovery-routes.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { type GateDeps, gate, userOf } from "./gate.ts";
@@ -29,12 +30,19 @@ export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps {
   readonly aggregator: Aggregator;
 }
 
-function send(response: ServerResponse, rendered: Rendered): void {
-  response.writeHead(rendered.code, {
-    "content-type": rendered.contentType,
-    "content-length": Buffer.byteLength(rendered.text),
+/** Longer answers are sent at the pace of the client. */
+const WHOLE_LENGTH = 16 * 1024;
+
+function send(response: ServerResponse, { code, contentType, text }: Rendered): void {
+  if (text.length > WHOLE_LENGTH) {
+    void sendPieces(response, { code, contentType, pieces: [text] });
+    return;
+  }
+  response.writeHead(code, {
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(text),
   });
-  response.end(rendered.text);
+  response.end(text);
 }
 
 async function serveResource(request: Request, response: Response, deps: AppDeps): Promise<void> {
@@ -54,7 +62,7 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   if (reply !== undefined) {
     const pieces = piecesOf(call, reply);
     if (pieces !== undefined) {
-      await sendPieces(response, pieces);
+      await sendPieces(response, { code: 200, contentType: "application/json", pieces });
       return;
     }
     send(response, renderReply(call, reply, deps.clock.now()));
@@ -109,6 +117,7 @@ export function makeApp(deps: AppDeps): Express {
   app.use(commonHeaders);
   app.use(gate(deps));
   routeHealth(app);
+  routeBackup(app, deps.store);
   routeOpenId(app, deps.accountTokens);
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps, sendFields);

@@ -72,7 +72,7 @@ function* listPieces(call: Call, reply: ListReply): Generator<string> {
     yield `${separator}${readText(kind, item)}`;
     separator = ",";
   }
-  yield "]}";
+  yield "]}\n";
 }
 
 function listText(call: Call, reply: ListReply, nowMs: number): string {
@@ -81,7 +81,7 @@ function listText(call: Call, reply: ListReply, nowMs: number): string {
   const views = () => reply.items.map((item) => viewObject(kind, item));
   switch (call.representation.as) {
     case "object":
-      return [...listPieces(call, reply)].join("");
+      return [...listPieces(call, reply)].join("").trimEnd();
     case "PartialObjectMetadata":
       return printJson({
         kind: "PartialObjectMetadataList",

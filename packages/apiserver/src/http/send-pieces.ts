@@ -1,34 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends a long answer at the pace of the client, while others are served.
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 
 /** Characters that are written at once. */
 const CHUNK_LENGTH = 64 * 1024;
 
-async function write(response: ServerResponse, chunk: string): Promise<void> {
-  if (!response.write(chunk) && !response.destroyed) {
-    await once(response, "drain");
-  }
+/** An answer in pieces. */
+export interface Pieces {
+  readonly code: number;
+  readonly contentType: string;
+  readonly pieces: Iterable<string>;
 }
 
-/** Sends JSON text. Resolves when it is written, or when the client is gone. */
-export async function sendPieces(
-  response: ServerResponse,
-  pieces: Iterable<string>,
-): Promise<void> {
-  response.writeHead(200, { "content-type": "application/json" });
+/**
+ * Sends text. Resolves when it is written, or when the client is gone.
+ * The end is not sent before the client has taken the rest: Node.js pauses the parser of a connection whose last answer is still in its buffer, and breaks it when the next request has a long body (HPE_PAUSED).
+ */
+export async function sendPieces(response: ServerResponse, answer: Pieces): Promise<void> {
+  response.writeHead(answer.code, { "content-type": answer.contentType });
   const gone = new Promise<void>((resolve) => response.once("close", resolve));
+  const write = async (text: string) => {
+    if (!response.destroyed && !response.write(text)) {
+      await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), gone]);
+    }
+  };
   let chunk = "";
-  for (const piece of pieces) {
+  for (const piece of answer.pieces) {
+    chunk += piece;
+    if (chunk.length > CHUNK_LENGTH) {
+      await write(chunk);
+      chunk = "";
+    }
     if (response.destroyed) {
       return;
     }
-    chunk += piece;
-    if (chunk.length > CHUNK_LENGTH) {
-      await Promise.race([write(response, chunk), gone]);
-      chunk = "";
-    }
   }
-  response.end(`${chunk}\n`);
+  if (chunk !== "") {
+    await write(chunk);
+  }
+  response.end();
 }

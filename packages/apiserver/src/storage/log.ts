@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of revisions in SQLite: what is written here is durable when the call returns.
-import { type DatabaseSync, type SQLOutputValue, type StatementSync, backup } from "node:sqlite";
+import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { openDatabase } from "./schema.ts";
 import type { StoredFacts } from "./store.ts";
@@ -63,7 +63,7 @@ function toChange(row: Row): LogChange {
   };
 }
 
-/** The log. All calls but the backup are synchronous; a failed append leaves nothing. */
+/** The log. All calls are synchronous; a failed append leaves nothing. */
 export class RevisionLog {
   readonly #database: DatabaseSync;
   readonly #insert: StatementSync;
@@ -90,7 +90,7 @@ export class RevisionLog {
        WHERE it.revision > ? AND it.key >= ? AND it.key < ? ORDER BY it.revision LIMIT ?`,
     );
     this.#compact = COMPACT.map((statement) => database.prepare(statement));
-    this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = 'compacted'");
+    this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
   /** The highest revision that was ever committed. */
@@ -114,22 +114,30 @@ export class RevisionLog {
    * @throws AppError with STORE_WRITE_FAILED
    */
   append(rows: readonly LogRow[], compact?: readonly [after: number, upTo: number]): void {
-    try {
-      this.#database.exec("BEGIN IMMEDIATE");
+    this.#transact(() => {
       rows.forEach((row) => {
         this.#write(row);
       });
       if (compact !== undefined) {
         this.#compact.forEach((statement) => statement.run(...compact));
-        this.#mark.run(compact[1]);
+        this.#mark.run(compact[1], "compacted");
       }
-      this.#database.exec("COMMIT");
-    } catch (error) {
-      if (this.#database.isTransaction) {
-        this.#database.exec("ROLLBACK");
+    });
+  }
+
+  /**
+   * Replaces everything by current states, in one durable transaction. The next revision comes after `revision`, and nothing before it can be told.
+   * @throws AppError with STORE_WRITE_FAILED
+   */
+  replace(rows: Iterable<LogRow>, revision: number): void {
+    this.#transact(() => {
+      this.#database.exec("DELETE FROM revisions");
+      for (const row of rows) {
+        this.#write(row);
       }
-      throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
-    }
+      this.#mark.run(revision, "last");
+      this.#mark.run(revision, "compacted");
+    });
   }
 
   /** The text of a row that must be there: current, or not older than what is kept. */
@@ -151,13 +159,21 @@ export class RevisionLog {
     return this.#changes.all(revision, from, to, limit).map(toChange);
   }
 
-  /** Copies everything that is committed to a new file, a few pages at a time. */
-  async backUp(path: string): Promise<void> {
-    await backup(this.#database, path);
-  }
-
   close(): void {
     this.#database.close();
+  }
+
+  #transact(work: () => void): void {
+    try {
+      this.#database.exec("BEGIN IMMEDIATE");
+      work();
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      if (this.#database.isTransaction) {
+        this.#database.exec("ROLLBACK");
+      }
+      throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
+    }
   }
 
   #write({ revision, key, deleted, previous, facts, text }: LogRow): void {

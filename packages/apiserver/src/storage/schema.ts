@@ -4,10 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
 
 /** In the head of the file, so that nothing else is taken for a store: "pBay". */
-export const APPLICATION_ID = 0x70_42_61_79;
+const APPLICATION_ID = 0x70_42_61_79;
 const VERSION = 1;
-/** Revisions between the last one of a backup and the first one after it is restored: more than can have been handed out in between. */
-const RESTORE_GAP = 1_000_000_000;
 /** A lock that is held so long is held by another server, milliseconds. */
 const LOCK_WAIT_MS = 2000;
 
@@ -41,30 +39,19 @@ const FROM_VERSION_0 = `
   DROP TABLE log;
 `;
 
-/** A file that was made by a backup says so until it is opened: no revision that clients saw since may come again. */
-const AFTER_RESTORE = `
-  UPDATE marks SET revision = ${String(RESTORE_GAP)} + (SELECT max(revision) FROM (
-    SELECT revision FROM marks WHERE name IN ('last', 'backup')
-    UNION ALL SELECT max(revision) FROM revisions)) WHERE name = 'last';
-  UPDATE marks SET revision = (SELECT revision FROM marks WHERE name = 'last') WHERE name = 'compacted';
-  DELETE FROM marks WHERE name = 'backup';
-`;
-
-function exists(database: DatabaseSync, query: string): boolean {
-  return database.prepare(query).get() !== undefined;
-}
-
 function prepareTables(database: DatabaseSync): void {
   const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
   if (version > VERSION) {
     throw new Error(`it was written by a newer version (${String(version)})`);
   }
-  database.exec(TABLES);
-  if (exists(database, "SELECT 1 FROM sqlite_schema WHERE name = 'log'")) {
-    database.exec(FROM_VERSION_0);
+  if (version === VERSION) {
+    // Nothing is written, so that a full disk does not keep a server from starting.
+    return;
   }
-  if (exists(database, "SELECT 1 FROM marks WHERE name = 'backup'")) {
-    database.exec(AFTER_RESTORE);
+  database.exec(TABLES);
+  const old = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log'").get();
+  if (old !== undefined) {
+    database.exec(FROM_VERSION_0);
   }
 }
 
@@ -84,17 +71,5 @@ export function openDatabase(path: string): DatabaseSync {
   } catch (error) {
     database?.close();
     throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
-  }
-}
-
-/** Marks the file of a backup, so that opening it as a store begins at revisions that nobody has seen. */
-export function markAsBackup(path: string): void {
-  const database = new DatabaseSync(path);
-  try {
-    database.exec(
-      "PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO marks SELECT 'backup', max(revision) FROM marks",
-    );
-  } finally {
-    database.close();
   }
 }

@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { KubeObject } from "../objects/object.ts";
 import { openStore } from "./sqlite-store.ts";
@@ -145,6 +146,52 @@ test("a store that was closed opens as it was, and its revisions go on", async (
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+});
+
+test("facts are there without the text, also after opening again and from an older file", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "store-"));
+  try {
+    const path = join(directory, "store.sqlite");
+    const old = new DatabaseSync(path);
+    const metadata = {
+      name: "a",
+      uid: "u1",
+      deletionTimestamp: "2026-01-01T00:00:00Z",
+      ownerReferences: [{ uid: "o1" }, { uid: "o2" }],
+    };
+    old.exec(`CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT, deleted INTEGER, previous INTEGER, text TEXT);
+      CREATE TABLE marks (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
+      INSERT INTO marks VALUES ('compacted', 3), ('last', 0)`);
+    old
+      .prepare("INSERT INTO log VALUES (7, ?, 0, 0, ?)")
+      .run(`${BUCKET}/default/a`, JSON.stringify({ ...object("a"), metadata }));
+    old.close();
+    for (const opening of ["from the older file", "again"]) {
+      const opened = openStore(path, fail);
+      const { uid, owners, deleting, revision } = opened.find(at("a")) ?? {};
+      expect([opening, uid, owners, deleting, revision]).toEqual([
+        opening,
+        "u1",
+        ["o1", "o2"],
+        true,
+        7,
+      ]);
+      expect(opened.changesAfter({ bucket: BUCKET }, 2, 1)).toBeUndefined();
+      expect(opened.revision()).toBe(7);
+      await opened.close();
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test("changes come in portions", async () => {
+  const first = await put("a");
+  await put("b");
+  await put("c");
+  const [change, ...others] = store.changesAfter({ bucket: BUCKET }, first, 1) ?? [];
+  expect(change?.current.address.name).toBe("b");
+  expect(others).toEqual([]);
 });
 
 test("a store that cannot be opened says why", () => {

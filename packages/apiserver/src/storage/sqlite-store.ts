@@ -6,7 +6,6 @@ import { Batch, type OwnChange } from "./batch.ts";
 import { Followers } from "./followers.ts";
 import { ObjectIndex } from "./index-of-objects.ts";
 import { type LogChange, type LogRow, RevisionLog } from "./log.ts";
-import { markAsBackup } from "./schema.ts";
 import { rangeOf } from "./scope.ts";
 import type {
   Change,
@@ -129,15 +128,6 @@ class SqliteStore implements Store {
 
   follow(scope: Scope, listener: Listener): () => void {
     return this.#followers.follow(scope, listener);
-  }
-
-  async backUp(path: string): Promise<void> {
-    try {
-      await this.#log.backUp(path);
-      markAsBackup(path);
-    } catch (error) {
-      throw new AppError("STORE_BACKUP_FAILED", { reason: messageOf(error) }, { cause: error });
-    }
   }
 
   async close(): Promise<void> {

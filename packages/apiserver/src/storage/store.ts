@@ -81,11 +81,6 @@ export interface Store {
   subscribe(listener: Listener): () => void;
   /** The same for the changes of one scope; called after those that take everything. */
   follow(scope: Scope, listener: Listener): () => void;
-  /**
-   * Writes a copy of the store as it is at one moment during the call to a file that must not be there; goes on serving meanwhile.
-   * @throws AppError with STORE_BACKUP_FAILED
-   */
-  backUp(path: string): Promise<void>;
   /** Writes what is queued, then closes. */
   close(): Promise<void>;
 }

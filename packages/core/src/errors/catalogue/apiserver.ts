@@ -15,10 +15,10 @@ export const APISERVER_ERRORS = {
     retry: "backoff",
     http: 500,
   },
-  STORE_BACKUP_FAILED: {
-    summary: "the store could not be copied: {reason}",
-    who: "environment",
-    retry: "backoff",
+  STORE_BACKUP_INVALID: {
+    summary: "{path} is not a whole backup: {reason}; nothing was changed",
+    who: "user",
+    retry: "never",
     http: 500,
   },
   APISERVER_LISTEN_FAILED: {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET /backup: everything at one moment, for whoever may read this path. Secrets are in it.
+import type { Express, Request, Response } from "express";
+import { backupLines } from "../storage/backup.ts";
+import type { Store } from "../storage/store.ts";
+import { sendPieces } from "./send-pieces.ts";
+
+/** Adds the route. */
+export function routeBackup(app: Express, store: Store): void {
+  app.get("/backup", (_request: Request, response: Response) =>
+    sendPieces(response, {
+      code: 200,
+      contentType: "application/x-ndjson",
+      pieces: backupLines(store),
+    }),
+  );
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A copy of all objects at one moment as lines of JSON, and a store that is made of it.
+import { AppError, messageOf } from "@patchbay/core/errors";
+import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
+import { isKubeObject } from "../objects/object.ts";
+import { type LogRow, RevisionLog } from "./log.ts";
+import type { Store } from "./store.ts";
+import { factsOf } from "./text-object.ts";
+
+const FORMAT = "patchbay-backup/1";
+/** Revisions between the highest one that is known and the first one after a restore: more than can have been handed out meanwhile. */
+const GAP = 1_000_000_000;
+
+/** The lines of a backup, of the moment at which the first one is asked for; the last one says that it is whole. */
+export function* backupLines(store: Store): Generator<string> {
+  const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
+  yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
+  for (const { address, revision, text } of objects) {
+    yield `{"address":${printJson(address)},"revision":${String(revision)},"object":${text}}\n`;
+  }
+  yield `${printJson({ objects: objects.length })}\n`;
+}
+
+function toRow(line: string): LogRow {
+  const parsed = parseJson(line);
+  const object = valueAt(parsed, "object");
+  if (!isKubeObject(object)) {
+    throw new TypeError("a line has no object");
+  }
+  const parts = ["bucket", "namespace", "name"].map((part) => textAt(parsed, "address", part));
+  return {
+    revision: Number(valueAt(parsed, "revision")),
+    key: parts.join("/"),
+    deleted: false,
+    previous: 0,
+    facts: factsOf(object),
+    text: printJson(object),
+  };
+}
+
+function readBackup(text: string): { readonly revision: number; readonly rows: readonly LogRow[] } {
+  const [head = "", ...lines] = text.split("\n").filter((line) => line !== "");
+  const first = parseJson(head);
+  if (valueAt(first, "format") !== FORMAT) {
+    throw new TypeError(`it does not begin as ${FORMAT}`);
+  }
+  const last = lines.pop() ?? "{}";
+  if (valueAt(parseJson(last), "objects") !== lines.length) {
+    throw new TypeError("its end is missing");
+  }
+  return { revision: Number(valueAt(first, "revision")), rows: lines.map(toRow) };
+}
+
+/**
+ * Replaces everything in a store that no server has open. Revisions go on far above all that were handed out, and nothing before can be told: clients that know a later past are sent to list again.
+ * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED; the store is then as it was.
+ */
+export function restoreStore(
+  storePath: string,
+  backup: { readonly path: string; readonly text: string },
+): { readonly objects: number; readonly revision: number } {
+  let read: ReturnType<typeof readBackup>;
+  try {
+    read = readBackup(backup.text);
+  } catch (error) {
+    const details = { path: backup.path, reason: messageOf(error) };
+    throw new AppError("STORE_BACKUP_INVALID", details, { cause: error });
+  }
+  const log = new RevisionLog(storePath);
+  try {
+    const revision = Math.max(log.lastRevision(), read.revision) + GAP;
+    log.replace(read.rows, revision);
+    return { objects: read.rows.length, revision };
+  } finally {
+    log.close();
+  }
+}

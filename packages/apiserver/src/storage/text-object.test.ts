@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Are texts held as far as memory allows, and never lost?
+import { expect, test } from "vitest";
+import { TextCache, TextObject } from "./text-object.ts";
+
+const FACTS = { uid: "u", owners: [], deleting: false };
+const LENGTH = 10;
+
+function makeCache(texts: number) {
+  const read: number[] = [];
+  const source = {
+    readText: (revision: number) => {
+      read.push(revision);
+      return String(revision).padEnd(LENGTH, ".");
+    },
+  };
+  const cache = new TextCache(source, texts * LENGTH);
+  const object = (revision: number) =>
+    new TextObject(
+      { address: { bucket: "/b", namespace: "n", name: "o" }, revision, facts: FACTS },
+      cache,
+    );
+  return { cache, read, object };
+}
+
+test("a text is read once while there is room", () => {
+  const { read, object } = makeCache(2);
+  const one = object(1);
+  expect([one.text, one.text]).toEqual(["1.........", "1........."]);
+  expect(read).toEqual([1]);
+});
+
+test("what was not asked for lately goes first, and is read again", () => {
+  const { read, object } = makeCache(2);
+  const [one, two, three] = [object(1), object(2), object(3)];
+  expect(one.text + two.text + three.text).toContain("3");
+  expect([one, two, three].map(({ heldLength }) => heldLength)).toEqual([0, LENGTH, LENGTH]);
+  expect(one.text).toContain("1");
+  expect(read).toEqual([1, 2, 3, 1]);
+});
+
+test("an object that is no longer current keeps its text", () => {
+  const { cache, read, object } = makeCache(1);
+  const old = object(1);
+  cache.release(old);
+  expect(object(2).text + object(3).text).toContain("3");
+  expect(old.text).toContain("1");
+  expect(read).toEqual([1, 2, 3]);
+});
+
+test("a text that is longer than the cache is given all the same", () => {
+  const { object } = makeCache(0);
+  expect(object(1).text).toContain("1");
+});
