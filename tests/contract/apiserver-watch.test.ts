@@ -54,6 +54,7 @@ describe("beginning", () => {
   test.each([
     { query: "resourceVersionMatch=Exact&resourceVersion=1", code: 422 },
     { query: "sendInitialEvents=true", code: 422 },
+    { query: "resourceVersion=1", code: 410 },
     { query: "timeoutSeconds=soon", code: 400 },
     { query: "resourceVersion=new", code: 400 },
     { query: "fieldSelector=spec.nope=1", code: 400 },

@@ -21,6 +21,8 @@ const BOOKMARK_MS = 60_000;
 const LAST_BOOKMARK_MS = 2000;
 /** A watch without timeoutSeconds ends after this long: clients come again. Source: kube-apiserver min-request-timeout. */
 const DEFAULT_TIMEOUT_SECONDS = 1800;
+/** A store begins with it, and no answer has it: clients that name it want to be told that it is too old. */
+const EMPTY_REVISION = 1;
 /** Changes that are read from the log at once for a watch that is behind. */
 const CHANGES_AT_ONCE = 200;
 /** Characters of objects that are printed before the client is waited for. */
@@ -54,6 +56,14 @@ function parseOptions(call: Call): WatchOptions {
 function tooOld(revision: number, deps: Deps): StatusError {
   return expired(
     `too old resource version: ${String(revision)} (${String(deps.store.revision())})`,
+  );
+}
+
+/** Whether what came after a revision cannot be told any more. Nobody has seen the one of an empty store. */
+function isTooOld(deps: Deps, { scope }: Selection, revision: number): boolean {
+  return (
+    revision === EMPTY_REVISION ||
+    (revision > 0 && deps.store.changesAfter(scope, revision, 1) === undefined)
   );
 }
 
@@ -222,7 +232,7 @@ export async function watchObjects(
 ): Promise<void> {
   const { revision, bookmarks, timeoutMs } = parseOptions(call);
   const selection = parseSelection(call);
-  if (revision > 0 && deps.store.changesAfter(selection.scope, revision, 1) === undefined) {
+  if (isTooOld(deps, selection, revision)) {
     throw tooOld(revision, deps);
   }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
