@@ -108,7 +108,7 @@ class Rbac implements Authorizer {
       this.#known.clear();
       this.#generation = this.#index.generation;
     }
-    const key = [user.name, ...user.groups].join("\n");
+    const key = JSON.stringify([user.name, user.groups]);
     const known = this.#known.get(key) ?? new Map<string, Grants>();
     this.#known.set(key, known);
     return known;
