@@ -305,6 +305,10 @@ test.each([
   ["/apis/discovery.k8s.io/v1/endpointslices", "Name AddressType Ports Endpoints Age"],
   ["/apis/batch/v1/jobs", "Name Completions Duration Age (Containers) (Images) (Selector)"],
   ["/apis/networking.k8s.io/v1/ingresses", "Name Class Hosts Address Ports Age"],
+  [
+    "/api/v1/events",
+    "Last_Seen Type Reason Object (Subobject) (Source) Message (First_Seen) (Count) (Name)",
+  ],
   ["/api/v1/resourcequotas", "Name Age Request Limit"],
   [
     "/api/v1/persistentvolumeclaims",

@@ -2,6 +2,7 @@
 // Printer columns of custom resources. Source: apiextensions/v1 CustomResourceColumnDefinition.
 import type { Column } from "../kinds/kind.ts";
 import { type Fields, asText, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { parseTime } from "../objects/time.ts";
 import { AGE, ageOf } from "../table/age.ts";
 import { parsePath } from "../table/json-path.ts";
 
@@ -17,17 +18,25 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
+/** How a value is shown; one of another type than the column's is not. Source: apiextensions tableconvertor. */
+const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
+  boolean: (value) => (typeof value === "boolean" ? value : null),
+  date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),
+  integer: (value) => (typeof value === "number" ? Math.trunc(value) : toLongInteger(value)),
+  number: (value) => (typeof value === "number" ? value : toLongInteger(value)),
+  string: asText,
+};
+
+function dateCell(text: string, nowMs: number): string {
+  return Number.isNaN(parseTime(text)) ? "<invalid>" : ageOf(text, nowMs);
+}
+
+function toLongInteger(value: unknown): unknown {
+  return typeof value === "bigint" ? value : null;
+}
+
 function toCell(type: Column["type"], value: unknown, nowMs: number): unknown {
-  if (value === undefined || value === null) {
-    return null;
-  }
-  if (type === "date") {
-    return ageOf(value, nowMs);
-  }
-  if (type === "string" && typeof value !== "string") {
-    return asText(value);
-  }
-  return value;
+  return value === undefined || value === null ? null : CELLS[type](value, nowMs);
 }
 
 function toColumn(definition: Fields): Column {

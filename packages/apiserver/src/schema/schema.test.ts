@@ -136,3 +136,22 @@ test.each([
   const causes = schemaCauses({ type: "object", ...given }, "s");
   expect(causes.map((cause) => cause.field)).toEqual([field]);
 });
+
+test.each([
+  [{ minItems: 2 }, "array", ["a"], "spec.v in body should have at least 2 items"],
+  [{ minProperties: 1 }, "object", {}, "spec.v in body should have at least 1 properties"],
+  [{ maxProperties: 1 }, "object", { a: 1, b: 1 }, "Too many: 2: must have at most 1 items"],
+  [{ multipleOf: 5 }, "integer", 7, "spec.v in body should be a multiple of 5"],
+  [{ minimum: 5, exclusiveMinimum: true }, "integer", 5, "spec.v in body should be greater than 5"],
+  [{ maximum: 5, exclusiveMaximum: true }, "integer", 5, "spec.v in body should be less than 5"],
+  [{ format: "int32" }, "integer", 3_000_000_000, "spec.v in body must be of type int32"],
+  [{ format: "ipv4" }, "string", "1.2", 'spec.v in body must be of type ipv4: "1.2"'],
+])("%j of type %s refuses %j", (...[limits, type, given, want]) => {
+  const items = type === "array" ? { items: { type: "string" } } : {};
+  const v = { type, ...items, ...limits, "x-kubernetes-preserve-unknown-fields": true };
+  const spec = { type: "object", properties: { v } };
+  const causes = makeValidator({ type: "object", properties: { spec } })({ spec: { v: given } });
+  expect(causes.map(({ field, message }) => `${field ?? ""}: ${message}`)).toEqual([
+    expect.stringMatching(new RegExp(`^spec\\.v: .*${want.replaceAll(".", "\\.")}`)),
+  ]);
+});

@@ -51,6 +51,10 @@ function goTypeOf(value: unknown): string {
 
 type Wording = (error: ErrorObject, field: string) => Cause;
 
+function limited({ data, params }: ErrorObject, field: string, what: string): Cause {
+  return invalidValue(field, data, `${field} in body ${what} ${String(params["limit"])}`);
+}
+
 const WORDINGS: Readonly<Record<string, Wording>> = {
   type: ({ data, params }, field) => {
     const types = [params["type"]].flat().filter((type) => type !== "null");
@@ -81,6 +85,31 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
       data,
       `${field} in body should be less than or equal to ${String(params["limit"])}`,
     ),
+  exclusiveMinimum: (error, field) => limited(error, field, "should be greater than"),
+  exclusiveMaximum: (error, field) => limited(error, field, "should be less than"),
+  multipleOf: ({ data, params }, field) =>
+    invalidValue(
+      field,
+      data,
+      `${field} in body should be a multiple of ${String(params["multipleOf"])}`,
+    ),
+  minItems: ({ data, params }, field) =>
+    invalidValue(
+      field,
+      listOf(data).length,
+      `${field} in body should have at least ${String(params["limit"])} items`,
+    ),
+  minProperties: ({ data, params }, field) =>
+    invalidValue(
+      field,
+      Object.keys(fieldsOf(data)).length,
+      `${field} in body should have at least ${String(params["limit"])} properties`,
+    ),
+  maxProperties: ({ data, params }, field) => ({
+    reason: "FieldValueTooMany",
+    message: `Too many: ${String(Object.keys(fieldsOf(data)).length)}: must have at most ${String(params["limit"])} items`,
+    field,
+  }),
   minLength: ({ data, params }, field) =>
     invalidValue(
       field,

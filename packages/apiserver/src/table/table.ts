@@ -53,13 +53,20 @@ function toRow(object: KubeObject, columns: readonly Column[], options: TableOpt
   return { cells, ...shown[options.include] };
 }
 
+/** Name comes first, but for events, which have a place of their own for it. */
+function columnsOf(kind: Kind): readonly Column[] {
+  const own = kind.strategy.columns;
+  const isPlaced = kind.custom === undefined && own.some(({ name }) => name === NAME.name);
+  return isPlaced ? own : [NAME, ...own];
+}
+
 /** A table of objects; `metadata` is the list's. */
 export function toTable(
   objects: readonly KubeObject[],
   metadata: Fields,
   options: TableOptions,
 ): Fields {
-  const columns = [NAME, ...options.kind.strategy.columns];
+  const columns = columnsOf(options.kind);
   return {
     kind: "Table",
     apiVersion: "meta.k8s.io/v1",
