@@ -11,6 +11,7 @@ import type { StoredObject } from "../storage/store.ts";
 import { type Call, type Deps, aboutOf, addressOf, isDryRun } from "./call.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
+import { inTurn } from "./turns.ts";
 
 /** After so many lost races a change without a resourceVersion is refused too. */
 const ATTEMPTS = 1000;
@@ -222,30 +223,43 @@ function commit(
   });
 }
 
-/** Makes a change; a race that is lost is run again on the newer object. Throws StatusErrors 404, 409 and 422. */
-export async function changeObject(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const stored = deps.store.find(addressOf(call));
-    if (stored === undefined) {
-      throw notFound(aboutOf(call.kind), call.name);
-    }
-    const current = readObject(call.kind, stored);
-    const edited = change.edit(readObject(call.kind, stored));
-    const next = await admit(call, deps, {
-      change,
-      current,
-      next: prepare(call, change, { next: edited, current }),
-    });
-    if (equalJson(next, current) && !isReleased(next)) {
-      return current;
-    }
-    const written = await commit(call, deps, { stored, next });
-    if (written !== undefined) {
-      return written;
-    }
-    if (change.once) {
-      break;
+/** The changed object; undefined where someone else was faster. Throws StatusErrors. */
+async function attempt(call: Call, deps: Deps, change: Change): Promise<KubeObject | undefined> {
+  const stored = deps.store.find(addressOf(call));
+  if (stored === undefined) {
+    throw notFound(aboutOf(call.kind), call.name);
+  }
+  const current = readObject(call.kind, stored);
+  const edited = change.edit(readObject(call.kind, stored));
+  const next = await admit(call, deps, {
+    change,
+    current,
+    next: prepare(call, change, { next: edited, current }),
+  });
+  return equalJson(next, current) && !isReleased(next)
+    ? current
+    : commit(call, deps, { stored, next });
+}
+
+/** Tries until the race is won. Throws a StatusError 409 where it never is. */
+async function insist(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
+  for (let count = 0; count < ATTEMPTS; count += 1) {
+    const changed = await attempt(call, deps, change);
+    if (changed !== undefined) {
+      return changed;
     }
   }
   throw modified(aboutOf(call.kind), call.name);
+}
+
+/** Makes a change; a race that is lost is run again on the newer object. Throws StatusErrors 404, 409 and 422. */
+export async function changeObject(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
+  const changed = await attempt(call, deps, change);
+  if (changed !== undefined) {
+    return changed;
+  }
+  if (change.once) {
+    throw modified(aboutOf(call.kind), call.name);
+  }
+  return inTurn(deps.store, addressOf(call), () => insist(call, deps, change));
 }
