@@ -22,7 +22,7 @@ export function refuseOptions(kind: string, causes: readonly Cause[]): void {
 }
 
 /** Texts as Go prints a list of them. */
-export function goList(texts: readonly string[]): string {
+function goList(texts: readonly string[]): string {
   return `[]string{${texts.map((text) => JSON.stringify(text)).join(", ")}}`;
 }
 
