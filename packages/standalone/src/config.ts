@@ -8,6 +8,9 @@ import type { WantedSettings } from "./settings.ts";
 const isSource = import.meta.url.endsWith(".ts");
 const main = fileURLToPath(new URL(`./main.${isSource ? "ts" : "js"}`, import.meta.url));
 
+/** Half of what V8 takes for short-lived objects, MB: the default of 16 costs 50 MB of memory and wins nothing here. */
+const YOUNG_OBJECTS = "--max-semi-space-size=4";
+
 /** What the process is to be. */
 export type Role = "supervisor" | "apiserver";
 
@@ -24,7 +27,13 @@ export function commandFor(
   wanted: WantedSettings = {},
 ): readonly [string, ...string[]] {
   const options = isSource ? ["--conditions=@patchbay/source"] : ["--enable-source-maps"];
-  return [process.execPath, ...options, main, JSON.stringify({ role, dataDir, ...wanted })];
+  return [
+    process.execPath,
+    YOUNG_OBJECTS,
+    ...options,
+    main,
+    JSON.stringify({ role, dataDir, ...wanted }),
+  ];
 }
 
 /** Reads the arguments that {@link commandFor} wrote. */
