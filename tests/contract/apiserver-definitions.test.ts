@@ -140,6 +140,12 @@ test("short names are accepted once in a group, and when they become free", asyn
   const renamed = await api.patch(path, { spec: { names: { shortNames: ["y"] } } });
   expect(JSON.stringify(renamed.body.status)).toContain('"NoConflicts"');
   expect((await api.ask("GET", "/apis/short.test/v1/seconds")).code).toBe(200);
+  await api.post(DEFINITIONS, named("thirds", "Third", ["x"]));
+  expect((await api.ask("GET", "/apis/short.test/v1/thirds")).code).toBe(404);
+  await api.delete(`${DEFINITIONS}/firsts.short.test`);
+  await expect
+    .poll(async () => (await api.ask("GET", "/apis/short.test/v1/thirds")).code)
+    .toBe(200);
 });
 
 test("what is deleted is no longer described", async () => {

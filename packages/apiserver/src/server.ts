@@ -18,6 +18,7 @@ import { Connections } from "./backend/connections.ts";
 import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
 import { prepareAccess, startAccessControllers } from "./controllers/access.ts";
 import { startDefinitionCleanup } from "./controllers/definition-cleanup.ts";
+import { startDefinitionNames } from "./controllers/definition-names.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
@@ -115,6 +116,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startGarbageCollector(deps, stop);
   startNamespaceLifecycle(deps, stop);
   startDefinitionCleanup(deps, stop);
+  startDefinitionNames(deps, stop);
   startAccessControllers(deps, stop);
   startAvailability(deps, stop);
 }

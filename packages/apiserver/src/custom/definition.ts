@@ -62,8 +62,12 @@ function conditionOf(definition: KubeObject, type: string): unknown {
   );
 }
 
-/** Status with what the names lead to; conditions of others stay, and so do times where nothing changed. */
-function withNames(definition: KubeObject, others: readonly KubeObject[], now: string): Fields {
+/** Status with what the names lead to beside `others`; conditions of others stay, and so do times where nothing changed. */
+export function withNames(
+  definition: KubeObject,
+  others: readonly KubeObject[],
+  now: string,
+): Fields {
   const status = fieldsOf(definition["status"]);
   const wasEstablished = textAt(conditionOf(definition, "Established"), "status") === "True";
   const conditions = conditionsOf(definition, others, wasEstablished).map((condition) => {
