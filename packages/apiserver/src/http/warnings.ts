@@ -11,12 +11,12 @@ const CUT_MAX = 256;
 const CONTROL = /\p{Cc}/u;
 
 function cut(text: string, maximum: number): string {
-  return [...text].slice(0, maximum).join("");
+  return Array.from(text).slice(0, maximum).join("");
 }
 
 /** Warnings as long as there is room. */
 function fitting(texts: readonly string[]): readonly string[] {
-  const lengths = texts.map((text) => [...text].length);
+  const lengths = texts.map((text) => Array.from(text).length);
   if (lengths.reduce((sum, length) => sum + length, 0) <= TOTAL_MAX) {
     return texts;
   }
@@ -25,7 +25,7 @@ function fitting(texts: readonly string[]): readonly string[] {
     .map((text) => cut(text, CUT_MAX))
     .filter((text) => {
       const hasRoom = written < TOTAL_MAX;
-      written += [...text].length;
+      written += Array.from(text).length;
       return hasRoom;
     });
 }
