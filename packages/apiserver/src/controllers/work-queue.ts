@@ -23,8 +23,12 @@ export interface QueueDeps {
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waiting = new Set<string>();
+  /** The keys of `#waiting` from `#head` on, the oldest first. */
+  #order: string[] = [];
+  #head = 0;
   readonly #working = new Set<string>();
   readonly #failures = new Map<string, number>();
+  #scheduled = false;
 
   constructor(deps: QueueDeps) {
     this.#deps = deps;
@@ -32,22 +36,40 @@ export class WorkQueue {
 
   /** Work on `key` soon; a key that is being worked on is worked on again. */
   add(key: string): void {
-    this.#waiting.add(key);
-    setImmediate(() => {
-      this.#start();
-    });
+    if (!this.#waiting.has(key)) {
+      this.#waiting.add(key);
+      this.#order.push(key);
+    }
+    this.#schedule();
+  }
+
+  /** A few keys in each turn of the event loop: requests are served in between. */
+  #schedule(): void {
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#start();
+      });
+    }
   }
 
   #start(): void {
-    for (const key of this.#waiting) {
-      if (this.#working.size >= PARALLEL || this.#deps.stop.aborted) {
-        return;
-      }
-      if (!this.#working.has(key)) {
+    const end = this.#order.length;
+    while (this.#head < end && this.#working.size < PARALLEL && !this.#deps.stop.aborted) {
+      const key = this.#order[this.#head] ?? "";
+      this.#head += 1;
+      if (this.#working.has(key)) {
+        this.#order.push(key);
+      } else {
         this.#waiting.delete(key);
         this.#working.add(key);
         void this.#run(key);
       }
+    }
+    if (this.#head * 2 > this.#order.length) {
+      this.#order = this.#order.slice(this.#head);
+      this.#head = 0;
     }
   }
 
@@ -64,7 +86,9 @@ export class WorkQueue {
       void this.#retry(key);
     } finally {
       this.#working.delete(key);
-      this.#start();
+      if (this.#waiting.size > 0) {
+        this.#schedule();
+      }
     }
   }
 
