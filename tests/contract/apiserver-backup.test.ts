@@ -66,6 +66,21 @@ test("a restored server has the objects of the backup, and revisions that nobody
   expect(first?.object.metadata.name).toBe("next");
 });
 
+test("pages of a past that is gone go on in the present, if the client wants to", async () => {
+  for (const name of ["a", "b", "c"]) {
+    await create(name);
+  }
+  const page = (token: string) =>
+    api.ask("GET", `${MAPS}?labelSelector=own&limit=2&continue=${encodeURIComponent(token)}`);
+  const { body: first } = await page("");
+  await restart((await api.get("/backup")).text);
+  await create("d");
+  const { code, body: refusal } = await page(first.metadata.continue);
+  expect([code, refusal.reason]).toEqual([410, "Expired"]);
+  const { body: rest } = await page(refusal.metadata.continue);
+  expect(rest.items.map(({ metadata }) => metadata.name)).toEqual(["c", "d"]);
+});
+
 test("a backup is of one moment, also while others write", async () => {
   const stop = new AbortController();
   const writing = (async () => {
