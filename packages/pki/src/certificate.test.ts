@@ -14,6 +14,9 @@ import {
   loadAuthority,
 } from "./index.ts";
 
+/** The text of PKI_PEM_INVALID. */
+const UNREADABLE = /the certificate authority cannot be read/;
+
 const clock = { now: () => Date.now() };
 
 function serverCertificate(authority: Authority): Promise<IssuedCertificate> {
@@ -76,7 +79,7 @@ test("a client certificate carries user and groups through TLS", async () => {
 
 test("an authority that was kept as PEM signs what the first one's clients trust", async () => {
   const first = await createAuthority("test", clock);
-  const again = await loadAuthority({ certPem: first.certPem, keyPem: first.keyPem }, clock);
+  const again = loadAuthority({ certPem: first.certPem, keyPem: first.keyPem }, clock);
   const server = await serverCertificate(again);
   const client = await clientCertificate(first);
   expect(await handshake(first.certPem, server, client)).toMatchObject({ CN: "jane" });
@@ -114,10 +117,18 @@ test("the key belongs to the certificate", async () => {
 test.each([
   { name: "no PEM at all", certPem: "x", keyPem: "y" },
   { name: "an empty file", certPem: "", keyPem: "" },
-])("an authority from $name is refused with a code", async ({ certPem, keyPem }) => {
-  await expect(loadAuthority({ certPem, keyPem }, clock)).rejects.toMatchObject({
-    code: "PKI_PEM_INVALID",
-  });
+])("an authority from $name is refused with a code", ({ certPem, keyPem }) => {
+  expect(() => loadAuthority({ certPem, keyPem }, clock)).toThrow(UNREADABLE);
+});
+
+test("an authority whose key is another's is refused, and a server's certificate too", async () => {
+  const first = await createAuthority("test", clock);
+  const other = await createAuthority("test", clock);
+  const server = await serverCertificate(first);
+  expect(() => loadAuthority({ certPem: first.certPem, keyPem: other.keyPem }, clock)).toThrow(
+    UNREADABLE,
+  );
+  expect(() => loadAuthority(server, clock)).toThrow(UNREADABLE);
 });
 
 test("a kubeconfig embeds everything a client needs", () => {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How keys, serial numbers and times are written into certificates.
-import { randomBytes, webcrypto } from "node:crypto";
-import { PemConverter } from "@peculiar/x509";
+import { KeyObject, randomBytes, webcrypto } from "node:crypto";
 
 /** Milliseconds of a day. */
 export const MS_PER_DAY = 86_400_000;
@@ -18,9 +17,8 @@ export function randomSerial(): string {
 }
 
 /** The private key as PKCS #8 PEM. */
-export async function pemOfKey(key: webcrypto.CryptoKey): Promise<string> {
-  const der = await webcrypto.subtle.exportKey("pkcs8", key);
-  return `${PemConverter.encode(der, "PRIVATE KEY")}\n`;
+export function pemOfKey(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: "pkcs8", format: "pem" }).toString();
 }
 
 /** A new private key on P-256 that signs, as PKCS #8 PEM. Secret. */

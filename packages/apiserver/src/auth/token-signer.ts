@@ -8,7 +8,7 @@ import {
   generateKeyPairSync,
 } from "node:crypto";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import { type JWK, CompactSign, compactVerify, errors, exportJWK } from "jose";
+import type * as Jose from "jose";
 import { type Fields, isFields } from "../objects/json.ts";
 
 /** The only algorithm that is used and believed. */
@@ -20,6 +20,11 @@ const REMEMBERED_MAX = 1000;
 const CURVE = "P-256";
 /** The same curve by the name that OpenSSL uses. */
 const CURVE_OF_KEYS = "prime256v1";
+
+/** Loaded with the first token. */
+function library(): Promise<typeof Jose> {
+  return import("jose");
+}
 
 function loadKey(pem: string): KeyObject {
   try {
@@ -64,7 +69,8 @@ export class TokenSigner {
     this.#keyId = createHash("sha256").update(der).digest("base64url");
   }
 
-  sign(claims: Fields): Promise<string> {
+  async sign(claims: Fields): Promise<string> {
+    const { CompactSign } = await library();
     const payload = new TextEncoder().encode(JSON.stringify(claims));
     return new CompactSign(payload)
       .setProtectedHeader({ alg: ALGORITHM, kid: this.#keyId })
@@ -88,12 +94,14 @@ export class TokenSigner {
   }
 
   /** The public key for others who check. Source: RFC 7517. */
-  async publicKeys(): Promise<readonly JWK[]> {
+  async publicKeys(): Promise<readonly Jose.JWK[]> {
+    const { exportJWK } = await library();
     const key = await exportJWK(this.#publicKey);
     return [{ use: "sig", ...key, kid: this.#keyId, alg: ALGORITHM }];
   }
 
   async #verifyNew(token: string): Promise<Fields | undefined> {
+    const { compactVerify, errors } = await library();
     try {
       const { payload } = await compactVerify(token, this.#publicKey, { algorithms: [ALGORITHM] });
       return parseClaims(payload);

@@ -2,9 +2,9 @@
 // Reads the body of a request: size, content type, JSON or YAML.
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import { parse as parseYaml } from "yaml";
 import { isTooDeep } from "../objects/depth.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
+import { parseYaml } from "../objects/yaml.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
 import { StatusError, badRequest, unsupportedMediaType } from "./status.ts";
 
@@ -73,8 +73,7 @@ export function parseText(text: string, contentType: string): unknown {
   }
   try {
     const yaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
-    const parsed: unknown = yaml ? parseYaml(text) : parseJson(text);
-    return parsed;
+    return yaml ? parseYaml(text) : parseJson(text);
   } catch (error) {
     throw badRequest(`couldn't get version/kind; json parse error: ${messageOf(error)}`);
   }

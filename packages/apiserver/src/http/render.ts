@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what a verb answers to the text that the client wants.
-import { stringify as printYaml } from "yaml";
 import { apiVersionOf } from "../kinds/kind.ts";
 import { type Fields, parseJson, printJson } from "../objects/json.ts";
+import { printYaml } from "../objects/yaml.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type IncludeObject, toPartial, toTable } from "../table/table.ts";

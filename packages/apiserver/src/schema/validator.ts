@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does an object keep to its structural schema? Refusals are worded as Kubernetes words them.
-import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import addFormats from "ajv-formats";
+import { createRequire } from "node:module";
+import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
 import type { Cause } from "../http/status.ts";
 import { invalidValue, requiredValue, tooLongValue, unsupportedValue } from "../meta/causes.ts";
 import { jsonTypeOf } from "../meta/decode-meta.ts";
@@ -13,8 +13,14 @@ import { toJsonSchema } from "./to-json-schema.ts";
 /** Gives the causes for which a value is refused. */
 export type Validator = (value: Fields) => readonly Cause[];
 
+const require = createRequire(import.meta.url);
+
+/** The library is loaded with the first object that has to be validated. */
 function makeAjv(): Ajv {
-  const ajv = new Ajv({
+  // What the packages export is what their types say; both are CommonJS.
+  const library = require("ajv") as { Ajv: typeof Ajv };
+  const addFormats = require("ajv-formats") as (ajv: Ajv) => void;
+  const ajv = new library.Ajv({
     strict: false,
     allErrors: true,
     verbose: true,
@@ -22,8 +28,7 @@ function makeAjv(): Ajv {
     logger: false,
     unicodeRegExp: false,
   });
-  // The library's types describe its CommonJS form.
-  (addFormats as unknown as { default: (ajv: Ajv) => void } & ((ajv: Ajv) => void))(ajv);
+  addFormats(ajv);
   return ajv;
 }
 

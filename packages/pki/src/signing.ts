@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signs certificates. The library for it is large: this file is loaded when something has to be signed, not at each start.
+import "reflect-metadata";
+import { createPrivateKey, webcrypto } from "node:crypto";
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  type JsonGeneralName,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+  cryptoProvider,
+} from "@peculiar/x509";
+import type { CertificateRequest, IssuedCertificate } from "./certificate-request.ts";
+import { MS_PER_DAY, dateOf, pemOfKey, randomSerial } from "./encoding.ts";
+
+cryptoProvider.set(webcrypto);
+
+/** ECDSA on P-256 with SHA-256: what every client of TLS 1.2 and 1.3 takes. */
+const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+
+/** Clocks of one installation may differ by this much. */
+const CLOCK_SKEW_MS = 300_000;
+
+function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ["sign", "verify"]);
+}
+
+function printCertificate(
+  certificate: X509Certificate,
+  keys: webcrypto.CryptoKeyPair,
+): IssuedCertificate {
+  return { certPem: `${certificate.toString("pem")}\n`, keyPem: pemOfKey(keys.privateKey) };
+}
+
+/** A certificate of an authority that signs itself. `endMs`: since 1970. */
+export async function signAuthority(
+  commonName: string,
+  nowMs: number,
+  endMs: number,
+): Promise<IssuedCertificate> {
+  const keys = await generateKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber: randomSerial(),
+    name: [{ CN: [commonName] }],
+    notBefore: dateOf(nowMs - CLOCK_SKEW_MS),
+    notAfter: dateOf(endMs),
+    signingAlgorithm: KEY_ALGORITHM,
+    keys,
+    extensions: [
+      new BasicConstraintsExtension(true, undefined, true),
+      new KeyUsagesExtension(
+        KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature,
+        true,
+      ),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return printCertificate(certificate, keys);
+}
+
+async function extensionsOf(
+  issuer: X509Certificate,
+  request: CertificateRequest,
+  publicKey: webcrypto.CryptoKey,
+): Promise<Extension[]> {
+  const usages = request.usages.map((usage) =>
+    usage === "server" ? ExtendedKeyUsage.serverAuth : ExtendedKeyUsage.clientAuth,
+  );
+  const names: JsonGeneralName[] = [
+    ...request.dnsNames.map((value) => ({ type: "dns" as const, value })),
+    ...request.ipAddresses.map((value) => ({ type: "ip" as const, value })),
+  ];
+  const alternatives = names.length === 0 ? [] : [new SubjectAlternativeNameExtension(names)];
+  return [
+    new BasicConstraintsExtension(false, undefined, true),
+    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+    new ExtendedKeyUsageExtension(usages),
+    ...alternatives,
+    await SubjectKeyIdentifierExtension.create(publicKey),
+    await AuthorityKeyIdentifierExtension.create(issuer),
+  ];
+}
+
+function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
+  const der = createPrivateKey(keyPem).export({ type: "pkcs8", format: "der" });
+  return webcrypto.subtle.importKey("pkcs8", der, KEY_ALGORITHM, true, ["sign"]);
+}
+
+/** A certificate that `issuer` signs; it ends no later than the issuer's own. */
+export async function signCertificate(
+  issuer: IssuedCertificate,
+  request: CertificateRequest,
+  nowMs: number,
+): Promise<IssuedCertificate> {
+  const keys = await generateKeys();
+  const authority = new X509Certificate(issuer.certPem);
+  const end = Math.min(nowMs + request.validDays * MS_PER_DAY, authority.notAfter.getTime());
+  const organizations = request.organizations.map((organization) => ({ O: [organization] }));
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: randomSerial(),
+    subject: [...organizations, { CN: [request.commonName] }],
+    issuer: authority.subjectName,
+    notBefore: dateOf(nowMs - CLOCK_SKEW_MS),
+    notAfter: dateOf(end),
+    signingAlgorithm: KEY_ALGORITHM,
+    publicKey: keys.publicKey,
+    signingKey: await importKey(issuer.keyPem),
+    extensions: await extensionsOf(authority, request, keys.publicKey),
+  });
+  return printCertificate(certificate, keys);
+}
