@@ -66,7 +66,8 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      this.#addWhenDue(stored, undefined);
+      // What has its owners was judged when it was written: nothing is read of it at a start.
+      this.#addWhenDue(stored, stored);
     }
   }
 
