@@ -32,7 +32,7 @@ describe("node-runtime", () => {
   test("registers its node with the devices that are there", async () => {
     const node = await machine.api.get(`/api/v1/nodes/${NODE}`);
     expect(node.body.status).toMatchObject({
-      allocatable: { "devices.kubevirt.io/tun": "1000" },
+      allocatable: { "devices.kubevirt.io/tun": "1k" },
       conditions: [{ type: "Ready", status: "True" }],
     });
   });
