@@ -55,7 +55,7 @@ export async function measureApiServer(sections: readonly string[]): Promise<voi
       printFigures(await measureFigures(server));
       await server.stop();
     }
-    for (const vms of wants("memory") ? [1100, 10_000] : []) {
+    for (const vms of wants("memory") ? [1100, 10_000, 25_000] : []) {
       printFootprint(await measureFootprint(join(base, String(vms)), vms));
     }
   } finally {
