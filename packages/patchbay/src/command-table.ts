@@ -96,7 +96,8 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "apiserver",
     args: [],
-    summary: "Run the API server alone, in the foreground",
+    summary:
+      "Run the API server alone, in the foreground: for this machine only, https on the loopback address",
     flags: [
       {
         flags: "--port <port>",
