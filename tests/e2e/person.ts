@@ -30,7 +30,7 @@ function serverUrl(): string {
 /** A person who may do nothing as yet. */
 export async function createPerson(name: string): Promise<Person> {
   const pems = { certPem: readPki("ca.crt"), keyPem: readPki("ca.key") };
-  const authority = await loadAuthority(pems, createClock());
+  const authority = loadAuthority(pems, createClock());
   const issued = await issueCertificate(authority, {
     commonName: name,
     organizations: [],
