@@ -116,7 +116,89 @@ describe("libvirt errors", () => {
         domain: 0,
         message: "Unable to create tap device tapx: Device or resource busy",
       },
-      want: "LIBVIRT_REFUSED",
+      want: "LIBVIRT_TAP_REFUSED",
+    },
+    {
+      name: "a tap of one queue for a device of several",
+      given: {
+        number: 38,
+        domain: 0,
+        message: "Unable to create tap device taps: Invalid argument",
+      },
+      want: "LIBVIRT_TAP_REFUSED",
+    },
+    {
+      name: "a tap that is not there",
+      given: {
+        number: 1,
+        domain: 10,
+        message: "internal error: target managed='no' but specified dev doesn't exist",
+      },
+      want: "LIBVIRT_TAP_REFUSED",
+    },
+    {
+      name: "an address that is taken",
+      given: {
+        number: 27,
+        domain: 20,
+        message: "XML error: Attempted double use of PCI Address 0000:03:00.0",
+      },
+      want: "LIBVIRT_ADDRESS_REFUSED",
+    },
+    {
+      name: "a port that takes no hot-plug",
+      given: {
+        number: 27,
+        domain: 20,
+        message:
+          "XML error: The device at PCI address 0000:00:09.0 requires hotplug capability, but the PCI controller with index='0' doesn't support hotplug",
+      },
+      want: "LIBVIRT_ADDRESS_REFUSED",
+    },
+    {
+      name: "a function that is not the first",
+      given: {
+        number: 1,
+        domain: 20,
+        message: "internal error: Only PCI device addresses with function=0 are supported",
+      },
+      want: "LIBVIRT_ADDRESS_REFUSED",
+    },
+    {
+      name: "a guest that has ended",
+      given: {
+        number: 55,
+        domain: 20,
+        message: "Requested operation is not valid: domain is not running",
+      },
+      want: "LIBVIRT_NOT_RUNNING",
+    },
+    {
+      name: "a change that libvirt forbids",
+      given: {
+        number: 29,
+        domain: 20,
+        message: "operation forbidden: changing device 'acpi index' is not allowed",
+      },
+      want: "LIBVIRT_UNSUPPORTED",
+    },
+    {
+      name: "a controller, which cannot be plugged",
+      given: {
+        number: 84,
+        domain: 10,
+        message: "Operation not supported: 'pci' controller cannot be hot plugged.",
+      },
+      want: "LIBVIRT_UNSUPPORTED",
+    },
+    {
+      name: "an alias that is there",
+      given: {
+        number: 67,
+        domain: 20,
+        message: "unsupported configuration: non unique alias detected: ua-d1",
+      },
+      want: "LIBVIRT_DEVICE_EXISTS",
     },
     {
       name: "a daemon's text that looks like another error",
@@ -125,7 +207,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "anything else",
-      given: { number: 67, domain: 20, message: "unsupported configuration: non unique alias" },
+      given: { number: 67, domain: 20, message: "unsupported configuration: something else" },
       want: "LIBVIRT_REFUSED",
     },
   ])("$name is $want", ({ given, want }) => {

@@ -7,9 +7,15 @@ import type { NativeError } from "./native.ts";
 export const VIR_ERR = {
   INTERNAL_ERROR: 1,
   OPERATION_FAILED: 9,
+  XML_ERROR: 27,
+  OPERATION_DENIED: 29,
   SYSTEM_ERROR: 38,
   NO_DOMAIN: 42,
+  OPERATION_INVALID: 55,
+  CONFIG_UNSUPPORTED: 67,
   OPERATION_TIMEOUT: 68,
+  ARGUMENT_UNSUPPORTED: 74,
+  OPERATION_UNSUPPORTED: 84,
   DEVICE_MISSING: 99,
 } as const;
 
@@ -21,6 +27,9 @@ const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   // Another job of the domain holds its lock: a migration, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
+  [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
+  [VIR_ERR.ARGUMENT_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
+  [VIR_ERR.OPERATION_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
 ]);
 
 /** What was asked; becomes the details of the error. */
@@ -52,15 +61,54 @@ function isConnectionLost(error: NativeError): boolean {
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
+/** What a text of libvirt means, if it comes with one of these numbers. */
+interface TextRule {
+  readonly numbers: readonly number[];
+  readonly text: RegExp;
+  readonly code: ErrorCode;
+}
+
 /** Errors whose numbers are too general, by the text of libvirt 9.0 and QEMU 7.2; captured samples are in the test. */
-const BY_TEXT: readonly (readonly [RegExp, ErrorCode])[] = [
-  [/no device found with alias /, "LIBVIRT_DEVICE_MISSING"],
-  [/No more available PCI slots/, "LIBVIRT_NO_FREE_PORT"],
-  [/is already in the process of unplug/, "LIBVIRT_BUSY"],
-  [/Hot-unplug failed: guest is busy/, "LIBVIRT_BUSY"],
+const BY_TEXT: readonly TextRule[] = [
+  {
+    numbers: [VIR_ERR.INTERNAL_ERROR],
+    text: /no device found with alias /,
+    code: "LIBVIRT_DEVICE_MISSING",
+  },
+  {
+    numbers: [VIR_ERR.INTERNAL_ERROR],
+    text: /No more available PCI slots/,
+    code: "LIBVIRT_NO_FREE_PORT",
+  },
+  {
+    numbers: [VIR_ERR.INTERNAL_ERROR],
+    text: /is already in the process of unplug|Hot-unplug failed: guest is busy/,
+    code: "LIBVIRT_BUSY",
+  },
+  {
+    numbers: [VIR_ERR.CONFIG_UNSUPPORTED],
+    text: /non unique alias detected/,
+    code: "LIBVIRT_DEVICE_EXISTS",
+  },
+  {
+    numbers: [VIR_ERR.XML_ERROR, VIR_ERR.INTERNAL_ERROR],
+    text: /PCI (device )?address|PCI controller|PCI buses|PCI slot|PCI: slot/i,
+    code: "LIBVIRT_ADDRESS_REFUSED",
+  },
+  {
+    numbers: [VIR_ERR.SYSTEM_ERROR, VIR_ERR.INTERNAL_ERROR],
+    text: /Unable to create tap device|specified dev doesn't exist/,
+    code: "LIBVIRT_TAP_REFUSED",
+  },
+  {
+    numbers: [VIR_ERR.OPERATION_INVALID],
+    text: /domain is not running|transient domains do not have any persistent config/,
+    code: "LIBVIRT_NOT_RUNNING",
+  },
 ];
 
 function codeByText(error: NativeError): ErrorCode | undefined {
-  if (error.number !== VIR_ERR.INTERNAL_ERROR) return undefined;
-  return BY_TEXT.find(([text]) => text.test(error.message))?.[1];
+  return BY_TEXT.find(
+    ({ numbers, text }) => numbers.includes(error.number) && text.test(error.message),
+  )?.code;
 }

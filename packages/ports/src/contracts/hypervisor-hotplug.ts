@@ -99,14 +99,14 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
     test("the same alias twice is refused", async () => {
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
       await expect(vm.attachDevice("vm1", bench.nicXml("ua-a", 2), "live")).rejects.toMatchObject({
-        code: "LIBVIRT_REFUSED",
+        code: "LIBVIRT_DEVICE_EXISTS",
       });
     });
 
     test("a live change of a domain that is off is refused", async () => {
       await vm.destroyDomain("vm1");
       await expect(vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live")).rejects.toMatchObject({
-        code: "LIBVIRT_REFUSED",
+        code: "LIBVIRT_NOT_RUNNING",
       });
     });
 

@@ -70,7 +70,7 @@ export class FakeDomain {
     const alias = aliasOf(xml);
     const before = this.#changeable(target);
     if (nicsOf(before).some((nic) => aliasOf(nic) === alias)) {
-      throw refused("virDomainAttachDeviceFlags", `non unique alias detected: ${alias}`);
+      throw new AppError("LIBVIRT_DEVICE_EXISTS", { device: alias });
     }
     this.#write(target, insert(before, placeNic(xml, factsOf(before))));
   }
@@ -122,7 +122,8 @@ export class FakeDomain {
   #changeable(target: DeviceTarget): string {
     if (target === "config") return this.#config;
     if (this.#live === undefined) {
-      throw refused("a live change", "Requested operation is not valid: domain is not running");
+      const message = "Requested operation is not valid: domain is not running";
+      throw new AppError("LIBVIRT_NOT_RUNNING", { domain: nameOf(this.#config), message });
     }
     return this.#live;
   }
@@ -163,7 +164,7 @@ function placeNic(nic: string, facts: DomainFacts): string {
   }
   if (facts.pciAddresses.some((used) => used.bus === asked.bus && used.slot === asked.slot)) {
     const message = `XML error: Attempted double use of PCI Address on bus ${String(asked.bus)}`;
-    throw refused("virDomainAttachDeviceFlags", message);
+    throw new AppError("LIBVIRT_ADDRESS_REFUSED", { message });
   }
   return nic;
 }

@@ -39,6 +39,36 @@ export const LIBVIRT_ERRORS = {
     retry: "on-change",
     http: 409,
   },
+  LIBVIRT_DEVICE_EXISTS: {
+    summary: "the domain has a device {device} already",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  LIBVIRT_ADDRESS_REFUSED: {
+    summary: "libvirt refused the PCI address: {message}",
+    who: "environment",
+    retry: "on-change",
+    http: 409,
+  },
+  LIBVIRT_TAP_REFUSED: {
+    summary: "QEMU cannot use the tap: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  LIBVIRT_NOT_RUNNING: {
+    summary: "the domain {domain} does not run: {message}",
+    who: "environment",
+    retry: "on-change",
+    http: 409,
+  },
+  LIBVIRT_UNSUPPORTED: {
+    summary: "libvirt or QEMU cannot do that: {message} ({number}/{domainNumber})",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
   LIBVIRT_BUSY: {
     summary: "libvirt is busy: {message}",
     who: "environment",
