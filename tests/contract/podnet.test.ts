@@ -113,6 +113,7 @@ describe("frames", () => {
     mac: `02:00:00:00:5e:0${String(number)}`,
     mtu: 1400,
     owner: 107,
+    queues: 1,
   });
 
   /** A pod whose tap is one end of a veth, the other end being the NIC of a guest's namespace. */
@@ -181,7 +182,7 @@ describe("taps", () => {
     addNic({ host, pod }, { name: "pod1", kind: "veth", mac: MAC });
     const netns = namespaces.open(pod);
     const names = { podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" };
-    await makeNetwork().wireTap(netns, { ...names, mac: MAC, mtu: 1500, owner: 107 });
+    await makeNetwork().wireTap(netns, { ...names, mac: MAC, mtu: 1500, owner: 107, queues: 1 });
     const details: unknown = JSON.parse(run("ip", "-n", pod, "-j", "-d", "tuntap", "show"));
     expect(details).toMatchObject([{ ifname: "tap1", user: 107, group: 107 }]);
   });

@@ -31,7 +31,7 @@ describe("custom resource definitions", () => {
       name: "virtualmachineinstances.kubevirt.io",
       short: "vmi",
       status: true,
-      columns: ["Age", "Phase", "IP", "NodeName", "Ready", "FreePorts"],
+      columns: ["Age", "Phase", "IP", "NodeName", "Ready", "Ports", "FreePorts"],
     },
     {
       name: "virtualmachineinstancemigrations.kubevirt.io",

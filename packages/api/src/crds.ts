@@ -98,6 +98,7 @@ const DEFINITIONS: readonly Definition[] = [
       { name: "IP", type: "string", jsonPath: ".status.interfaces[0].ipAddress" },
       { name: "NodeName", type: "string", jsonPath: ".status.nodeName" },
       READY,
+      { name: "Ports", type: "integer", jsonPath: ".status.pciePorts.total", priority: 1 },
       { name: "FreePorts", type: "integer", jsonPath: ".status.pciePorts.free", priority: 1 },
     ],
     spec: { schema: VmiSpecSchema, required: true },

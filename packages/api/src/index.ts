@@ -12,13 +12,19 @@ export {
   printNetworkStatus,
   type NetworkStatus,
 } from "./annotations/network-status.ts";
+export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export {
   customResourceDefinitions,
   type CustomResourceDefinition,
   type PrinterColumn,
 } from "./crds.ts";
 export type { KubeEvent, KubeNode, Lease, Namespace } from "./core-kinds.ts";
-export { usesEmulation, type KubeVirt } from "./kubevirt-config.ts";
+export {
+  networkConfigOf,
+  usesEmulation,
+  type KubeVirt,
+  type NetworkConfig,
+} from "./kubevirt-config.ts";
 export type {
   Cause,
   Condition,
@@ -53,6 +59,7 @@ export {
 } from "./resource.ts";
 export {
   runStrategyOf,
+  type PcieTopology,
   type RunStrategy,
   type VirtualMachine,
   type VmSpec,

@@ -3,14 +3,45 @@
 import { Type, type Static } from "typebox";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
-import { CONDITIONS_SCHEMA } from "./vmi.ts";
+import { CONDITIONS_SCHEMA, PCIE_ROOT_PORTS_MAX } from "./vmi.ts";
+
+/** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
+const QUEUES_MAX = 256;
 
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
       Type.Object(
         {
-          network: Type.Optional(Type.Object({}, OPEN)),
+          network: Type.Optional(
+            Type.Object(
+              {
+                pcieRootPorts: Type.Optional(
+                  Type.Integer({
+                    minimum: 0,
+                    maximum: PCIE_ROOT_PORTS_MAX,
+                    description:
+                      "Ports for hot-plug of VMs that do not say how many; 32 when absent.",
+                  }),
+                ),
+                maxQueues: Type.Optional(
+                  Type.Integer({
+                    minimum: 1,
+                    maximum: QUEUES_MAX,
+                    description:
+                      "Most pairs of queues of an interface of a VM with networkInterfaceMultiqueue; 8 when absent.",
+                  }),
+                ),
+                sharedMemory: Type.Optional(
+                  Type.Boolean({
+                    description:
+                      "Guests' memory can be shared with a userspace dataplane (memfd); true when absent.",
+                  }),
+                ),
+              },
+              OPEN,
+            ),
+          ),
           developerConfiguration: Type.Optional(
             Type.Object(
               {
@@ -45,4 +76,29 @@ export interface KubeVirt extends KubeObject {
 /** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
+}
+
+/** What the cluster says of the NICs of all VMs. */
+export interface NetworkConfig {
+  /** Ports for hot-plug of a VM that does not say how many. */
+  readonly pcieRootPorts: number;
+  /** Most pairs of queues of a NIC. */
+  readonly maxQueues: number;
+  /** Whether guests' memory can be shared with other processes. */
+  readonly sharedMemory: boolean;
+}
+
+/** Costs no visible boot time and 9 MiB. Source: docs/design/pci-topology.md */
+const DEFAULT_PORTS = 32;
+/** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
+const DEFAULT_MAX_QUEUES = 8;
+
+/** The cluster's settings, with defaults for what it does not say. */
+export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
+  const given = kubevirt?.spec?.configuration?.network;
+  return {
+    pcieRootPorts: given?.pcieRootPorts ?? DEFAULT_PORTS,
+    maxQueues: given?.maxQueues ?? DEFAULT_MAX_QUEUES,
+    sharedMemory: given?.sharedMemory ?? true,
+  };
 }

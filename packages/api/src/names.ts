@@ -15,6 +15,11 @@ export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** Why attachments fail; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
+/** Where the PCI devices of the last start were, for the next one; writer: virt-controller. */
+export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
+/** `"true"`: PCI devices sit on the root complex, and nothing can be plugged. Source: KubeVirt. */
+export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
+
 /** Marks pods and objects that belong to a VM. Source: KubeVirt. */
 export const KUBEVIRT_LABEL = "kubevirt.io";
 /** Value of {@link KUBEVIRT_LABEL} on launcher pods. Source: KubeVirt. */

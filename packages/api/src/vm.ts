@@ -38,6 +38,22 @@ export const VmSpecSchema = Type.Object(
 /** What a VM is to be. */
 export type VmSpec = Static<typeof VmSpecSchema>;
 
+export const PcieTopologySchema = Type.Object(
+  {
+    version: Type.Integer({ description: "The rules by which the devices were laid out." }),
+    interfaces: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        pciAddress: Type.String({ description: "For example 0000:02:00.0." }),
+      }),
+    ),
+  },
+  { description: "Where the devices are, so that no start moves them." },
+);
+
+/** Where the devices of a VM are; kept over restarts. */
+export type PcieTopology = Static<typeof PcieTopologySchema>;
+
 export const VmStatusSchema = Type.Object(
   {
     created: Type.Optional(Type.Boolean()),
@@ -45,6 +61,7 @@ export const VmStatusSchema = Type.Object(
     printableStatus: Type.Optional(Type.String()),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
+    pcieTopology: Type.Optional(PcieTopologySchema),
     stateChangeRequests: Type.Optional(
       Type.Array(
         Type.Object(

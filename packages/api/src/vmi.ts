@@ -4,6 +4,9 @@ import { Type, type Static } from "typebox";
 import type { KubeObject } from "./meta.ts";
 import { IfaceSchema, NetworkSchema, OPEN } from "./network.ts";
 
+/** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
+export const PCIE_ROOT_PORTS_MAX = 128;
+
 const KernelBootContainer = Type.Object(
   {
     image: Type.String(),
@@ -61,6 +64,17 @@ export const DomainSpecSchema = Type.Object(
             Type.Array(IfaceSchema, {
               "x-kubernetes-list-type": "map",
               "x-kubernetes-list-map-keys": ["name"],
+            }),
+          ),
+          networkInterfaceMultiqueue: Type.Optional(
+            Type.Boolean({ description: "Interfaces get a pair of queues for each vCPU." }),
+          ),
+          pcieRootPorts: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: PCIE_ROOT_PORTS_MAX,
+              description:
+                "Interfaces that can be plugged while the VM runs, beside those it starts with; machine type q35.",
             }),
           ),
         },

@@ -9,11 +9,24 @@ export interface NicDefinition {
   readonly mac: string;
   /** Device model; `virtio` for paravirtual. */
   readonly model: string;
+  /** Pairs of queues, at least 1. */
+  readonly queues: number;
   readonly tapName: string;
   /** Bytes. */
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
+  /** Lower boots first; absent: not booted from. */
+  readonly bootOrder?: number;
+  /** What the guest's firmware calls it: `eno<N>` in Linux. */
+  readonly acpiIndex?: number;
+}
+
+/** A PCIe root port: its controller index is the number of the bus behind it. */
+export interface RootPort {
+  readonly index: number;
+  readonly address: PciAddress;
+  readonly multifunction: boolean;
 }
 
 /** Machine types whose PCI layout Patchbay knows. */
@@ -32,7 +45,9 @@ export interface DomainDefinition {
   readonly memoryMiB: number;
   readonly kernel: { readonly path: string; readonly initrdPath?: string; readonly args?: string };
   readonly nics: readonly NicDefinition[];
-  /** PCIe root ports for later, beside the NICs' own. */
-  readonly hotplugPorts: number;
+  /** PCIe root ports, those of the NICs included. */
+  readonly ports: readonly RootPort[];
+  /** Whether the guest's memory can be shared with other processes (memfd). */
+  readonly sharesMemory: boolean;
   readonly console: { readonly socketPath: string; readonly logPath: string };
 }

@@ -2,14 +2,24 @@
 // The public door of domain.
 export type { DomainDefinition, MachineFamily, NicDefinition } from "./definition.ts";
 export { machineFamilyOf } from "./machine.ts";
-export { printPciAddress, type PciAddress } from "./pci/address.ts";
-export { countPorts, freeAddresses, type PortCount } from "./pci/allocate.ts";
+export { findNicModel, NIC_MODELS, type NicModel } from "./nic-model.ts";
+export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";
+export { countPorts, freeAddresses, spareVectors, type PortCount } from "./pci/capacity.ts";
+export { vectorsOf } from "./pci/interrupts.ts";
 export {
-  fixedNicAddress,
-  PC_FIRST_SLOT,
-  PC_LAST_SLOT,
-  rootPorts,
-  type RootPort,
+  planTopology,
+  PORTS_MAX,
+  TOPOLOGY_VERSION,
+  type NicToPlace,
+  type PlannedTopology,
+  type Topology,
+  type TopologyProblem,
 } from "./pci/topology.ts";
-export { parseDomain, type DomainFacts, type NicFacts, type ParsedDomain } from "./xml/parse.ts";
+export {
+  parseDomain,
+  type DomainFacts,
+  type NicFacts,
+  type ParsedDomain,
+  type PciControllerFacts,
+} from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print.ts";

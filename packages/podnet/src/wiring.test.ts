@@ -11,6 +11,7 @@ const WIRING: TapWiring = {
   mac: MAC,
   mtu: 1450,
   owner: 107,
+  queues: 1,
 };
 const NIC: Link = { name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1450, up: true };
 const BRIDGE: Link = { ...NIC, name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" };

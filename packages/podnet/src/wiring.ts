@@ -50,11 +50,15 @@ function nicCommands(nic: Link, wiring: TapWiring): readonly string[] {
 }
 
 function tapCommands(tap: Link | undefined, wiring: TapWiring): readonly string[] {
-  const { tapName, mtu, owner, bridgeName } = wiring;
+  const { tapName, mtu, owner, bridgeName, queues } = wiring;
   const id = String(owner);
+  // QEMU opens a tap of several queues once for each; one of a single queue refuses that, and the reverse.
+  const flags = queues > 1 ? " multi_queue" : "";
   if (isUp(tap, wiring) && tap?.mtu === mtu) return [];
   return [
-    ...(tap === undefined ? [`tuntap add dev ${tapName} mode tap user ${id} group ${id}`] : []),
+    ...(tap === undefined
+      ? [`tuntap add dev ${tapName} mode tap${flags} user ${id} group ${id}`]
+      : []),
     `link set ${tapName} addrgenmode none mtu ${String(mtu)}`,
     `link set ${tapName} master ${bridgeName}`,
     `link set ${tapName} up`,

@@ -44,6 +44,8 @@ export interface TapWiring {
   readonly mtu: number;
   /** Owner and group of the tap. */
   readonly owner: number;
+  /** Pairs of queues of the tap, at least 1; fixed when it is made. */
+  readonly queues: number;
 }
 
 /** Makes and removes links in a pod. Everything may be repeated. */

@@ -7,6 +7,8 @@ export interface ManifestNic {
   /** NetworkAttachmentDefinition; absent: the pod network. */
   readonly network?: string;
   readonly macAddress?: string;
+  /** Where it is to be, for example `0000:05:00.0`. */
+  readonly pciAddress?: string;
 }
 
 /** What differs between guests. */
@@ -16,6 +18,10 @@ export interface GuestOptions {
   readonly machine?: string;
   readonly kernelArgs?: string;
   readonly running?: boolean;
+  /** Ports for NICs that are plugged later; absent: the cluster's default. */
+  readonly pcieRootPorts?: number;
+  /** Virtual CPUs; 1 when absent. With several, NICs have as many pairs of queues. */
+  readonly cores?: number;
 }
 
 /** Linux panics when the clock does not tick while it looks, which happens under software emulation on a busy host. */
@@ -27,8 +33,14 @@ const DEFAULT_NIC: ManifestNic = { name: "default" };
 export function ifaceManifest({
   name,
   macAddress,
+  pciAddress,
 }: ManifestNic): Readonly<Record<string, unknown>> {
-  return { name, bridge: {}, ...(macAddress === undefined ? {} : { macAddress }) };
+  return {
+    name,
+    bridge: {},
+    ...(macAddress === undefined ? {} : { macAddress }),
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+  };
 }
 
 /** Entry of `spec.networks`. */
@@ -42,6 +54,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
     terminationGracePeriodSeconds: 10,
     domain: {
       machine: { type: options.machine ?? "q35" },
+      ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),
       memory: { guest: "128Mi" },
       firmware: {
         kernelBoot: {
@@ -49,7 +62,11 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
           container: { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" },
         },
       },
-      devices: { interfaces: nics.map(ifaceManifest) },
+      devices: {
+        interfaces: nics.map(ifaceManifest),
+        ...(options.pcieRootPorts === undefined ? {} : { pcieRootPorts: options.pcieRootPorts }),
+        ...(options.cores === undefined ? {} : { networkInterfaceMultiqueue: true }),
+      },
     },
     networks: nics.map(networkManifest),
   };

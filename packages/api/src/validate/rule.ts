@@ -2,11 +2,17 @@
 // What a rule of admission is; the order of the rules is the order of the causes.
 import type { Cause } from "../meta.ts";
 import type { Iface, Network } from "../network.ts";
+import type { VmiSpec } from "../vmi.ts";
+
+/** `spec.domain.devices` of a VMI. */
+export type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 /** The part of a specification that the rules judge. */
 export interface NetworkingSpec {
   readonly networks: readonly Network[];
   readonly ifaces: readonly Iface[];
+  readonly devices: Devices;
+  readonly machine: string;
   /** Path of the VMI specification: `spec`, or `spec.template.spec` in a VM. */
   readonly base: string;
 }

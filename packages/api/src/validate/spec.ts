@@ -3,6 +3,7 @@
 import type { Cause } from "../meta.ts";
 import type { VmSpec } from "../vm.ts";
 import type { VmiSpec } from "../vmi.ts";
+import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { IFACE_STATE_RULES } from "./iface-state.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
@@ -14,6 +15,7 @@ const RULES: readonly Rule[] = [
   ...IFACE_STATE_RULES,
   ...NETWORK_NAME_RULES,
   ...IFACE_FIELD_RULES,
+  ...DEVICE_RULES,
 ];
 
 const DISCONTINUED = ["slirp", "passt", "macvtap"] as const;
@@ -33,7 +35,14 @@ const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 export type Admission = "create" | "update";
 
 function networkingOf(spec: VmiSpec, base: string): NetworkingSpec {
-  return { networks: spec.networks ?? [], ifaces: spec.domain.devices?.interfaces ?? [], base };
+  const devices = spec.domain.devices ?? {};
+  return {
+    networks: spec.networks ?? [],
+    ifaces: devices.interfaces ?? [],
+    devices,
+    machine: spec.domain.machine?.type ?? "",
+    base,
+  };
 }
 
 /** Judges a VMI specification at `base`. */

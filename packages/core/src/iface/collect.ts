@@ -75,6 +75,7 @@ function deviceFactsOf(name: string, nics: readonly NicFacts[]): DeviceFacts | u
   return {
     alias: nic.alias,
     mac: nic.mac,
+    queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
   };
 }

@@ -3,16 +3,15 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  isSecondary,
   normalizeMac,
   validateVmiSpec,
   withDefaultBinding,
   type Cause,
   type Iface,
   type Network,
-  type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
+import { bookPorts, sayNoPort } from "../iface/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../iface/specs.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import {
@@ -125,22 +124,16 @@ function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-function hasNoDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
-  return findByName(vmi.status?.interfaces, iface.name)?.pciAddress === undefined;
-}
-
 /** Ports are counted by the node; those of ifaces that are not plugged yet are promised already. */
 function capacityProblem(facts: AddIfaceFacts): string | undefined {
   const vmi = findLiveVmi(facts.target);
-  const ports = vmi?.status?.pciePorts;
-  if (vmi === undefined || ports === undefined) return undefined;
-  const spec = specOf(facts.target);
-  const promised = ifacesOf(spec).filter(
-    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && hasNoDevice(vmi, iface),
-  ).length;
-  return ports.free - promised >= 1
-    ? undefined
-    : `no free PCIe port: ${String(ports.free)} of ${String(ports.total)} hotplug ports are free, ${String(promised)} promised to interfaces that are being plugged; unplug an interface first`;
+  const book = vmi === undefined ? undefined : bookPorts(vmi, specOf(facts.target));
+  if (vmi === undefined || book === undefined || book.free > book.promised.length) return undefined;
+  const promised =
+    book.promised.length === 0
+      ? ""
+      : `, ${String(book.promised.length)} promised to interfaces that are being plugged`;
+  return `no free PCIe port: ${sayNoPort(vmi)}${promised}`;
 }
 
 /** Fields of the request that stand for fields of the specification. */

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import {
   names,
+  networkConfigOf,
   parseNetworks,
   printNetworkStatus,
   type NetworkStatus,
@@ -29,6 +30,7 @@ import { planVmi } from "./vmi.ts";
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NOW = "2026-01-01T00:00:00.000Z";
 const PORTS = 8;
+const NETWORK = networkConfigOf(undefined);
 
 /** One VM on one node; the guest may sit on unplug requests. */
 class World {
@@ -88,7 +90,7 @@ class World {
   vmiLoop(): boolean {
     if (this.vmi === undefined) return false;
     const settings = { image: "virt-launcher", useEmulation: true };
-    const plan = planVmi({ vmi: this.vmi, pod: this.pod, settings }, sha256Hex);
+    const plan = planVmi({ vmi: this.vmi, pod: this.pod, settings, network: NETWORK }, sha256Hex);
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);
       if (action.kind === "patchPodNetworks") this.#setNetworks(action.to);
@@ -97,7 +99,8 @@ class World {
         this.vmi = { ...this.vmi, metadata: { ...this.vmi.metadata, labels } };
       }
     }
-    const status = ownVmiStatus({ vmi: this.vmi, pod: this.pod }, NOW, sha256Hex);
+    const report = { vmi: this.vmi, pod: this.pod, network: NETWORK };
+    const status = ownVmiStatus(report, NOW, sha256Hex);
     const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
     const next = { ...Object.fromEntries(others), ...status };
     const changed = !isEqual(this.vmi.status, next);
@@ -155,13 +158,19 @@ class World {
   #facts(vmi: VirtualMachineInstance): NodeVmFacts {
     const nics = [...this.nics.values()];
     const pciAddresses = nics.flatMap(({ pciAddress }) => pciAddress ?? []);
-    const rootPorts = Array.from({ length: PORTS }, (_unused, index) => index + 1);
-    const facts = { family: "q35" as const, nics, rootPorts, pciAddresses };
+    const controllers = Array.from({ length: PORTS }, (_unused, index) => ({
+      index: index + 1,
+      model: "pcie-root-port",
+      hotplug: true,
+    }));
+    const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true };
+    const facts = { ...machine, nics, controllers, pciAddresses };
     return {
       vmi,
       ifaces: collectIfaceFacts({ vmi, links: [...this.links.values()], nics }, sha256Hex),
       domain: this.running ? { running: true, crashed: false, facts } : undefined,
       useEmulation: true,
+      network: NETWORK,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
       askedAgoMs: Object.fromEntries([...this.asked].map((iface) => [iface, 0])),
     };
@@ -221,6 +230,7 @@ class World {
         tapName: find(/target dev="([^"]+)"/),
         pciAddress: { bus, slot: 0, function: 0 },
         linkUp: true,
+        model: "virtio",
         queues: 1,
       });
     }

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The libvirt domain of a VMI.
-import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import {
-  fixedNicAddress,
+  names,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import {
   machineFamilyOf,
   type DomainDefinition,
   type NicDefinition,
   type PciAddress,
+  type Topology,
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { namesOf, type Sha256Hex } from "../iface/names.ts";
 import { ifacesOf } from "../iface/specs.ts";
+import { machineOf, vcpusOf } from "./machine.ts";
+import { modelOf, planVmiTopology, queuesOf, sayTopologyProblems } from "./pci-topology.ts";
 
-/** Ports for NICs that come later. */
-const HOTPLUG_PORTS = 8;
-const DEFAULT_MACHINE = "q35";
 /** Source: KubeVirt defaults have none; the smallest memory with which Debian's cloud kernel boots is about 100 MiB. */
 const DEFAULT_MEMORY_MIB = 256;
 const KIB_PER_MIB = 1024;
@@ -44,17 +48,6 @@ export function memoryMiBOf(domain: VmiSpec["domain"]): number {
   return (quantity === undefined ? undefined : parseMemoryMiB(quantity)) ?? DEFAULT_MEMORY_MIB;
 }
 
-/** The machine type; q35 where none is named. */
-export function machineOf(domain: VmiSpec["domain"]): string {
-  const type = domain.machine?.type;
-  return type === undefined || type === "" ? DEFAULT_MACHINE : type;
-}
-
-function vcpusOf(domain: VmiSpec["domain"]): number {
-  const { cores = 1, sockets = 1, threads = 1 } = domain.cpu ?? {};
-  return cores * sockets * threads;
-}
-
 /** Bindings that would give the guest another network than the one it asked for. */
 const UNSUPPORTED_BINDINGS = ["masquerade", "sriov", "binding"] as const;
 
@@ -69,8 +62,7 @@ function bindingProblem(spec: VmiSpec): string | undefined {
     .at(0);
 }
 
-/** Why the VMI cannot be made a domain, with the path of the field; undefined when it can. */
-export function domainProblem(spec: VmiSpec): string | undefined {
+function specProblem(spec: VmiSpec): string | undefined {
   const machine = machineOf(spec.domain);
   if (machineFamilyOf(machine) === undefined) {
     return `spec.domain.machine.type: ${machine} is not supported, use q35 or pc`;
@@ -82,6 +74,17 @@ export function domainProblem(spec: VmiSpec): string | undefined {
   return guest !== undefined && parseMemoryMiB(guest) === undefined
     ? `spec.domain.memory.guest: ${guest} is no quantity`
     : bindingProblem(spec);
+}
+
+/** Why the VMI cannot be made a domain, with the path of the field; undefined when it can. */
+export function domainProblem(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): string | undefined {
+  const problem = specProblem(vmi.spec);
+  if (problem !== undefined) return problem;
+  const plan = planVmiTopology(vmi, config);
+  return plan.ok ? undefined : sayTopologyProblems(vmi.spec, plan.problems);
 }
 
 /** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
@@ -101,17 +104,26 @@ export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex)
   ].join("-");
 }
 
+/** Where a NIC goes, and how many pairs of queues it has. */
+export interface NicPlace {
+  readonly pciAddress: PciAddress;
+  readonly queues: number;
+}
+
 /** The NIC of an iface that is wired and has its MAC. */
-export function nicDefinitionOf(facts: IfaceFacts, pciAddress: PciAddress): NicDefinition {
+export function nicDefinitionOf(facts: IfaceFacts, place: NicPlace): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
+  const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {
     alias,
     mac: macOf(facts),
-    model: facts.iface?.model ?? "virtio",
+    model: modelOf(facts.iface),
     tapName,
     mtu: facts.links.mtu,
     linkUp: facts.iface?.state !== "down",
-    pciAddress,
+    ...place,
+    ...(bootOrder === undefined ? {} : { bootOrder }),
+    ...(acpiIndex === undefined ? {} : { acpiIndex }),
   };
 }
 
@@ -133,14 +145,33 @@ function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
   };
 }
 
-/** The domain of a VMI with the NICs that are wired, in the order of the spec. */
+/** Of a VMI that cannot be laid out, which is never started. */
+const NO_TOPOLOGY: Topology = { ports: [], addresses: new Map() };
+
+/** What a domain is made of beside the VMI. */
+export interface DomainSettings {
+  readonly useEmulation: boolean;
+  readonly uuid: string;
+  readonly network: NetworkConfig;
+}
+
+/**
+ * The domain of a VMI with the NICs that are wired, in the order of the spec; the others keep their places free.
+ * The VMI has no {@link domainProblem}.
+ */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
-  settings: { readonly useEmulation: boolean; readonly uuid: string },
+  settings: DomainSettings,
 ): DomainDefinition {
   const { domain } = vmi.spec;
-  const family = machineFamilyOf(machineOf(domain)) ?? "q35";
+  const plan = planVmiTopology(vmi, settings.network);
+  const { ports, addresses }: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
+  const nics = wired.flatMap((facts) => {
+    const pciAddress = addresses.get(facts.name);
+    const queues = queuesOf(vmi.spec, facts.iface, settings.network);
+    return pciAddress === undefined ? [] : [nicDefinitionOf(facts, { pciAddress, queues })];
+  });
   return {
     name: domainNameOf(vmi),
     uuid: settings.uuid,
@@ -148,9 +179,10 @@ export function planDomain(
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
+    sharesMemory: settings.network.sharedMemory,
     kernel: kernelOf(domain),
-    nics: wired.map((facts, position) => nicDefinitionOf(facts, fixedNicAddress(family, position))),
-    hotplugPorts: HOTPLUG_PORTS,
+    nics,
+    ports,
     console: {
       socketPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_SOCKET}`,
       logPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_LOG}`,

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
-import type { IfacePhase, VirtualMachineInstance } from "@patchbay/api";
-import {
-  freeAddresses,
-  printDomain,
-  printNic,
-  type DomainFacts,
-  type PciAddress,
-} from "@patchbay/domain";
+import type { IfacePhase, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
+import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { isWanted, phaseOf } from "../iface/phase.ts";
 import { namesOf } from "../iface/names.ts";
-import { macOf, nicDefinitionOf, planDomain } from "./domain-definition.ts";
+import { macOf, nicDefinitionOf, planDomain, type NicPlace } from "./domain-definition.ts";
+import { planLivePlaces, type NoPlace } from "./live-places.ts";
+import { queuesOf } from "./pci-topology.ts";
 
 /** Bridge and tap around a pod NIC. */
 export interface WiringPlan {
@@ -19,6 +15,8 @@ export interface WiringPlan {
   readonly bridgeName: string;
   readonly tapName: string;
   readonly mac: string;
+  /** Pairs of queues of the tap; it must have as many as its device. */
+  readonly queues: number;
 }
 
 /** One step; performed in order, each may be repeated. */
@@ -41,7 +39,7 @@ export type NodeAction =
     };
 
 /** What an iface waits for; stable, shown in `hotplug.reason`. */
-export type WaitReason = "NoFreePciePort" | "GuestRefused";
+export type WaitReason = NoPlace | "GuestRefused";
 
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
@@ -57,6 +55,7 @@ export interface NodeVmFacts {
   /** Undefined while libvirt has no such domain. */
   readonly domain: DomainSnapshot | undefined;
   readonly useEmulation: boolean;
+  readonly network: NetworkConfig;
   /** The machine's UUID. */
   readonly uuid: string;
   /** Milliseconds since the guest was last asked to let go of the device, by iface. */
@@ -66,9 +65,10 @@ export interface NodeVmFacts {
 /** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
 export const DETACH_AGAIN_MS = 10_000;
 
-function wiringOf(facts: IfaceFacts): WiringPlan {
-  const { podInterfaceName, bridgeName, tapName } = namesOf(facts.name, facts.podInterfaceName);
-  return { podInterfaceName, bridgeName, tapName, mac: macOf(facts) };
+function wiringOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
+  const { podInterfaceName, bridgeName, tapName } = namesOf(iface.name, iface.podInterfaceName);
+  const queues = queuesOf(vmi.spec, iface.iface, network);
+  return { podInterfaceName, bridgeName, tapName, mac: macOf(iface), queues };
 }
 
 /** Whether the iface may be wired: it is wanted and the pod has it. */
@@ -76,8 +76,10 @@ function isWirable(facts: IfaceFacts): boolean {
   return isWanted(facts) && facts.attachment?.state === "Attached" && facts.links.podInterface;
 }
 
-function wireActions(facts: IfaceFacts): readonly NodeAction[] {
-  return facts.links.wired ? [] : [{ kind: "wireTap", iface: facts.name, wiring: wiringOf(facts) }];
+function wireActions(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
+  return iface.links.wired
+    ? []
+    : [{ kind: "wireTap", iface: iface.name, wiring: wiringOf(facts, iface) }];
 }
 
 function hasOutcome(facts: IfaceFacts): boolean {
@@ -92,7 +94,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (!facts.ifaces.every(hasOutcome)) return [];
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
-  if (unwired.length > 0) return unwired.flatMap(wireActions);
+  if (unwired.length > 0) return unwired.flatMap((iface) => wireActions(facts, iface));
   const definition = planDomain(facts.vmi, wirable, facts);
   return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
 }
@@ -117,18 +119,19 @@ function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "unwireTap", iface: facts.name, wiring: { tapName, bridgeName } }];
 }
 
-function planAttach(iface: IfaceFacts, address: PciAddress | undefined): NodeAction {
-  return address === undefined
-    ? { kind: "wait", iface: iface.name, reason: "NoFreePciePort" }
-    : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, address)) };
+function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
+  return typeof place === "string"
+    ? { kind: "wait", iface: iface.name, reason: place }
+    : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, place)) };
 }
 
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
-  const free = [...freeAddresses(domain.facts)];
+  const newcomers = facts.ifaces.filter((iface) => phaseOf(iface) === "Attaching");
+  const places = planLivePlaces(facts, domain.facts, newcomers);
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isWirable(iface) ? wireActions(iface) : []),
-    Attaching: (iface) => [planAttach(iface, free.shift())],
+    Wiring: (iface) => (isWirable(iface) ? wireActions(facts, iface) : []),
+    Attaching: (iface) => [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")],
     Detaching: (iface) => planDetach(iface, facts.askedAgoMs[iface.name]),
     Unwiring: planUnwire,
   };

@@ -9,6 +9,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { ifacesWithoutPort } from "../iface/ports.ts";
 import { findByName, ifacesOf, networksOf } from "../iface/specs.ts";
 
 /** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
@@ -27,14 +28,16 @@ function elementOf(
   };
 }
 
-/** The elements that the spec asks for, in the order of the ifaces. */
+/** The elements that the spec asks for, in the order of the ifaces; none for one that the VM has no port for. */
 function wantedElements(
   vmi: VirtualMachineInstance,
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
+  const portless = new Set(ifacesWithoutPort(vmi));
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
+    if (portless.has(iface.name)) return [];
     if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
     const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
     return [elementOf(iface, network, { podInterfaceName, namespace })];

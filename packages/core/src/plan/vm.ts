@@ -5,8 +5,10 @@ import {
   isAbsent,
   isSecondary,
   names,
+  printPcieTopology,
   runStrategyOf,
   VIRTUAL_MACHINE_INSTANCES,
+  type ObjectMeta,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -29,6 +31,15 @@ export interface VmFacts {
   readonly vmi: VirtualMachineInstance | undefined;
 }
 
+/** The template's, and where the devices were. */
+function annotationsOf(vm: VirtualMachine): Pick<ObjectMeta, "annotations"> {
+  const topology = vm.status?.pcieTopology;
+  const kept =
+    topology === undefined ? {} : { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+  const annotations = { ...vm.spec.template.metadata?.annotations, ...kept };
+  return Object.keys(annotations).length === 0 ? {} : { annotations };
+}
+
 /** The VMI that a VM starts: its template without what is absent. */
 export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
   const { template } = vm.spec;
@@ -41,9 +52,7 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
       name: vm.metadata.name,
       namespace: vm.metadata.namespace ?? "",
       labels: { ...template.metadata?.labels, [names.VM_NAME_LABEL]: vm.metadata.name },
-      ...(template.metadata?.annotations === undefined
-        ? {}
-        : { annotations: template.metadata.annotations }),
+      ...annotationsOf(vm),
       finalizers: [names.VMI_FINALIZER],
       ownerReferences: [
         {

@@ -5,6 +5,7 @@ import {
   names,
   parseNetworks,
   printNetworks,
+  type NetworkConfig,
   type NetworkSelection,
   type Pod,
   type VirtualMachineInstance,
@@ -37,6 +38,7 @@ export interface VmiFacts {
   /** The pod that was made for this uid. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
+  readonly network: NetworkConfig;
 }
 
 /** Whether the VMI has a VM, which is then the source of truth. */
@@ -93,9 +95,9 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
 }
 
 function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
-  const { vmi, settings } = facts;
+  const { vmi, settings, network } = facts;
   const started = vmi.status?.activePods !== undefined;
-  if (started || domainProblem(vmi.spec) !== undefined) return [];
+  if (started || domainProblem(vmi, network) !== undefined) return [];
   return [{ kind: "createPod", pod: launcherPodOf(vmi, settings, sha256Hex) }];
 }
 

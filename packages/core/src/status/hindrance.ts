@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why an iface does not go on, in stable words.
-import type { IfaceStatus } from "@patchbay/api";
+import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, messageOf } from "../errors/app-error.ts";
+import { sayNoPort } from "../iface/ports.ts";
+import { findByName, ifacesOf } from "../iface/specs.ts";
+import type { NoPlace } from "../plan/live-places.ts";
 import type { NodeAction } from "../plan/node-vm.ts";
 
 /** Why an iface does not go on. */
@@ -22,6 +25,7 @@ const REASONS: Partial<Record<NodeAction["kind"], string>> = {
 
 function reasonOf(action: NodeAction, error: unknown): string {
   if (isAppError(error, "LIBVIRT_NO_FREE_PORT")) return "NoFreePciePort";
+  if (isAppError(error, "LIBVIRT_ADDRESS_REFUSED")) return "PciAddressInUse";
   if (isAppError(error, "PODNET_NETWORK_CANNOT_CARRY_VM")) return "NetworkCannotCarryVm";
   if (isAppError(error, "PODNET_LINK_MISSING")) return "PodInterfaceMissing";
   return REASONS[action.kind] ?? "Failed";
@@ -45,18 +49,27 @@ export function hindranceOfFailure(
   };
 }
 
+function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string): string {
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  switch (reason) {
+    case "NoFreePciePort":
+      return sayNoPort(vmi);
+    case "PciAddressInUse":
+      return `the PCI address ${iface?.pciAddress ?? ""} is in use or is none of a port; choose another, or none`;
+    case "ModelNeedsIoPorts":
+      return `model ${iface?.model ?? ""} needs I/O ports, which the ports for hot-plug do not have; use virtio, or restart the VM`;
+  }
+}
+
 /** The hindrance of an iface that waits; `asked` is how often the guest was asked. */
 export function hindranceOfWait(
   action: Extract<NodeAction, { kind: "wait" }>,
   asked: number,
+  vmi: VirtualMachineInstance,
 ): Hindrance {
-  if (action.reason === "NoFreePciePort") {
-    return {
-      reason: "NoFreePciePort",
-      message:
-        "no PCI slot of the VM is free; remove an interface, or restart the VM with more ports",
-      attempts: 0,
-    };
+  const { reason } = action;
+  if (reason !== "GuestRefused") {
+    return { reason, message: sayNoPlace(reason, vmi, action.iface), attempts: 0 };
   }
   return asked > 1
     ? {

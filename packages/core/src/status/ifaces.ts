@@ -10,6 +10,9 @@ export interface IfaceReport {
   readonly ifaces: readonly IfaceFacts[];
   /** By name of the iface. */
   readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
+  /** Names of ifaces that wait for a port to be freed, and why there is none. */
+  readonly portless: readonly string[];
+  readonly noPort: string;
   /** RFC 3339. */
   readonly now: string;
 }
@@ -25,8 +28,17 @@ function attachmentHindrance(
   return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
 }
 
+function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | undefined {
+  return report.portless.includes(facts.name)
+    ? { reason: "NoFreePciePort", message: report.noPort, attempts: 0 }
+    : undefined;
+}
+
 function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
-  const hindrance = report.hindrances[facts.name] ?? attachmentHindrance(facts, phase);
+  const hindrance =
+    report.hindrances[facts.name] ??
+    attachmentHindrance(facts, phase) ??
+    portHindrance(facts, report);
   const previous = facts.reported?.hotplug;
   return {
     type: kindOfPhase(phase),
@@ -49,7 +61,7 @@ function deviceFields(facts: IfaceFacts): Partial<IfaceStatus> {
   const { mac, pciAddress } = facts.device;
   return {
     mac,
-    queueCount: 1,
+    queueCount: facts.device.queues,
     linkState: facts.iface?.state === "down" ? "down" : "up",
     ...(pciAddress === undefined ? {} : { pciAddress }),
   };

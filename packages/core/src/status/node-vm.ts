@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-handler reports of a VMI: its own fields of the status.
-import type { VmiPhase, VmiStatus } from "@patchbay/api";
+import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node-vm.ts";
+import { ifacesWithoutPort, sayNoPort } from "../iface/ports.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
 /** The fields of a VMI's status that virt-handler writes; phase only when it is its to say. */
@@ -16,16 +17,35 @@ function phaseOfDomain({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
   return domain.crashed ? "Failed" : "Succeeded";
 }
 
+function portFields({ domain }: NodeVmFacts): Pick<VmiStatus, "pciePorts"> {
+  return domain?.running === true ? { pciePorts: countPorts(domain.facts) } : {};
+}
+
+/** The VMI with the ports and devices that it has now, not those that were reported last. */
+function vmiAsSeen(facts: NodeVmFacts): VirtualMachineInstance {
+  const interfaces = facts.ifaces.map(({ name, device }) => ({
+    name,
+    ...(device?.pciAddress === undefined ? {} : { pciAddress: device.pciAddress }),
+  }));
+  return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
+}
+
 /** virt-handler's part of the status. */
 export function nodeVmStatus(
   facts: NodeVmFacts,
-  report: Omit<IfaceReport, "ifaces">,
+  report: Pick<IfaceReport, "hindrances" | "now">,
 ): NodeVmStatus {
   const phase = phaseOfDomain(facts);
-  const interfaces = ifaceStatuses({ ...report, ifaces: facts.ifaces });
+  const seen = vmiAsSeen(facts);
+  const interfaces = ifaceStatuses({
+    ...report,
+    ifaces: facts.ifaces,
+    portless: ifacesWithoutPort(seen),
+    noPort: sayNoPort(seen),
+  });
   return {
     interfaces: [...interfaces],
-    ...(facts.domain?.running === true ? { pciePorts: countPorts(facts.domain.facts) } : {}),
+    ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
   };
 }

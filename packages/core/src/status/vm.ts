@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-controller reports of a VM.
 import {
+  isAbsent,
   runStrategyOf,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
+import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../equal.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 
@@ -66,6 +68,24 @@ function conditionsOf(
   ];
 }
 
+/**
+ * Where the devices are: what the VMI reports goes before what was known; an iface that is no longer declared is forgotten.
+ * A VMI whose devices are not placed yet says nothing.
+ */
+function topologyFields(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+): Pick<VmStatus, "pcieTopology"> {
+  const before = vm.status?.pcieTopology?.interfaces;
+  const interfaces = ifacesOf(vm.spec.template.spec).flatMap((iface) => {
+    const reported = findByName(vmi?.status?.interfaces, iface.name)?.pciAddress;
+    const pciAddress = reported ?? findByName(before, iface.name)?.pciAddress;
+    return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
+  });
+  if (before === undefined && interfaces.length === 0) return {};
+  return { pcieTopology: { version: TOPOLOGY_VERSION, interfaces } };
+}
+
 /** The VM's status; `now` is RFC 3339. */
 export function vmStatus(
   vm: VirtualMachine,
@@ -77,6 +97,7 @@ export function vmStatus(
     ready: vmi?.status?.phase === "Running",
     printableStatus: printableStatus(vm, vmi),
     conditions: conditionsOf(vm, vmi, now),
+    ...topologyFields(vm, vmi),
     observedGeneration: vm.metadata.generation ?? 0,
   };
 }

@@ -4,6 +4,7 @@ import {
   isPodFinished,
   names,
   parseNetworkStatus,
+  type NetworkConfig,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -63,6 +64,13 @@ function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase
   return vmi.status?.activePods === undefined ? "Pending" : "Failed";
 }
 
+/** What the report is made of. */
+export interface VmiReport {
+  readonly vmi: VirtualMachineInstance;
+  readonly pod: Pod | undefined;
+  readonly network: NetworkConfig;
+}
+
 type Conditions = NonNullable<VmiStatus["conditions"]>;
 type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
 
@@ -85,8 +93,8 @@ function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewC
   };
 }
 
-function newConditions(vmi: VirtualMachineInstance, pod: Pod | undefined): readonly NewCondition[] {
-  const problem = domainProblem(vmi.spec);
+function newConditions({ vmi, pod, network }: VmiReport): readonly NewCondition[] {
+  const problem = domainProblem(vmi, network);
   return [
     readyCondition(vmi, pod),
     ...(problem === undefined
@@ -116,11 +124,7 @@ function withTimes(
 }
 
 /** virt-controller's part of the status; `now` is RFC 3339. */
-export function ownVmiStatus(
-  facts: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
-  now: string,
-  sha256Hex: Sha256Hex,
-): OwnVmiStatus {
+export function ownVmiStatus(facts: VmiReport, now: string, sha256Hex: Sha256Hex): OwnVmiStatus {
   const { vmi, pod } = facts;
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
@@ -133,6 +137,6 @@ export function ownVmiStatus(
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),
-    conditions: withTimes(newConditions(vmi, pod), vmi, now),
+    conditions: withTimes(newConditions(facts), vmi, now),
   };
 }

@@ -11,6 +11,11 @@ export interface PciAddress {
   readonly function: number;
 }
 
+/** Last slot of a bus. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
+export const LAST_SLOT = 31;
+
+const ADDRESS = /^0000:([0-9a-f]{2}):([01][0-9a-f])\.([0-7])$/;
+
 function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, "0");
 }
@@ -18,4 +23,11 @@ function hex(value: number, digits: number): string {
 /** For example `0000:02:00.0`. */
 export function printPciAddress(address: PciAddress): string {
   return `0000:${hex(address.bus, 2)}:${hex(address.slot, 2)}.${address.function.toString(16)}`;
+}
+
+/** Reads what {@link printPciAddress} prints, in either case; undefined when it is none, or not in domain 0. */
+export function parsePciAddress(text: string): PciAddress | undefined {
+  const [, bus, slot, fn] = ADDRESS.exec(text.toLowerCase()) ?? [];
+  if (bus === undefined || slot === undefined || fn === undefined) return undefined;
+  return { bus: parseInt(bus, 16), slot: parseInt(slot, 16), function: Number(fn) };
 }

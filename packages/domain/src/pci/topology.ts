@@ -1,40 +1,208 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ports and the fixed NICs of a new domain go, so that libvirt is never left to guess.
-import type { MachineFamily } from "../definition.ts";
-import type { PciAddress } from "./address.ts";
+// Where the ports and the NICs of a new domain go, so that libvirt is never left to guess and nothing ever moves.
+import type { MachineFamily, RootPort } from "../definition.ts";
+import { findNicModel } from "../nic-model.ts";
+import { LAST_SLOT, printPciAddress, type PciAddress } from "./address.ts";
+import { freeVectors, type InterruptUser } from "./interrupts.ts";
 
-/** A PCIe root port: its controller index is the number of the bus behind it. */
-export interface RootPort {
-  readonly index: number;
-  readonly address: PciAddress;
-  readonly multifunction: boolean;
+/** The rules of this file. Other rules get another number, and domains keep the number of their first start. */
+export const TOPOLOGY_VERSION = 1;
+
+/** A NIC that needs a place. */
+export interface NicToPlace extends InterruptUser {
+  readonly name: string;
+  /** Where it was before, which it keeps. */
+  readonly kept?: PciAddress;
+  /** Where its owner wants it; goes before `kept`. */
+  readonly asked?: PciAddress;
 }
 
-/** First slot of the root complex for ports; 0 is the host bridge, 1 is left for a display. */
-const FIRST_PORT_SLOT = 2;
+/** What a domain is laid out for. */
+export interface TopologyRequest {
+  readonly family: MachineFamily;
+  readonly vcpus: number;
+  /** Ports for NICs that come later; none on `pc`, whose bus takes what its slots take. */
+  readonly reserve: number;
+  /** In the order of the definition. */
+  readonly nics: readonly NicToPlace[];
+  /** Whether NICs sit on the root complex, where nothing can be plugged later. */
+  readonly onRootComplex: boolean;
+}
+
+/** A domain's PCI layout. */
+export interface Topology {
+  readonly ports: readonly RootPort[];
+  /** By name of the NIC. */
+  readonly addresses: ReadonlyMap<string, PciAddress>;
+}
+
+/** Why a domain cannot be laid out. */
+export interface TopologyProblem {
+  /** The NIC that is concerned; absent: the domain as a whole. */
+  readonly nic?: string;
+  readonly message: string;
+}
+
+/** A layout, or every reason against it. */
+export type PlannedTopology =
+  | { readonly ok: true; readonly topology: Topology }
+  | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
+
+/** First slot for ports and, on `pc`, for NICs: 0 is the host bridge, 1 is left for a display or is PIIX3. Source: QEMU hw/i386/pc_piix.c */
+export const FIRST_SLOT = 2;
 /** Functions of one slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
 const FUNCTIONS = 8;
-/** First free slot of i440fx: 0 is the host bridge, 1 PIIX3. Source: QEMU hw/i386/pc_piix.c */
-export const PC_FIRST_SLOT = 2;
-/** Last slot of a conventional PCI bus. */
-export const PC_LAST_SLOT = 31;
+/** On q35 the last slot is ICH9's. Source: QEMU hw/i386/pc_q35.c */
+const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
 
-/** `count` root ports, eight to a slot. */
+/** Ports that the root complex has slots for. */
+export const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
+
+/** `count` root ports, eight to a slot. A port's place depends on its index alone: more ports move none. */
 export function rootPorts(count: number): readonly RootPort[] {
   return Array.from({ length: count }, (_unused, position) => ({
     index: position + 1,
     address: {
       bus: 0,
-      slot: FIRST_PORT_SLOT + Math.floor(position / FUNCTIONS),
+      slot: FIRST_SLOT + Math.floor(position / FUNCTIONS),
       function: position % FUNCTIONS,
     },
     multifunction: position % FUNCTIONS === 0,
   }));
 }
 
-/** Address of the fixed NIC at `position` (0, 1, ...). */
-export function fixedNicAddress(family: MachineFamily, position: number): PciAddress {
-  return family === "q35"
-    ? { bus: position + 1, slot: 0, function: 0 }
-    : { bus: 0, slot: PC_FIRST_SLOT + position, function: 0 };
+function slotsOf(from: number, to: number): readonly PciAddress[] {
+  return Array.from({ length: to - from + 1 }, (_unused, position) => ({
+    bus: 0,
+    slot: from + position,
+    function: 0,
+  }));
+}
+
+/** Places that a NIC may take by itself, best first. */
+function placesFor(nic: NicToPlace, request: TopologyRequest): readonly PciAddress[] {
+  if (request.family === "pc") return slotsOf(FIRST_SLOT, LAST_SLOT);
+  if (request.onRootComplex) return slotsOf(FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
+  // Ports grow from below, so what must sit beside them comes from above.
+  if (findNicModel(nic.model)?.needsIoPorts === true) {
+    return slotsOf(FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT).toReversed();
+  }
+  return Array.from({ length: PORTS_MAX }, (_unused, position) => ({
+    bus: position + 1,
+    slot: 0,
+    function: 0,
+  }));
+}
+
+function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
+  if (onRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
+  if (address.bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
+  return address.slot === 0 && address.function === 0
+    ? undefined
+    : "behind a PCIe port there is slot 0, function 0 only";
+}
+
+function slotProblem(address: PciAddress, last: number): string | undefined {
+  const inRange = address.slot >= FIRST_SLOT && address.slot <= last;
+  return inRange && address.function === 0
+    ? undefined
+    : `free are slots ${String(FIRST_SLOT)} to ${String(last)}, function 0`;
+}
+
+function placeProblem(address: PciAddress, request: TopologyRequest): string | undefined {
+  const { family, onRootComplex } = request;
+  if (address.bus === 0) {
+    return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);
+  }
+  return family === "pc" ? "there is bus 0 only" : portProblem(address, onRootComplex);
+}
+
+/** Gives every NIC its place: asked ones first, then kept ones, then the others in order. */
+class Placement {
+  readonly addresses = new Map<string, PciAddress>();
+  readonly problems: TopologyProblem[] = [];
+  readonly #taken = new Map<string, string>();
+  readonly #request: TopologyRequest;
+
+  constructor(request: TopologyRequest) {
+    this.#request = request;
+  }
+
+  /** Puts a NIC where its owner wants it. */
+  ask(nic: NicToPlace, address: PciAddress): void {
+    const holder = this.#taken.get(printPciAddress(address));
+    const problem = placeProblem(address, this.#request);
+    if (problem !== undefined || holder !== undefined) {
+      const message = problem ?? `is the address of interface ${holder ?? ""} too`;
+      this.problems.push({ nic: nic.name, message: `${printPciAddress(address)}: ${message}` });
+      return;
+    }
+    this.#take(nic, address);
+  }
+
+  /** Puts a NIC where it was; one whose place somebody asked for, or that is no place any more, gets another. */
+  keep(nic: NicToPlace, address: PciAddress): void {
+    const free = !this.#taken.has(printPciAddress(address));
+    if (free && placeProblem(address, this.#request) === undefined) this.#take(nic, address);
+  }
+
+  /** Puts a NIC in the first free place. */
+  find(nic: NicToPlace): void {
+    const address = placesFor(nic, this.#request).find(
+      (place) => !this.#taken.has(printPciAddress(place)),
+    );
+    if (address === undefined) {
+      this.problems.push({ nic: nic.name, message: "there is no free PCI slot for it" });
+      return;
+    }
+    this.#take(nic, address);
+  }
+
+  #take(nic: NicToPlace, address: PciAddress): void {
+    this.addresses.set(nic.name, address);
+    this.#taken.set(printPciAddress(address), nic.name);
+  }
+}
+
+function place(request: TopologyRequest): Placement {
+  const placement = new Placement(request);
+  for (const nic of request.nics) if (nic.asked !== undefined) placement.ask(nic, nic.asked);
+  const rest = request.nics.filter(({ asked }) => asked === undefined);
+  for (const nic of rest) if (nic.kept !== undefined) placement.keep(nic, nic.kept);
+  for (const nic of rest) if (!placement.addresses.has(nic.name)) placement.find(nic);
+  return placement;
+}
+
+/** Slots below the lowest NIC on the root complex are the ports'. */
+function roomForPorts(addresses: readonly PciAddress[]): number {
+  const slots = addresses.filter(({ bus }) => bus === 0).map(({ slot }) => slot);
+  return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS;
+}
+
+/** Ports up to the last one that a NIC sits in, and the reserve as far as slots and interrupt vectors go. */
+function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
+  if (request.family === "pc" || request.onRootComplex) return [];
+  const addresses = [...placement.addresses.values()];
+  const buses = addresses.map(({ bus }) => bus).filter((bus) => bus > 0);
+  const needed = Math.max(0, ...buses);
+  const room = roomForPorts(addresses);
+  const vectors = freeVectors(request.vcpus, 0, request.nics);
+  if (needed > room) {
+    const message = `${String(needed)} PCIe ports take the slots of an interface on bus 0`;
+    placement.problems.push({ message });
+  }
+  if (needed > vectors) {
+    const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
+    placement.problems.push({ message });
+  }
+  return rootPorts(Math.max(needed, Math.min(buses.length + request.reserve, room, vectors)));
+}
+
+/** Lays a domain out. The same request gives the same layout; more NICs, ports or restarts move nothing that was kept. */
+export function planTopology(request: TopologyRequest): PlannedTopology {
+  const placement = place(request);
+  const ports = planPorts(request, placement);
+  return placement.problems.length > 0
+    ? { ok: false, problems: placement.problems }
+    : { ok: true, topology: { ports, addresses: placement.addresses } };
 }

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { DomainDefinition } from "../definition.ts";
+import type { DomainDefinition, NicDefinition } from "../definition.ts";
+import { machineFamilyOf } from "../machine.ts";
 import { printPciAddress } from "../pci/address.ts";
-import { countPorts, freeAddresses } from "../pci/allocate.ts";
-import { fixedNicAddress } from "../pci/topology.ts";
+import { countPorts, freeAddresses } from "../pci/capacity.ts";
+import { planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain } from "./print.ts";
 
-function aDomain(machine: string, nics: number): DomainDefinition {
+function aDomain(
+  machine: string,
+  nics: number,
+  change: Partial<NicDefinition> = {},
+): DomainDefinition {
+  const names = Array.from({ length: nics }, (_unused, position) => `net${String(position)}`);
+  const plan = planTopology({
+    family: machineFamilyOf(machine) ?? "q35",
+    vcpus: 1,
+    reserve: 8,
+    nics: names.map((name) => ({ name, model: "virtio", queues: 1 })),
+    onRootComplex: false,
+  });
+  if (!plan.ok) throw new Error("no layout");
+  const { ports, addresses } = plan.topology;
   return {
     name: "default_vm1",
     uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
@@ -15,17 +30,20 @@ function aDomain(machine: string, nics: number): DomainDefinition {
     machine,
     vcpus: 1,
     memoryMiB: 128,
+    sharesMemory: true,
     kernel: { path: "/run/kernel-boot/vmlinuz", args: "console=ttyS0 a=<b>&c" },
-    nics: Array.from({ length: nics }, (_unused, position) => ({
-      alias: `ua-net${String(position)}`,
+    nics: names.map((name, position) => ({
+      alias: `ua-${name}`,
       mac: `02:00:00:00:00:0${String(position)}`,
       model: "virtio",
+      queues: 1,
       tapName: `tap${String(position)}`,
       mtu: 1500,
       linkUp: position !== 1,
-      pciAddress: fixedNicAddress(machine === "q35" ? "q35" : "pc", position),
+      pciAddress: addresses.get(name) ?? { bus: 0, slot: 0, function: 0 },
+      ...change,
     })),
-    hotplugPorts: 8,
+    ports,
     console: { socketPath: "/run/launcher/serial0.sock", logPath: "/run/launcher/serial0.log" },
   };
 }
@@ -59,9 +77,28 @@ describe("a domain that was printed", () => {
       tapName: "tap1",
       pciAddress: { bus: 2, slot: 0, function: 0 },
       linkUp: false,
+      model: "virtio-non-transitional",
       queues: 1,
     });
   });
+
+  test("says how many vCPUs it has and whether its memory is shared", () => {
+    const { vcpus, sharesMemory } = parsed(printDomain(aDomain("q35", 0)));
+    expect({ vcpus, sharesMemory }).toEqual({ vcpus: 1, sharesMemory: true });
+  });
+
+  test.each(["q35-2-nics", "pc-1-nic", "q35-multi-queue"])(
+    "is the golden file %s.xml",
+    async (name) => {
+      const given: Readonly<Record<string, DomainDefinition>> = {
+        "q35-2-nics": aDomain("q35", 2),
+        "pc-1-nic": aDomain("pc", 1),
+        "q35-multi-queue": aDomain("q35", 1, { queues: 4, bootOrder: 1, acpiIndex: 7 }),
+      };
+      const xml = printDomain(given[name] ?? aDomain("q35", 0));
+      await expect(xml).toMatchFileSnapshot(`__golden__/${name}.xml`);
+    },
+  );
 
   test("escapes the kernel's arguments", () => {
     expect(printDomain(aDomain("q35", 0))).toContain("a=&lt;b&gt;&amp;c");

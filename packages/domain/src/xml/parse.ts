@@ -16,8 +16,20 @@ export interface NicFacts {
   readonly tapName?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
-  /** Queues of the driver; 1 when none are given. */
+  /** As libvirt names it, for example `virtio-non-transitional`. */
+  readonly model: string;
+  /** Pairs of queues of the driver; 1 when none are given. */
   readonly queues: number;
+}
+
+/** A PCI controller: a bus that devices sit on. */
+export interface PciControllerFacts {
+  /** The number of its bus. */
+  readonly index: number;
+  /** For example `pcie-root-port`. */
+  readonly model: string;
+  /** False where hot-plug was switched off. */
+  readonly hotplug: boolean;
 }
 
 /** What Patchbay wants to know of a domain. */
@@ -25,10 +37,12 @@ export interface DomainFacts {
   /** Undefined for a machine whose layout is unknown. */
   readonly family: MachineFamily | undefined;
   readonly nics: readonly NicFacts[];
-  /** Buses behind hotpluggable PCIe ports, ascending. */
-  readonly rootPorts: readonly number[];
+  readonly controllers: readonly PciControllerFacts[];
   /** Every PCI address in use. */
   readonly pciAddresses: readonly PciAddress[];
+  readonly vcpus: number;
+  /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
+  readonly sharesMemory: boolean;
 }
 
 /** A domain's XML as facts, or why it is refused. */
@@ -39,7 +53,6 @@ export type ParsedDomain =
 type Node = Readonly<Record<string, unknown>>;
 
 const LISTS = new Set(["domain.devices.interface", "domain.devices.controller"]);
-const HOTPLUG_PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
 
 const parser = new XMLParser({
   ignoreAttributes: false,
@@ -92,6 +105,7 @@ function nicOf(device: Node): NicFacts {
     ...(tapName === undefined ? {} : { tapName }),
     ...(pciAddress === undefined ? {} : { pciAddress }),
     linkUp: textOf(childOf(device, "link"), "@state") !== "down",
+    model: textOf(childOf(device, "model"), "@type") ?? "",
     queues: Number(textOf(childOf(device, "driver"), "@queues") ?? "1"),
   };
 }
@@ -103,25 +117,33 @@ function allPciAddresses(value: unknown): readonly PciAddress[] {
   return own === undefined ? below : [own, ...below];
 }
 
-function isHotplugPort(controller: Node): boolean {
-  return (
-    textOf(controller, "@type") === "pci" &&
-    HOTPLUG_PORTS.has(textOf(controller, "@model") ?? "") &&
-    textOf(childOf(controller, "target"), "@hotplug") !== "off"
-  );
+function controllerOf(controller: Node): PciControllerFacts {
+  return {
+    index: numberOf(controller, "@index"),
+    model: textOf(controller, "@model") ?? "",
+    hotplug: textOf(childOf(controller, "target"), "@hotplug") !== "off",
+  };
+}
+
+/** An element without attributes is its text. */
+function vcpusOf(root: Node): number {
+  return Number(textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1");
 }
 
 function factsOf(root: Node): DomainFacts {
   const devices = childOf(root, "devices");
   const machine = textOf(childOf(childOf(root, "os"), "type"), "@machine") ?? "";
+  const access = childOf(childOf(root, "memoryBacking"), "access");
   return {
     family: machineFamilyOf(machine),
     nics: childrenOf(devices, "interface").map(nicOf),
-    rootPorts: childrenOf(devices, "controller")
-      .filter(isHotplugPort)
-      .map((controller) => numberOf(controller, "@index"))
-      .sort((left, right) => left - right),
+    controllers: childrenOf(devices, "controller")
+      .filter((controller) => textOf(controller, "@type") === "pci")
+      .map(controllerOf)
+      .sort((left, right) => left.index - right.index),
     pciAddresses: allPciAddresses(devices),
+    vcpus: vcpusOf(root),
+    sharesMemory: textOf(access, "@mode") === "shared",
   };
 }
 

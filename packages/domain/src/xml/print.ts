@@ -4,7 +4,7 @@ import Builder from "fast-xml-builder";
 import type { DomainDefinition, NicDefinition } from "../definition.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
-import { rootPorts } from "../pci/topology.ts";
+import { findNicModel } from "../nic-model.ts";
 
 const builder = new Builder({
   ignoreAttributes: false,
@@ -26,9 +26,15 @@ function addressElement(address: PciAddress, multifunction = false): Element {
   };
 }
 
-/** On q35 a transitional device would want an I/O window, which ports beyond the 14th do not get. */
+/** A transitional device would want an I/O window, which most ports do not have. */
 function modelOf(nic: NicDefinition, behindPort: boolean): string {
   return nic.model === "virtio" && behindPort ? "virtio-non-transitional" : nic.model;
+}
+
+/** One pair is what a driver has anyway; a tap made for one refuses the attribute. */
+function driverElement(nic: NicDefinition): Element {
+  const several = nic.queues > 1 && findNicModel(nic.model)?.isMultiQueue === true;
+  return several ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } } : {};
 }
 
 /** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that the node agent made. */
@@ -38,26 +44,34 @@ function nicElement(nic: NicDefinition): Element {
     mac: { "@address": nic.mac },
     target: { "@dev": nic.tapName, "@managed": "no" },
     model: { "@type": modelOf(nic, nic.pciAddress.bus > 0) },
+    ...driverElement(nic),
     mtu: { "@size": String(nic.mtu) },
     ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
     rom: { "@enabled": "no" },
+    ...(nic.bootOrder === undefined ? {} : { boot: { "@order": String(nic.bootOrder) } }),
+    ...(nic.acpiIndex === undefined ? {} : { acpi: { "@index": String(nic.acpiIndex) } }),
     alias: { "@name": nic.alias },
     address: addressElement(nic.pciAddress),
   };
 }
 
 function pciControllers(definition: DomainDefinition): readonly Element[] {
-  if (machineFamilyOf(definition.machine) !== "q35") return [];
-  const ports = rootPorts(definition.nics.length + definition.hotplugPorts);
+  const family = machineFamilyOf(definition.machine);
+  const root = family === "pc" ? "pci-root" : "pcie-root";
   return [
-    { "@type": "pci", "@index": "0", "@model": "pcie-root" },
-    ...ports.map((port) => ({
+    { "@type": "pci", "@index": "0", "@model": root },
+    ...definition.ports.map((port) => ({
       "@type": "pci",
       "@index": String(port.index),
       "@model": "pcie-root-port",
       address: addressElement(port.address, port.multifunction),
     })),
   ];
+}
+
+function memoryBacking(definition: DomainDefinition): Element {
+  const shared = { source: { "@type": "memfd" }, access: { "@mode": "shared" } };
+  return definition.sharesMemory ? { memoryBacking: shared } : {};
 }
 
 function osElement({ machine, kernel }: DomainDefinition): Element {
@@ -95,6 +109,7 @@ export function printDomain(definition: DomainDefinition): string {
       name: definition.name,
       uuid: definition.uuid,
       memory: { "@unit": "MiB", "#text": String(definition.memoryMiB) },
+      ...memoryBacking(definition),
       vcpu: String(definition.vcpus),
       os: osElement(definition),
       features: { acpi: "", apic: "" },

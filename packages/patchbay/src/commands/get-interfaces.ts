@@ -14,7 +14,7 @@ export async function run(context: Context, input: Input): Promise<void> {
     const target = await findTarget(session, query, context);
     const rows = toIfaceRows(target);
     await printResult(context, {
-      table: () => printInterfaces(rows, target.vmi !== undefined),
+      table: () => printInterfaces(rows, target.vmi),
       data: rows,
       names: rows.map(({ name }) => `interface/${name}`),
     });

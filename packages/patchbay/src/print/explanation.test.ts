@@ -64,7 +64,7 @@ const vmi: VirtualMachineInstance = {
 
 describe("the list of interfaces", () => {
   test("shows each interface that anything is known of, those of the spec first", () => {
-    expect(printInterfaces(toIfaceRows({ vm, vmi }), true)).toBe(
+    expect(printInterfaces(toIfaceRows({ vm, vmi }), vmi)).toBe(
       [
         "NAME      NETWORK   PHASE          REASON      MAC                 IPS        POD NIC          PCI",
         "default   pod       Ready          -           02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0",
@@ -78,11 +78,18 @@ describe("the list of interfaces", () => {
   test("of a stopped VM shows what it declares", () => {
     const rows = toIfaceRows({ vm });
     expect(rows.map(({ name }) => name)).toEqual(["default", "blue"]);
-    expect(printInterfaces(rows, false)).toContain("Stopped");
+    expect(printInterfaces(rows, undefined)).toContain("Stopped");
   });
 
   test("of a VM without interfaces says so", () => {
-    expect(printInterfaces([], true)).toBe("no interfaces\n");
+    expect(printInterfaces([], undefined)).toBe("no interfaces\n");
+  });
+
+  test("ends with how many more the running VM can take", () => {
+    const withPorts = { ...vmi, status: { ...vmi.status, pciePorts: { total: 33, free: 31 } } };
+    expect(printInterfaces([], withPorts)).toBe(
+      "no interfaces\nPCIe ports for more: 31 of 33 free\n",
+    );
   });
 });
 

@@ -9,14 +9,25 @@ import {
   reasonOf,
   type IfaceRow,
 } from "./iface-rows.ts";
+import type { VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { printTable } from "./table.ts";
 
 const HEADERS = ["NAME", "NETWORK", "PHASE", "REASON", "MAC", "IPS", "POD NIC", "PCI"];
 
-/** The list for people. */
-export function printInterfaces(rows: readonly IfaceRow[], isRunning: boolean): string {
-  if (rows.length === 0) return "no interfaces\n";
-  return printTable(
+function printPorts(ports: VmiStatus["pciePorts"]): string {
+  if (ports === undefined) return "";
+  return `PCIe ports for more: ${String(ports.free)} of ${String(ports.total)} free\n`;
+}
+
+/** The list for people, and how many more interfaces the running VM can take. */
+export function printInterfaces(
+  rows: readonly IfaceRow[],
+  vmi: VirtualMachineInstance | undefined,
+): string {
+  const isRunning = vmi !== undefined;
+  const ports = printPorts(vmi?.status?.pciePorts);
+  if (rows.length === 0) return `no interfaces\n${ports}`;
+  const table = printTable(
     HEADERS,
     rows.map((row) => [
       row.name,
@@ -29,4 +40,5 @@ export function printInterfaces(rows: readonly IfaceRow[], isRunning: boolean): 
       row.status?.pciAddress,
     ]),
   );
+  return `${table}${ports}`;
 }

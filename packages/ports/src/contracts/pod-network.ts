@@ -26,6 +26,7 @@ const WIRING: TapWiring = {
   mac: MAC,
   mtu: 1500,
   owner: 107,
+  queues: 1,
 };
 
 /** The suite; `kind` is the kind of NIC that carries the guest. */

@@ -166,6 +166,28 @@ describe("validation of a VM", () => {
     expect(await validate(deps(), asked(halted, vm))).toMatchObject({ warnings: [] });
   });
 
+  test("warns of a NIC for which the running VM has no port", async () => {
+    const vm = { ...vmWith({ bridge: {} }), metadata: { ...aVm().metadata, uid: "vm-uid" } };
+    const owner = {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      name: "vm",
+      uid: "vm-uid",
+    };
+    const running = vmiWith("vm", undefined);
+    store.put(VIRTUAL_MACHINE_INSTANCES, {
+      ...running,
+      metadata: { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] },
+      status: { phase: "Running", pciePorts: { total: 1, free: 0 } },
+    });
+    expect(await validate(deps(), asked(vm, vmWith(undefined)))).toEqual({
+      allowed: true,
+      warnings: [
+        'interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts',
+      ],
+    });
+  });
+
   test("refuses a new MAC that another VM has on the network, and no old one", async () => {
     owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
     const vm = vmWith({ bridge: {}, macAddress: MAC });

@@ -9,6 +9,7 @@ import {
 } from "@patchbay/api";
 import { ifacesOf, isEqual, networksOf, withNics } from "@patchbay/core";
 import type { Deps } from "../call.ts";
+import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
 import { warningsFor } from "./warnings.ts";
@@ -100,6 +101,9 @@ export async function validateVmi(
       ? []
       : twinCauses(deps, { ...specs, namespace, name: vmi.metadata.name, base: "spec" })),
   ];
-  const warns = causes.length === 0 && !isOwned;
-  return toVerdict(causes, warns ? await warningsFor(deps, specs, namespace) : []);
+  if (causes.length > 0 || isOwned) return toVerdict(causes, []);
+  return toVerdict(
+    [],
+    [...(await warningsFor(deps, specs, namespace)), ...capacityWarnings(vmi, vmi.spec)],
+  );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which facts the VMI loop looks at.
-import { isPodFinished, usesEmulation, type Pod } from "@patchbay/api";
+import { isPodFinished, networkConfigOf, usesEmulation, type Pod } from "@patchbay/api";
 import type { VmiFacts } from "@patchbay/core";
 import { PODS_BY_VMI_UID, type Deps } from "../../deps.ts";
 import { parseKey } from "@patchbay/kube";
@@ -16,6 +16,7 @@ export function observeVmi(key: string, deps: Deps): VmiFacts | undefined {
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return undefined;
   const pod = choosePod(deps.pods.listBy(PODS_BY_VMI_UID, vmi.metadata.uid ?? ""));
   if (pod !== undefined && deps.ownWrites.isBehind(pod)) return undefined;
-  const useEmulation = usesEmulation(deps.kubevirts.list()[0]);
-  return { vmi, pod, settings: { image: deps.launcherImage, useEmulation } };
+  const kubevirt = deps.kubevirts.list()[0];
+  const settings = { image: deps.launcherImage, useEmulation: usesEmulation(kubevirt) };
+  return { vmi, pod, settings, network: networkConfigOf(kubevirt) };
 }

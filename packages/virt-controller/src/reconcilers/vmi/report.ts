@@ -26,9 +26,10 @@ function changes(current: VmiStatus, next: OwnVmiStatus): readonly JsonPatchOper
 }
 
 /** One write at most. */
-export async function reportVmi({ vmi, pod }: VmiFacts, deps: Deps): Promise<void> {
+export async function reportVmi(facts: VmiFacts, deps: Deps): Promise<void> {
+  const { vmi } = facts;
   const now = printTime(deps.clock.now());
-  const next = ownVmiStatus({ vmi, pod }, now, deps.sha256Hex);
+  const next = ownVmiStatus(facts, now, deps.sha256Hex);
   const operations =
     vmi.status === undefined
       ? [{ op: "add", path: "/status", value: next } as const]

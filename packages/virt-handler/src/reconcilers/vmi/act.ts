@@ -2,11 +2,13 @@
 // Performs the steps of a node plan. A step that fails ends the iface's turn, not the others'.
 import { names } from "@patchbay/api";
 import {
+  aliasOf,
   domainNameOf,
   findByName,
   hindranceOfFailure,
   hindranceOfWait,
   isAppError,
+  type ErrorCode,
   type Hindrance,
   type NodeAction,
   type NodeVmFacts,
@@ -35,15 +37,36 @@ interface Turn {
 /** Longest pause between two tries of one iface. */
 const RETRY_MAX_MS = 60_000;
 
+/** Takes some refusals for success: what was asked for is so already, or is on its way. */
+async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!codes.some((code) => isAppError(error, code))) throw error;
+  }
+}
+
+/**
+ * Puts the device into the definition, then into the running guest. libvirt refuses both at once where they differ;
+ * in this order a repeated step finds the definition as it left it.
+ */
+async function attach(alias: string, xml: string, { facts, session }: Turn): Promise<void> {
+  const { connection } = session;
+  const name = domainNameOf(facts.vmi);
+  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  await connection.attachDevice(name, xml, "config");
+  await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
+}
+
+/** Takes the device out of the definition, then asks the running guest to let go of it. */
 async function detach(iface: string, alias: string, { facts, session, deps }: Turn): Promise<void> {
   deps.asked.note(facts.vmi.metadata.uid ?? "", iface);
-  try {
-    await session.connection.detachDevice(domainNameOf(facts.vmi), alias, "live");
-  } catch (error) {
-    // It went meanwhile; or an earlier request is still with the guest.
-    if (!isAppError(error, "LIBVIRT_DEVICE_MISSING") && !isAppError(error, "LIBVIRT_BUSY"))
-      throw error;
-  }
+  const { connection } = session;
+  const name = domainNameOf(facts.vmi);
+  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  const live = connection.detachDevice(name, alias, "live");
+  // It went meanwhile; or an earlier request is still with the guest.
+  await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_BUSY");
 }
 
 async function performOnIface(action: IfaceAction, turn: Turn): Promise<void> {
@@ -60,7 +83,7 @@ async function performOnIface(action: IfaceAction, turn: Turn): Promise<void> {
       await deps.podNetwork.unwireTap(netns, action.wiring);
       return;
     case "attachDevice":
-      await session.connection.attachDevice(domainNameOf(facts.vmi), action.xml, "live");
+      await attach(aliasOf(action.iface), action.xml, turn);
       return;
     case "detachDevice":
       await detach(action.iface, action.alias, turn);
@@ -93,7 +116,8 @@ function logAction(action: NodeAction, turn: Turn, startedMs: number): void {
 async function tryOnIface(action: IfaceAction, turn: Turn): Promise<Hindrance | undefined> {
   const { facts, deps } = turn;
   if (action.kind === "wait") {
-    return hindranceOfWait(action, deps.asked.count(facts.vmi.metadata.uid ?? "", action.iface));
+    const asked = deps.asked.count(facts.vmi.metadata.uid ?? "", action.iface);
+    return hindranceOfWait(action, asked, facts.vmi);
   }
   const startedMs = deps.clock.monotonicMs();
   try {

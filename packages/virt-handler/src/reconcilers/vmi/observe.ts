@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads everything about one VMI on this node: spec, attachments, links, live domain.
-import { usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
+import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import {
   AppError,
   collectIfaceFacts,
@@ -43,11 +43,13 @@ export async function observeNodeVm(
   const nics = domain?.running === true ? domain.facts.nics : [];
   const ifaces = collectIfaceFacts({ vmi, links, nics }, deps.sha256Hex);
   const uid = vmi.metadata.uid ?? "";
+  const kubevirt = deps.kubevirts.list()[0];
   return {
     vmi,
     ifaces,
     domain,
-    useEmulation: usesEmulation(deps.kubevirts.list()[0]),
+    useEmulation: usesEmulation(kubevirt),
+    network: networkConfigOf(kubevirt),
     uuid: machineUuidOf(vmi, deps.sha256Hex),
     askedAgoMs: Object.fromEntries(ifaces.map(({ name }) => [name, deps.asked.agoMs(uid, name)])),
   };

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places, ports and queues the NICs of a VM may have.
+import type { Cause } from "../meta.ts";
+import type { Iface } from "../network.ts";
+import { PCIE_ROOT_PORTS_MAX } from "../vmi.ts";
+import { causeIf, forEachIface, ifacePath, type NetworkingSpec, type Rule } from "./rule.ts";
+
+/** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */
+const MULTI_QUEUE_MODELS: readonly string[] = ["", "virtio"];
+
+const portsInBounds: Rule = ({ devices, base }) => {
+  const ports = devices.pcieRootPorts ?? 0;
+  return causeIf(!Number.isInteger(ports) || ports < 0 || ports > PCIE_ROOT_PORTS_MAX, {
+    reason: "FieldValueInvalid",
+    field: `${base}.domain.devices.pcieRootPorts`,
+    message: `must be between 0 and ${String(PCIE_ROOT_PORTS_MAX)}, inclusive`,
+  });
+};
+
+/** i440fx has slots, of which there are always 30. */
+const portsNeedQ35: Rule = ({ devices, machine, base }) =>
+  causeIf(
+    devices.pcieRootPorts !== undefined &&
+      machine.startsWith("pc") &&
+      !machine.startsWith("pc-q35"),
+    {
+      reason: "FieldValueForbidden",
+      field: `${base}.domain.devices.pcieRootPorts`,
+      message: `machine type ${machine} has no PCIe ports; its bus takes 30 devices, each of which can be plugged while the VM runs`,
+    },
+  );
+
+const queuesNeedModel = forEachIface((iface, path, { devices }) => {
+  const model = iface.model ?? "";
+  const several = devices.networkInterfaceMultiqueue === true && iface.state !== "absent";
+  return causeIf(several && !MULTI_QUEUE_MODELS.includes(model), {
+    reason: "FieldValueNotSupported",
+    field: `${path}.model`,
+    message: `model ${model} has one pair of queues only; use virtio, or leave networkInterfaceMultiqueue out`,
+  });
+});
+
+/** No two NICs have the same number in a field. */
+function isUnique(field: "bootOrder" | "acpiIndex"): Rule {
+  const judge = (iface: Iface, path: string, spec: NetworkingSpec): readonly Cause[] => {
+    const value = iface[field];
+    const first = spec.ifaces.find((other) => other[field] === value);
+    return causeIf(value !== undefined && first !== undefined && first !== iface, {
+      reason: "FieldValueDuplicate",
+      field: `${path}.${field}`,
+      message: `${field} ${String(value)} is that of interface '${first?.name ?? ""}' too`,
+    });
+  };
+  return forEachIface(judge);
+}
+
+/** 16 383 is the last index that systemd makes a name of. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
+const ACPI_INDEX_MAX = 16_383;
+
+const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
+  ifaces.flatMap(({ acpiIndex = 1 }, index) =>
+    causeIf(acpiIndex < 1 || acpiIndex > ACPI_INDEX_MAX, {
+      reason: "FieldValueInvalid",
+      field: `${ifacePath(base, index)}.acpiIndex`,
+      message: `must be between 1 and ${String(ACPI_INDEX_MAX)}, inclusive`,
+    }),
+  );
+
+/** Judges ports, queues and the order of devices. */
+export const DEVICE_RULES: readonly Rule[] = [
+  portsInBounds,
+  portsNeedQ35,
+  queuesNeedModel,
+  isUnique("bootOrder"),
+  isUnique("acpiIndex"),
+  acpiIndexInBounds,
+];

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { ifacesWithoutPort, sayNoPort } from "./ports.ts";
+
+function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
+  return aVmi({
+    nics: [{ name: "a" }, { name: "b" }, { name: "c" }],
+    status: { phase: "Running", pciePorts: { total: 4, free }, ...status },
+  });
+}
+
+describe("an iface has no port", () => {
+  test.each([
+    { name: "when all are taken", free: 0, status: {}, want: ["a", "b", "c"] },
+    { name: "when those before it take the last", free: 2, status: {}, want: ["c"] },
+    { name: "not when there is one for each", free: 3, status: {}, want: [] },
+    {
+      name: "not when it has a device",
+      free: 1,
+      status: { interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }] },
+      want: ["c"],
+    },
+    {
+      name: "not before the pod has something for it",
+      free: 1,
+      status: {
+        attachments: [{ name: "c", podInterfaceName: "pod1", state: "Attached" as const }],
+      },
+      want: ["a", "b"],
+    },
+  ])("$name", ({ free, status, want }) => {
+    expect(ifacesWithoutPort(running(free, status))).toEqual(want);
+  });
+
+  test("not while the VM does not run: its ports are laid out for all", () => {
+    expect(
+      ifacesWithoutPort(aVmi({ nics: [{ name: "a" }], status: { phase: "Scheduled" } })),
+    ).toEqual([]);
+  });
+});
+
+describe("people are told", () => {
+  test("both numbers and the knob", () => {
+    expect(sayNoPort(running(0))).toBe(
+      "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
+    );
+  });
+
+  test("that nothing can be plugged on the root complex", () => {
+    const vmi = running(0);
+    const annotations = { [names.ROOT_COMPLEX_ANNOTATION]: "true" };
+    const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+    expect(sayNoPort(onRoot)).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
+  });
+});

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ifaces of a running VM there is no port for: told before anything is made for them.
+import {
+  isAbsent,
+  isSecondary,
+  type Iface,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { isOnRootComplex } from "../plan/machine.ts";
+import { findByName, ifacesOf, networksOf } from "./specs.ts";
+
+/** Ports of a running VM, and what of them is promised. */
+export interface PortBook {
+  readonly total: number;
+  readonly free: number;
+  /** Ifaces that are being plugged and have no device yet, those first for which the pod has something. */
+  readonly promised: readonly string[];
+}
+
+function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
+  return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
+}
+
+/** The book of a VMI for a specification that it is to have; undefined while the VMI does not run. */
+export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook | undefined {
+  const ports = vmi.status?.pciePorts;
+  if (ports === undefined) return undefined;
+  const waiting = ifacesOf(spec).filter(
+    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && !hasDevice(vmi, iface),
+  );
+  const begun = ({ name }: Iface): boolean =>
+    findByName(vmi.status?.attachments, name) !== undefined;
+  const promised = [...waiting.filter(begun), ...waiting.filter((iface) => !begun(iface))];
+  return { ...ports, promised: promised.map(({ name }) => name) };
+}
+
+/** Names of the ifaces that must wait until a port is freed. */
+export function ifacesWithoutPort(vmi: VirtualMachineInstance): readonly string[] {
+  const book = bookPorts(vmi, vmi.spec);
+  return book === undefined ? [] : book.promised.slice(book.free);
+}
+
+/** What is to be done for a port, with the name of the knob. */
+function wayOut(vmi: VirtualMachineInstance): string {
+  if (isOnRootComplex(vmi)) {
+    return "its devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without it";
+  }
+  return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts";
+}
+
+/** Why there is no port, for people: both numbers and the way out. */
+export function sayNoPort(vmi: VirtualMachineInstance): string {
+  const { total = 0, free = 0 } = vmi.status?.pciePorts ?? {};
+  return `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${wayOut(vmi)}`;
+}

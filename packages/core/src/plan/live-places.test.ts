@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  names,
+  networkConfigOf,
+  printPcieTopology,
+  type Iface,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/domain";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
+import { planLivePlaces } from "./live-places.ts";
+
+function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts {
+  const controllers = Array.from({ length: ports }, (_unused, position) => ({
+    index: position + 1,
+    model: "pcie-root-port",
+    hotplug: true,
+  }));
+  const pciAddresses = used.flatMap((text) => parsePciAddress(text) ?? []);
+  return { family: "q35", nics: [], controllers, pciAddresses, vcpus, sharesMemory: true };
+}
+
+function aFact(name: string, iface: Partial<Iface> = {}): IfaceFacts {
+  return { name, iface: { name, ...iface }, podInterfaceName: `pod${name}`, links: NO_LINKS };
+}
+
+function aVmiWith(kept: Readonly<Record<string, string>>): VirtualMachineInstance {
+  const interfaces = Object.entries(kept).map(([name, pciAddress]) => ({ name, pciAddress }));
+  const annotation = printPcieTopology({ version: 1, interfaces });
+  const vmi = aVmi();
+  const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+function placesOf(
+  domain: DomainFacts,
+  newcomers: readonly IfaceFacts[],
+  more: {
+    readonly kept?: Readonly<Record<string, string>>;
+    readonly others?: readonly IfaceFacts[];
+  } = {},
+): Readonly<Record<string, string>> {
+  const ifaces = [...newcomers, ...(more.others ?? [])];
+  const facts = { vmi: aVmiWith(more.kept ?? {}), network: networkConfigOf(undefined), ifaces };
+  const places = [...planLivePlaces(facts, domain, newcomers)].map(
+    ([name, place]) =>
+      [name, typeof place === "string" ? place : printPciAddress(place.pciAddress)] as const,
+  );
+  return Object.fromEntries(places);
+}
+
+describe("a new NIC gets", () => {
+  test("the lowest free port, in the order of the ifaces", () => {
+    const domain = aDomain(4, ["0000:02:00.0"]);
+    expect(placesOf(domain, [aFact("a"), aFact("b")])).toEqual({
+      a: "0000:01:00.0",
+      b: "0000:03:00.0",
+    });
+  });
+
+  test("the port that it had before", () => {
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [aFact("a")], { kept })).toEqual(kept);
+  });
+
+  test("another where somebody sits in the one that it had", () => {
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, ["0000:03:00.0"]), [aFact("a")], { kept })).toEqual({
+      a: "0000:01:00.0",
+    });
+  });
+
+  test("no port that another had, who is still to come", () => {
+    const more = { kept: { late: "0000:01:00.0" }, others: [aFact("late")] };
+    expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:02:00.0" });
+  });
+
+  test("the address that its owner asks for", () => {
+    const asked = aFact("a", { pciAddress: "0000:04:00.0" });
+    expect(placesOf(aDomain(4, []), [asked])).toEqual({ a: "0000:04:00.0" });
+  });
+});
+
+describe("there is no place", () => {
+  test.each([
+    {
+      name: "when no port is free",
+      domain: aDomain(1, ["0000:01:00.0"]),
+      iface: {},
+      want: "NoFreePciePort",
+    },
+    {
+      name: "when the guest has no interrupt vectors left",
+      domain: aDomain(195, []),
+      iface: {},
+      want: "NoFreePciePort",
+    },
+    {
+      name: "for a model that needs I/O ports",
+      domain: aDomain(4, []),
+      iface: { model: "pcnet" },
+      want: "ModelNeedsIoPorts",
+    },
+    {
+      name: "when the address that is asked for is in use",
+      domain: aDomain(4, ["0000:02:00.0"]),
+      iface: { pciAddress: "0000:02:00.0" },
+      want: "PciAddressInUse",
+    },
+  ])("$name", ({ domain, iface, want }) => {
+    expect(placesOf(domain, [aFact("a", iface)])).toEqual({ a: want });
+  });
+
+  test("for the second of two when there is one port", () => {
+    expect(placesOf(aDomain(1, []), [aFact("a"), aFact("b")])).toEqual({
+      a: "0000:01:00.0",
+      b: "NoFreePciePort",
+    });
+  });
+});

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places in a running domain its new NICs get.
+import type { NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
+import {
+  findNicModel,
+  freeAddresses,
+  printPciAddress,
+  spareVectors,
+  vectorsOf,
+  type DomainFacts,
+  type PciAddress,
+} from "@patchbay/domain";
+import type { IfaceFacts } from "../iface/facts.ts";
+import type { NicPlace } from "./domain-definition.ts";
+import { askedAddress, keptAddresses, modelOf, queuesOf } from "./pci-topology.ts";
+
+/** Why there is no place. */
+export type NoPlace = "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts";
+
+/** What the places are handed out from. */
+export interface LivePlaceFacts {
+  readonly vmi: VirtualMachineInstance;
+  readonly network: NetworkConfig;
+  readonly ifaces: readonly IfaceFacts[];
+}
+
+/** The address that an iface asks for, or had before. */
+function wishOf(facts: LivePlaceFacts, { name, iface }: IfaceFacts): PciAddress | undefined {
+  return askedAddress(iface) ?? keptAddresses(facts.vmi).get(name);
+}
+
+/** Whose the addresses are that nobody else may take: by printed address, name of the iface. */
+function promisedAddresses(facts: LivePlaceFacts): Map<string, string> {
+  const waiting = facts.ifaces.filter(({ device }) => device === undefined);
+  return new Map(
+    waiting.flatMap((iface) => {
+      const wish = wishOf(facts, iface);
+      return wish === undefined ? [] : [[printPciAddress(wish), iface.name] as const];
+    }),
+  );
+}
+
+/** Why none is chosen. A model that needs I/O ports finds no place on a q35, however many ports are free. */
+function noPlaceFor(domain: DomainFacts, model: string): NoPlace {
+  const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
+  return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
+}
+
+function chooseAddress(
+  facts: LivePlaceFacts,
+  iface: IfaceFacts,
+  free: readonly PciAddress[],
+): PciAddress | undefined {
+  const wish = wishOf(facts, iface);
+  const printed = wish === undefined ? "" : printPciAddress(wish);
+  const granted = free.find((address) => printPciAddress(address) === printed);
+  return granted ?? (askedAddress(iface.iface) === undefined ? free[0] : undefined);
+}
+
+function reasonAgainst(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
+  return askedAddress(iface.iface) === undefined ? noPlaceFor(domain, model) : "PciAddressInUse";
+}
+
+/**
+ * Places for `newcomers`, in their order: the one that an iface asks for, the one that it had, else the best free one,
+ * as long as the guest has interrupt vectors.
+ */
+export function planLivePlaces(
+  facts: LivePlaceFacts,
+  domain: DomainFacts,
+  newcomers: readonly IfaceFacts[],
+): ReadonlyMap<string, NicPlace | NoPlace> {
+  const promised = promisedAddresses(facts);
+  const places = new Map<string, NicPlace | NoPlace>();
+  let vectors = spareVectors(domain);
+  for (const iface of newcomers) {
+    const { name } = iface;
+    const nic = {
+      model: modelOf(iface.iface),
+      queues: queuesOf(facts.vmi.spec, iface.iface, facts.network),
+    };
+    const free = freeAddresses(domain, nic.model).filter(
+      (address) => (promised.get(printPciAddress(address)) ?? name) === name,
+    );
+    const needed = vectorsOf(nic);
+    if (needed > vectors) {
+      places.set(name, "NoFreePciePort");
+      continue;
+    }
+    const address = chooseAddress(facts, iface, free);
+    if (address === undefined) {
+      places.set(name, reasonAgainst(iface, domain, nic.model));
+      continue;
+    }
+    vectors -= needed;
+    promised.set(printPciAddress(address), name);
+    places.set(name, { pciAddress: address, queues: nic.queues });
+  }
+  return places;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  names,
+  networkConfigOf,
+  printPcieTopology,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { printPciAddress } from "@patchbay/domain";
+import { aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { vmStatus } from "../status/vm.ts";
+import { domainProblem } from "./domain-definition.ts";
+import { planVmiTopology, queuesOf } from "./pci-topology.ts";
+import { vmiOf } from "./vm.ts";
+
+const CONFIG = networkConfigOf(undefined);
+type Domain = VmiSpec["domain"];
+
+function aVmiOf(
+  change: Partial<Domain> = {},
+  annotations: Readonly<Record<string, string>> = {},
+): VirtualMachineInstance {
+  const vmi = aVmi({ nics: [{ name: "a" }, { name: "b", state: "absent" }, { name: "c" }] });
+  const devices = { ...vmi.spec.domain.devices, ...change.devices };
+  const domain = { ...vmi.spec.domain, ...change, devices };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations }, spec: { ...vmi.spec, domain } };
+}
+
+function layoutOf(vmi: VirtualMachineInstance): unknown {
+  const plan = planVmiTopology(vmi, CONFIG);
+  if (!plan.ok) return plan.problems;
+  const places = [...plan.topology.addresses].map(
+    ([name, address]) => `${name} ${printPciAddress(address)}`,
+  );
+  return { ports: plan.topology.ports.length, places };
+}
+
+describe("a VMI is laid out", () => {
+  test.each([
+    {
+      name: "with the cluster's reserve beside its NICs; an absent one has no place",
+      vmi: aVmiOf(),
+      want: { ports: 34, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "with its own reserve",
+      vmi: aVmiOf({ devices: { pcieRootPorts: 1 } }),
+      want: { ports: 3, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "as it was laid out before",
+      vmi: aVmiOf(
+        {},
+        {
+          [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology({
+            version: 1,
+            interfaces: [{ name: "a", pciAddress: "0000:05:00.0" }],
+          }),
+        },
+      ),
+      want: { ports: 34, places: ["a 0000:05:00.0", "c 0000:01:00.0"] },
+    },
+    {
+      name: "anew when it was laid out by rules that are not known",
+      vmi: aVmiOf(
+        {},
+        {
+          [names.PCIE_TOPOLOGY_ANNOTATION]: `{"version":2,"interfaces":[{"name":"a","pciAddress":"0000:05:00.0"}]}`,
+        },
+      ),
+      want: { ports: 34, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "without ports on the root complex",
+      vmi: aVmiOf({}, { [names.ROOT_COMPLEX_ANNOTATION]: "true" }),
+      want: { ports: 0, places: ["a 0000:00:02.0", "c 0000:00:03.0"] },
+    },
+  ])("$name", ({ vmi, want }) => {
+    expect(layoutOf(vmi)).toEqual(want);
+  });
+
+  test("or not, and the field is named", () => {
+    const vmi = aVmiOf({
+      devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:1f.0" }] },
+    });
+    expect(domainProblem(vmi, CONFIG)).toBe(
+      "spec.domain.devices.interfaces[0].pciAddress: 0000:02:1f.0: behind a PCIe port there is slot 0, function 0 only",
+    );
+  });
+});
+
+describe("the queues of a NIC", () => {
+  test.each([
+    { name: "are one pair", devices: {}, cores: 4, model: "virtio", want: 1 },
+    {
+      name: "are as many as vCPUs",
+      devices: { networkInterfaceMultiqueue: true },
+      cores: 4,
+      model: "virtio",
+      want: 4,
+    },
+    {
+      name: "are at most 8",
+      devices: { networkInterfaceMultiqueue: true },
+      cores: 16,
+      model: "virtio",
+      want: 8,
+    },
+    {
+      name: "are one where the model has no more",
+      devices: { networkInterfaceMultiqueue: true },
+      cores: 4,
+      model: "e1000",
+      want: 1,
+    },
+  ])("$name", ({ devices, cores, model, want }) => {
+    const { spec } = aVmiOf({ devices, cpu: { cores } });
+    expect(queuesOf(spec, { name: "a", model }, CONFIG)).toBe(want);
+  });
+});
+
+describe("a VM remembers where its devices are", () => {
+  const vm = aVm({ nics: [{ name: "a" }, { name: "b" }, { name: "gone", state: "absent" }] });
+
+  test("from what the node reports, for the ifaces that it declares", () => {
+    const vmi = aVmi({
+      status: {
+        interfaces: [
+          { name: "a", pciAddress: "0000:01:00.0" },
+          { name: "gone", pciAddress: "0000:02:00.0" },
+          { name: "foreign", pciAddress: "0000:03:00.0" },
+        ],
+      },
+    });
+    expect(vmStatus(vm, vmi, "2026-01-01T00:00:00Z").pcieTopology).toEqual({
+      version: 1,
+      interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }],
+    });
+  });
+
+  test("while it is stopped, and tells the next VMI", () => {
+    const pcieTopology = { version: 1, interfaces: [{ name: "b", pciAddress: "0000:09:00.0" }] };
+    const stopped = { ...vm, status: { pcieTopology } };
+    expect(vmStatus(stopped, undefined, "2026-01-01T00:00:00Z").pcieTopology).toEqual(pcieTopology);
+    expect(layoutOf(vmiOf(stopped))).toEqual({
+      ports: 34,
+      places: ["b 0000:09:00.0", "a 0000:01:00.0"],
+    });
+  });
+});

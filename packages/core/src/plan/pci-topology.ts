@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the NICs of a VMI go, and how many ports are kept for those to come.
+import {
+  isAbsent,
+  names,
+  parsePcieTopology,
+  type Iface,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import {
+  findNicModel,
+  machineFamilyOf,
+  parsePciAddress,
+  planTopology,
+  TOPOLOGY_VERSION,
+  type NicToPlace,
+  type PciAddress,
+  type PlannedTopology,
+  type TopologyProblem,
+} from "@patchbay/domain";
+import { ifacesOf } from "../iface/specs.ts";
+import { isOnRootComplex, machineOf, vcpusOf } from "./machine.ts";
+
+const DEFAULT_MODEL = "virtio";
+
+/** Model of an iface's device. */
+export function modelOf(iface: Iface | undefined): string {
+  const model = iface?.model ?? "";
+  return model === "" ? DEFAULT_MODEL : model;
+}
+
+/** Pairs of queues of an iface: one, or as many as vCPUs where the VM asks for that. Source: KubeVirt networkInterfaceMultiqueue. */
+export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
+  const wanted = spec.domain.devices?.networkInterfaceMultiqueue === true;
+  const able = findNicModel(modelOf(iface))?.isMultiQueue === true;
+  return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
+}
+
+/** Where the devices of a VMI were at the last start, by name of the iface; empty when other rules held then. */
+export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+  const kept = parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+  if (kept?.version !== TOPOLOGY_VERSION) return new Map();
+  return new Map(
+    kept.interfaces.flatMap(({ name, pciAddress }) => {
+      const address = parsePciAddress(pciAddress);
+      return address === undefined ? [] : [[name, address] as const];
+    }),
+  );
+}
+
+/** The address that an iface asks for. KubeVirt's short form leaves the domain out. */
+export function askedAddress(iface: Iface | undefined): PciAddress | undefined {
+  const text = iface?.pciAddress ?? "";
+  if (text === "") return undefined;
+  return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
+}
+
+function toPlace(vmi: VirtualMachineInstance, config: NetworkConfig): readonly NicToPlace[] {
+  const kept = keptAddresses(vmi);
+  return ifacesOf(vmi.spec)
+    .filter((iface) => !isAbsent(iface))
+    .map((iface) => {
+      const asked = askedAddress(iface);
+      const before = kept.get(iface.name);
+      return {
+        name: iface.name,
+        model: modelOf(iface),
+        queues: queuesOf(vmi.spec, iface, config),
+        ...(asked === undefined ? {} : { asked }),
+        ...(before === undefined ? {} : { kept: before }),
+      };
+    });
+}
+
+/** The PCI layout of a VMI, with a place for each iface that it declares. */
+export function planVmiTopology(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): PlannedTopology {
+  const { domain } = vmi.spec;
+  return planTopology({
+    family: machineFamilyOf(machineOf(domain)) ?? "q35",
+    vcpus: vcpusOf(domain),
+    reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
+    nics: toPlace(vmi, config),
+    onRootComplex: isOnRootComplex(vmi),
+  });
+}
+
+function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
+  const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
+  if (index === -1) return "spec.domain.devices";
+  const field = askedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
+  return `spec.domain.devices.interfaces[${String(index)}]${field}`;
+}
+
+/** All reasons against a layout, with the paths of their fields. */
+export function sayTopologyProblems(spec: VmiSpec, problems: readonly TopologyProblem[]): string {
+  return problems.map((problem) => `${fieldOf(spec, problem)}: ${problem.message}`).join("; ");
+}

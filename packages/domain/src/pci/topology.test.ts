@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parsePciAddress, printPciAddress, type PciAddress } from "./address.ts";
+import { planTopology, type NicToPlace, type Topology, type TopologyRequest } from "./topology.ts";
+
+function at(text: string): PciAddress {
+  const address = parsePciAddress(text);
+  if (address === undefined) throw new Error(`${text} is no address`);
+  return address;
+}
+
+function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
+  return { name, model: "virtio", queues: 1, ...more };
+}
+
+function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
+  return { family: "q35", vcpus: 1, reserve: 32, nics: [], onRootComplex: false, ...more };
+}
+
+function planned(request: TopologyRequest): Topology {
+  const plan = planTopology(request);
+  if (!plan.ok) throw new Error(plan.problems.map(({ message }) => message).join("; "));
+  return plan.topology;
+}
+
+function placesOf(topology: Topology): Readonly<Record<string, string>> {
+  const printed = [...topology.addresses].map(([name, address]) => [
+    name,
+    printPciAddress(address),
+  ]);
+  return Object.fromEntries(printed) as Readonly<Record<string, string>>;
+}
+
+describe("a layout", () => {
+  test.each([
+    {
+      name: "gives each NIC a port of its own, in order, before the reserve",
+      given: { nics: [aNic("a"), aNic("b")], reserve: 3 },
+      places: { a: "0000:01:00.0", b: "0000:02:00.0" },
+      ports: 5,
+    },
+    {
+      name: "keeps a NIC where it was, and fills the gaps with the others",
+      given: { nics: [aNic("a"), aNic("b", { kept: at("0000:01:00.0") }), aNic("c")], reserve: 1 },
+      places: { b: "0000:01:00.0", a: "0000:02:00.0", c: "0000:03:00.0" },
+      ports: 4,
+    },
+    {
+      name: "has every port up to the last one that a NIC sits in",
+      given: { nics: [aNic("a", { kept: at("0000:07:00.0") })], reserve: 0 },
+      places: { a: "0000:07:00.0" },
+      ports: 7,
+    },
+    {
+      name: "puts a NIC where its owner asks, and moves who was there",
+      given: {
+        nics: [aNic("a", { kept: at("0000:02:00.0") }), aNic("b", { asked: at("0000:02:00.0") })],
+        reserve: 1,
+      },
+      places: { b: "0000:02:00.0", a: "0000:01:00.0" },
+      ports: 3,
+    },
+    {
+      name: "puts what needs I/O ports beside the ports, from above",
+      given: { nics: [aNic("a", { model: "pcnet" }), aNic("b")], reserve: 1 },
+      places: { a: "0000:00:1e.0", b: "0000:01:00.0" },
+      ports: 2,
+    },
+    {
+      name: "has no port where everything sits on the root complex",
+      given: { nics: [aNic("a"), aNic("b")], onRootComplex: true },
+      places: { a: "0000:00:02.0", b: "0000:00:03.0" },
+      ports: 0,
+    },
+    {
+      name: "of pc has slots",
+      given: { family: "pc", nics: [aNic("a"), aNic("b", { asked: at("0000:00:1f.0") })] },
+      places: { b: "0000:00:1f.0", a: "0000:00:02.0" },
+      ports: 0,
+    },
+    {
+      name: "reserves no more ports than the guest has interrupt vectors for",
+      given: { nics: [aNic("a", { queues: 8 })], reserve: 300, vcpus: 1 },
+      places: { a: "0000:01:00.0" },
+      ports: 179,
+    },
+    {
+      name: "reserves no more ports than the root complex has slots for",
+      given: { nics: [], reserve: 300, vcpus: 2 },
+      places: {},
+      ports: 232,
+    },
+  ] as const)("$name", ({ given, places, ports }) => {
+    const topology = planned(aRequest(given));
+    expect(placesOf(topology)).toEqual(places);
+    expect(topology.ports).toHaveLength(ports);
+  });
+
+  test.each([
+    { asked: "0000:00:01.0", says: "free are slots 2 to 30, function 0" },
+    { asked: "0000:00:1f.0", says: "free are slots 2 to 30, function 0" },
+    { asked: "0000:00:05.1", says: "free are slots 2 to 30, function 0" },
+    { asked: "0000:05:01.0", says: "behind a PCIe port there is slot 0, function 0 only" },
+    { asked: "0000:ff:00.0", says: "the last bus is 232" },
+  ])("refuses the address $asked", ({ asked, says }) => {
+    const plan = planTopology(aRequest({ nics: [aNic("a", { asked: at(asked) })] }));
+    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${asked}: ${says}` }] });
+  });
+
+  test("refuses two NICs at one address, and names both", () => {
+    const asked = at("0000:03:00.0");
+    const plan = planTopology(aRequest({ nics: [aNic("a", { asked }), aNic("b", { asked })] }));
+    const message = "0000:03:00.0: is the address of interface a too";
+    expect(plan).toEqual({ ok: false, problems: [{ nic: "b", message }] });
+  });
+
+  test("refuses more NICs than the guest has interrupt vectors for", () => {
+    const nics = Array.from({ length: 50 }, (_unused, index) => aNic(`n${String(index)}`));
+    const plan = planTopology(aRequest({ nics }));
+    const message =
+      "50 interfaces and 50 PCIe ports need more interrupt vectors than 1 vCPUs have: give the VM more vCPUs";
+    expect(plan).toEqual({ ok: false, problems: [{ message }] });
+  });
+});
+
+/** What may happen to a VM between two starts. */
+type Step =
+  | { readonly kind: "plug"; readonly name: string }
+  | { readonly kind: "unplug"; readonly name: string }
+  | { readonly kind: "restart"; readonly reserve: number };
+
+const NAMES = Array.from({ length: 12 }, (_unused, index) => `n${String(index)}`);
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant("plug" as const), name: fc.constantFrom(...NAMES) }),
+  fc.record({ kind: fc.constant("unplug" as const), name: fc.constantFrom(...NAMES) }),
+  fc.record({ kind: fc.constant("restart" as const), reserve: fc.integer({ min: 0, max: 40 }) }),
+);
+
+function printPlaces(places: ReadonlyMap<string, PciAddress>): readonly string[] {
+  return [...places].map(([name, place]) => `${name} ${printPciAddress(place)}`);
+}
+
+/** A VM as the control plane remembers it: where its NICs are, and how many ports its domain has. */
+class Remembered {
+  readonly places = new Map<string, PciAddress>();
+  /** What must not be. */
+  readonly violations: string[] = [];
+  #ports = 0;
+
+  do(step: Step): void {
+    const before = printPlaces(this.places);
+    if (step.kind === "unplug") this.places.delete(step.name);
+    if (step.kind === "plug") this.#plug(step.name);
+    if (step.kind === "restart") this.#restart(step.reserve);
+    const after = printPlaces(this.places);
+    const moved = before.filter(
+      (place) => this.places.has(place.split(" ")[0] ?? "") && !after.includes(place),
+    );
+    this.violations.push(...moved.map((place) => `${place} was moved`));
+    const buses = [...this.places.values()].map(({ bus }) => bus);
+    if (new Set(buses).size !== buses.length) this.violations.push("a port is used twice");
+  }
+
+  #plug(name: string): void {
+    const used = new Set([...this.places.values()].map(({ bus }) => bus));
+    const buses = Array.from({ length: this.#ports }, (_unused, index) => index + 1);
+    const bus = buses.find((candidate) => !used.has(candidate));
+    if (bus !== undefined && !this.places.has(name))
+      this.places.set(name, { bus, slot: 0, function: 0 });
+  }
+
+  #restart(reserve: number): void {
+    const nics = [...this.places].map(([name, kept]) => aNic(name, { kept }));
+    const { ports, addresses } = planned(aRequest({ nics, reserve, vcpus: 2 }));
+    for (const [name, place] of addresses) this.places.set(name, place);
+    if (ports.length < this.places.size + reserve) this.violations.push("the reserve is too small");
+    this.#ports = ports.length;
+  }
+}
+
+test("no sequence of plug, unplug and restart moves a device or uses a port twice", () => {
+  fc.assert(
+    fc.property(fc.array(STEP, { maxLength: 60 }), (steps) => {
+      const vm = new Remembered();
+      for (const step of steps) vm.do(step);
+      expect(vm.violations).toEqual([]);
+    }),
+    { numRuns: 300 },
+  );
+});
