@@ -4,12 +4,21 @@ import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addInterface,
+  appendOperations,
   CHANGE_MS,
   expectGone,
   expectReady,
   machine,
   removeInterface,
 } from "./machine.ts";
+
+/** Time for all NICs at once under software emulation. */
+const ALL_MS = 120_000;
+
+function readyCount(): number {
+  const interfaces = machine.findVmi("oldtimer")?.status?.interfaces ?? [];
+  return interfaces.filter(({ hotplug }) => hotplug?.phase === "Ready").length;
+}
 
 beforeAll(async () => {
   machine.apply(vmManifest({ name: "oldtimer", machine: "pc" }));
@@ -22,6 +31,22 @@ beforeAll(async () => {
 
 afterAll(() => {
   machine.kubectl("delete", "vm", "oldtimer", "--wait=true");
+});
+
+test("a VM of machine type pc takes as many NICs as its bus has slots, and no more", async () => {
+  expect(machine.findVmi("oldtimer")?.status?.pciePorts).toEqual({ total: 30, free: 29 });
+  const names = Array.from({ length: 29 }, (_unused, index) => `n${String(index)}`);
+  const base = "/spec/template/spec";
+  const operations = names.flatMap((name) => appendOperations(base, { name, network: "red" }));
+  machine.kubectl("patch", "vm", "oldtimer", "--type=json", "-p", JSON.stringify(operations));
+  await eventually(() => readyCount() === 30, { withinMs: ALL_MS });
+  expect(() => {
+    addInterface("oldtimer", { name: "late", network: "red" });
+  }).toThrow(/0 of 30 PCIe ports/);
+  for (const name of names) removeInterface("oldtimer", name);
+  await eventually(() => machine.findVmi("oldtimer")?.status?.pciePorts?.free === 29, {
+    withinMs: ALL_MS,
+  });
 });
 
 test("a NIC goes into a VM of machine type pc and out again", async () => {

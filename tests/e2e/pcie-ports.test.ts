@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
+// moves none of them.
+import type { IfaceStatus } from "@patchbay/api";
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  addInterface,
+  appendOperations,
+  CHANGE_MS,
+  ifaceStatus,
+  machine,
+  SUBRESOURCES,
+} from "./machine.ts";
+
+const VM = "wide";
+/** Time for all NICs at once under software emulation. */
+const ALL_MS = 120_000;
+const BASE = "/spec/template/spec";
+
+function inOrder(left = "", right = ""): number {
+  return left < right ? -1 : 1;
+}
+
+function names(count: number): readonly string[] {
+  return Array.from({ length: count }, (_unused, index) => `n${String(index)}`);
+}
+
+function statuses(vm: string): readonly IfaceStatus[] {
+  return machine.findVmi(vm)?.status?.interfaces ?? [];
+}
+
+function readyCount(vm: string): number {
+  return statuses(vm).filter(({ hotplug }) => hotplug?.phase === "Ready").length;
+}
+
+function addressesOf(vm: string): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    statuses(vm).map(({ name = "", pciAddress }) => [name, pciAddress] as const),
+  );
+}
+
+async function booted(vm: string): Promise<void> {
+  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: ALL_MS });
+  const console = machine.console(vm);
+  await console.waitForLine(/guest ready/, { timeoutMs: ALL_MS, fromStart: true });
+}
+
+function plugAll(vm: string, nics: readonly string[]): string {
+  const operations = nics.flatMap((name) => appendOperations(BASE, { name, network: "red" }));
+  return machine.kubectl("patch", "vm", vm, "--type=json", "-p", JSON.stringify(operations));
+}
+
+/** PCI addresses of the NICs that the guest sees. */
+async function guestAddresses(vm: string): Promise<readonly string[]> {
+  const { lines } = await machine.console(vm).run("report");
+  return lines.flatMap((line) => / pci (\S+) /.exec(line)?.[1] ?? []).sort(inOrder);
+}
+
+async function guestSees(vm: string, count: number): Promise<boolean> {
+  return (await guestAddresses(vm)).length === count;
+}
+
+function podAnnotation(vm: string): string {
+  return machine.kubectl(
+    "get",
+    "pods",
+    "-l",
+    `vm.kubevirt.io/name=${vm}`,
+    "-o",
+    "jsonpath={.items[*].metadata.annotations.k8s\\.v1\\.cni\\.cncf\\.io/networks}",
+  );
+}
+
+describe("a VM with the default ports", () => {
+  beforeAll(async () => {
+    machine.apply(vmManifest({ name: VM }));
+    await booted(VM);
+  });
+
+  afterAll(() => {
+    machine.kubectl("delete", "vm", VM, "--wait=true");
+  });
+
+  test("takes 32 NICs, all of which the guest sees", async () => {
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 33, free: 32 });
+    plugAll(VM, names(32));
+    await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 33, free: 0 });
+    const reported = Object.values(addressesOf(VM)).sort(inOrder);
+    await eventually(() => guestSees(VM, 33), { withinMs: CHANGE_MS });
+    expect(await guestAddresses(VM)).toEqual(reported);
+  });
+
+  test("refuses the 33rd with the numbers and the knob, and makes nothing for it", () => {
+    const before = podAnnotation(VM);
+    const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
+    const body = { name: "late", networkAttachmentDefinitionName: "red" };
+    const { code, stderr } = machine.put(path, body);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("0 of 33 PCIe ports");
+    expect(stderr).toContain("spec.domain.devices.pcieRootPorts");
+    expect(podAnnotation(VM)).toBe(before);
+  });
+
+  test("lets one wait that was declared, and plugs it when a port is free", async () => {
+    const before = podAnnotation(VM);
+    plugAll(VM, ["late"]);
+    const waiting = await eventually(
+      () => {
+        const status = ifaceStatus(VM, "late");
+        return status?.hotplug?.reason === "NoFreePciePort" ? status : undefined;
+      },
+      { withinMs: CHANGE_MS },
+    );
+    expect(waiting.hotplug?.phase).toBe("Pending");
+    expect(waiting.hotplug?.message).toContain("0 of 33 PCIe ports");
+    expect(podAnnotation(VM)).toBe(before);
+    const freed = ifaceStatus(VM, "n7")?.pciAddress;
+    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "n7" });
+    const plugged = await eventually(
+      () => {
+        const status = ifaceStatus(VM, "late");
+        return status?.hotplug?.phase === "Ready" ? status : undefined;
+      },
+      { withinMs: ALL_MS },
+    );
+    expect(plugged.pciAddress).toBe(freed);
+  });
+
+  test("has each NIC at the same address after a restart", async () => {
+    const before = addressesOf(VM);
+    const uid = machine.findVmi(VM)?.metadata.uid;
+    machine.patchbay("restart", VM);
+    await eventually(
+      () => {
+        const vmi = machine.findVmi(VM);
+        return vmi?.metadata.uid !== uid && vmi?.status?.phase === "Running";
+      },
+      { withinMs: ALL_MS },
+    );
+    await booted(VM);
+    await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
+    expect(addressesOf(VM)).toEqual(before);
+    expect(await guestAddresses(VM)).toEqual(Object.values(before).sort(inOrder));
+  });
+
+  test("gives all of them back", async () => {
+    for (const name of names(32).filter((each) => each !== "n7")) {
+      machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name });
+    }
+    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "late" });
+    await eventually(() => statuses(VM).length === 1, { withinMs: ALL_MS });
+    expect(await guestAddresses(VM)).toHaveLength(1);
+  });
+});
+
+describe("the number of ports", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "none", "one", "most", "--ignore-not-found", "--wait=true");
+  });
+
+  test.each([
+    { value: -1, says: /pcieRootPorts/ },
+    { value: 129, says: /pcieRootPorts/ },
+  ])("cannot be $value", ({ value, says }) => {
+    const manifest = vmManifest({ name: "bad", pcieRootPorts: value, running: false });
+    expect(() => {
+      machine.apply(manifest);
+    }).toThrow(says);
+  });
+
+  test("can be none: nothing can be plugged, and the refusal says what to do", async () => {
+    machine.apply(vmManifest({ name: "none", pcieRootPorts: 0 }));
+    await booted("none");
+    expect(() => {
+      addInterface("none", { name: "red1", network: "red" });
+    }).toThrow(/0 of 1 PCIe ports/);
+    machine.kubectl("delete", "vm", "none", "--wait=true");
+  });
+
+  test("can be one: of two requests for it the second is told", async () => {
+    machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
+    await booted("one");
+    addInterface("one", { name: "red1", network: "red" });
+    // The first request is not carried out yet: its port is promised.
+    expect(() => {
+      addInterface("one", { name: "red2", network: "red" });
+    }).toThrow(/promised to interfaces that are being plugged|0 of 2 PCIe ports/);
+    await eventually(() => readyCount("one") === 2, { withinMs: CHANGE_MS });
+    machine.kubectl("delete", "vm", "one", "--wait=true");
+  });
+
+  test("can be 128, of which the last works", async () => {
+    machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
+    await booted("most");
+    const nic = { name: "last", network: "red", pciAddress: "0000:81:00.0" };
+    const operations = appendOperations(BASE, nic);
+    machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
+    await eventually(() => readyCount("most") === 2, { withinMs: CHANGE_MS });
+    await eventually(async () => (await guestAddresses("most")).includes("0000:81:00.0"), {
+      withinMs: CHANGE_MS,
+    });
+    machine.kubectl("delete", "vm", "most", "--wait=true");
+  });
+});
+
+describe("a VM of two vCPUs with several queues", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "queues", "--ignore-not-found", "--wait=true");
+  });
+
+  test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
+    machine.apply(vmManifest({ name: "queues", cores: 2 }));
+    await booted("queues");
+    addInterface("queues", { name: "red1", network: "red" });
+    await eventually(() => readyCount("queues") === 2, { withinMs: CHANGE_MS });
+    expect(statuses("queues").map(({ queueCount }) => queueCount)).toEqual([2, 2]);
+    await eventually(() => guestSees("queues", 2), { withinMs: CHANGE_MS });
+  });
+});
