@@ -8,6 +8,9 @@ const [first = "", ...rest] = process.argv.slice(2);
 
 if (first === "apiserver") {
   await measureApiServer(rest);
-} else {
+} else if (/^[1-9]\d*$/.test(first) || first === "") {
   await measureMachine(first === "" ? DEFAULT_ROUNDS : Number(first));
+} else {
+  console.error(`unknown benchmark "${first}": a number of rounds, apiserver, or nothing`);
+  process.exitCode = 2;
 }
