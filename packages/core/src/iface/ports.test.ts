@@ -44,8 +44,16 @@ describe("an iface has no port", () => {
 describe("people are told", () => {
   test("both numbers and the knob", () => {
     expect(sayNoPort(running(0))).toBe(
-      "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
+      "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     );
+  });
+
+  test("no knob that the machine does not have", () => {
+    const vmi = running(0);
+    const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
+    const said = sayNoPort({ ...vmi, spec: { ...vmi.spec, domain } });
+    expect(said).toContain("has no more slots");
+    expect(said).not.toContain("pcieRootPorts");
   });
 
   test("that nothing can be plugged on the root complex", () => {

@@ -7,7 +7,8 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { isOnRootComplex } from "../plan/machine.ts";
+import { machineFamilyOf } from "@patchbay/domain";
+import { isOnRootComplex, machineOf } from "../plan/machine.ts";
 import { findByName, ifacesOf, networksOf } from "./specs.ts";
 
 /** Ports of a running VM, and what of them is promised. */
@@ -46,7 +47,10 @@ function wayOut(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "its devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without it";
   }
-  return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts";
+  if (machineFamilyOf(machineOf(vmi.spec.domain)) === "pc") {
+    return "unplug an interface; the bus of machine type pc has no more slots, q35 can have more ports";
+  }
+  return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
 }
 
 /** Why there is no port, for people: both numbers and the way out. */

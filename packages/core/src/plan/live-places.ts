@@ -24,17 +24,20 @@ export interface LivePlaceFacts {
   readonly ifaces: readonly IfaceFacts[];
 }
 
+/** Where devices were at the last start, by name of the iface. */
+type Kept = ReadonlyMap<string, PciAddress>;
+
 /** The address that an iface asks for, or had before. */
-function wishOf(facts: LivePlaceFacts, { name, iface }: IfaceFacts): PciAddress | undefined {
-  return askedAddress(iface) ?? keptAddresses(facts.vmi).get(name);
+function wishOf({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
+  return askedAddress(iface) ?? kept.get(name);
 }
 
 /** Whose the addresses are that nobody else may take: by printed address, name of the iface. */
-function promisedAddresses(facts: LivePlaceFacts): Map<string, string> {
+function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
   return new Map(
     waiting.flatMap((iface) => {
-      const wish = wishOf(facts, iface);
+      const wish = wishOf(iface, kept);
       return wish === undefined ? [] : [[printPciAddress(wish), iface.name] as const];
     }),
   );
@@ -47,11 +50,11 @@ function noPlaceFor(domain: DomainFacts, model: string): NoPlace {
 }
 
 function chooseAddress(
-  facts: LivePlaceFacts,
   iface: IfaceFacts,
+  kept: Kept,
   free: readonly PciAddress[],
 ): PciAddress | undefined {
-  const wish = wishOf(facts, iface);
+  const wish = wishOf(iface, kept);
   const printed = wish === undefined ? "" : printPciAddress(wish);
   const granted = free.find((address) => printPciAddress(address) === printed);
   return granted ?? (askedAddress(iface.iface) === undefined ? free[0] : undefined);
@@ -70,8 +73,11 @@ export function planLivePlaces(
   domain: DomainFacts,
   newcomers: readonly IfaceFacts[],
 ): ReadonlyMap<string, NicPlace | NoPlace> {
-  const promised = promisedAddresses(facts);
   const places = new Map<string, NicPlace | NoPlace>();
+  // At rest nothing is read for it.
+  if (newcomers.length === 0) return places;
+  const kept = keptAddresses(facts.vmi);
+  const promised = promisedAddresses(facts, kept);
   let vectors = spareVectors(domain);
   for (const iface of newcomers) {
     const { name } = iface;
@@ -87,7 +93,7 @@ export function planLivePlaces(
       places.set(name, "NoFreePciePort");
       continue;
     }
-    const address = chooseAddress(facts, iface, free);
+    const address = chooseAddress(iface, kept, free);
     if (address === undefined) {
       places.set(name, reasonAgainst(iface, domain, nic.model));
       continue;

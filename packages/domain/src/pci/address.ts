@@ -14,6 +14,15 @@ export interface PciAddress {
 /** Last slot of a bus. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
 export const LAST_SLOT = 31;
 
+/** First functions of the slots `first` to `last` of a bus. */
+export function slotAddresses(bus: number, first: number, last = LAST_SLOT): readonly PciAddress[] {
+  return Array.from({ length: last - first + 1 }, (_unused, position) => ({
+    bus,
+    slot: first + position,
+    function: 0,
+  }));
+}
+
 const ADDRESS = /^0000:([0-9a-f]{2}):([01][0-9a-f])\.([0-7])$/;
 
 function hex(value: number, digits: number): string {

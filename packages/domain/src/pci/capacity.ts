@@ -2,7 +2,7 @@
 // Which PCI addresses of a live domain can take a NIC, and how many NICs it can take.
 import { findNicModel } from "../nic-model.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
-import { LAST_SLOT, type PciAddress } from "./address.ts";
+import { slotAddresses, type PciAddress } from "./address.ts";
 import { freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
 import { FIRST_SLOT } from "./topology.ts";
 
@@ -21,20 +21,12 @@ const BRIDGES = new Set(["pci-bridge", "pcie-to-pci-bridge"]);
 /** What is counted when nobody says which model is meant. */
 const USUAL: InterruptUser = { model: "virtio", queues: 1 };
 
-function slotsOf(bus: number, first: number): readonly PciAddress[] {
-  return Array.from({ length: LAST_SLOT - first + 1 }, (_unused, position) => ({
-    bus,
-    slot: first + position,
-    function: 0,
-  }));
-}
-
 function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
   if (!controller.hotplug) return [];
   if (PORTS.has(controller.model)) return [{ bus: controller.index, slot: 0, function: 0 }];
-  if (BRIDGES.has(controller.model)) return slotsOf(controller.index, 1);
+  if (BRIDGES.has(controller.model)) return slotAddresses(controller.index, 1);
   // Slot 1 of i440fx is PIIX3, which is not in the XML.
-  return controller.model === "pci-root" ? slotsOf(controller.index, FIRST_SLOT) : [];
+  return controller.model === "pci-root" ? slotAddresses(controller.index, FIRST_SLOT) : [];
 }
 
 /** Ports before slots of bridges, both ascending. */

@@ -2,7 +2,7 @@
 // Where the ports and the NICs of a new domain go, so that libvirt is never left to guess and nothing ever moves.
 import type { MachineFamily, RootPort } from "../definition.ts";
 import { findNicModel } from "../nic-model.ts";
-import { LAST_SLOT, printPciAddress, type PciAddress } from "./address.ts";
+import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./address.ts";
 import { freeVectors, type InterruptUser } from "./interrupts.ts";
 
 /** The rules of this file. Other rules get another number, and domains keep the number of their first start. */
@@ -71,27 +71,22 @@ export function rootPorts(count: number): readonly RootPort[] {
   }));
 }
 
-function slotsOf(from: number, to: number): readonly PciAddress[] {
-  return Array.from({ length: to - from + 1 }, (_unused, position) => ({
-    bus: 0,
-    slot: from + position,
-    function: 0,
-  }));
-}
+/** Made once: every look at a VM asks for them. */
+const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
+  bus: index,
+  slot: 0,
+  function: 0,
+}));
+const PC_PLACES = slotAddresses(0, FIRST_SLOT);
+const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
+/** Ports grow from below, so what must sit beside them comes from above. */
+const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
 
 /** Places that a NIC may take by itself, best first. */
 function placesFor(nic: NicToPlace, request: TopologyRequest): readonly PciAddress[] {
-  if (request.family === "pc") return slotsOf(FIRST_SLOT, LAST_SLOT);
-  if (request.onRootComplex) return slotsOf(FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
-  // Ports grow from below, so what must sit beside them comes from above.
-  if (findNicModel(nic.model)?.needsIoPorts === true) {
-    return slotsOf(FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT).toReversed();
-  }
-  return Array.from({ length: PORTS_MAX }, (_unused, position) => ({
-    bus: position + 1,
-    slot: 0,
-    function: 0,
-  }));
+  if (request.family === "pc") return PC_PLACES;
+  if (request.onRootComplex) return ROOT_COMPLEX_PLACES;
+  return findNicModel(nic.model)?.needsIoPorts === true ? PLACES_BESIDE_PORTS : PORT_PLACES;
 }
 
 function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {

@@ -183,7 +183,7 @@ describe("validation of a VM", () => {
     expect(await validate(deps(), asked(vm, vmWith(undefined)))).toEqual({
       allowed: true,
       warnings: [
-        'interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts',
+        `interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up`,
       ],
     });
   });
