@@ -83,10 +83,10 @@ describe("a VM with the default ports", () => {
   });
 
   test("takes 32 NICs, all of which the guest sees", async () => {
-    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 33, free: 32 });
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 34, free: 32 });
     plugAll(VM, names(32));
     await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
-    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 33, free: 0 });
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 34, free: 0 });
     const reported = Object.values(addressesOf(VM)).sort(inOrder);
     await eventually(() => guestSees(VM, 33), { withinMs: CHANGE_MS });
     expect(await guestAddresses(VM)).toEqual(reported);
@@ -98,7 +98,7 @@ describe("a VM with the default ports", () => {
     const body = { name: "late", networkAttachmentDefinitionName: "red" };
     const { code, stderr } = machine.put(path, body);
     expect(code).not.toBe(0);
-    expect(stderr).toContain("0 of 33 PCIe ports");
+    expect(stderr).toContain("0 of 34 PCIe ports");
     expect(stderr).toContain("spec.domain.devices.pcieRootPorts");
     expect(podAnnotation(VM)).toBe(before);
   });
@@ -114,7 +114,7 @@ describe("a VM with the default ports", () => {
       { withinMs: CHANGE_MS },
     );
     expect(waiting.hotplug?.phase).toBe("Pending");
-    expect(waiting.hotplug?.message).toContain("0 of 33 PCIe ports");
+    expect(waiting.hotplug?.message).toContain("0 of 34 PCIe ports");
     expect(podAnnotation(VM)).toBe(before);
     const freed = ifaceStatus(VM, "n7")?.pciAddress;
     machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "n7" });
@@ -175,7 +175,7 @@ describe("the number of ports", () => {
     await booted("none");
     expect(() => {
       addInterface("none", { name: "red1", network: "red" });
-    }).toThrow(/0 of 1 PCIe ports/);
+    }).toThrow(/0 of 2 PCIe ports/);
     machine.kubectl("delete", "vm", "none", "--wait=true");
   });
 
@@ -186,7 +186,7 @@ describe("the number of ports", () => {
     // The first request is not carried out yet: its port is promised.
     expect(() => {
       addInterface("one", { name: "red2", network: "red" });
-    }).toThrow(/promised to interfaces that are being plugged|0 of 2 PCIe ports/);
+    }).toThrow(/promised to interfaces that are being plugged|0 of 3 PCIe ports/);
     await eventually(() => readyCount("one") === 2, { withinMs: CHANGE_MS });
     machine.kubectl("delete", "vm", "one", "--wait=true");
   });
@@ -194,11 +194,11 @@ describe("the number of ports", () => {
   test("can be 128, of which the last works", async () => {
     machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
     await booted("most");
-    const nic = { name: "last", network: "red", pciAddress: "0000:81:00.0" };
+    const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
     const operations = appendOperations(BASE, nic);
     machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
     await eventually(() => readyCount("most") === 2, { withinMs: CHANGE_MS });
-    await eventually(async () => (await guestAddresses("most")).includes("0000:81:00.0"), {
+    await eventually(async () => (await guestAddresses("most")).includes("0000:82:00.0"), {
       withinMs: CHANGE_MS,
     });
     machine.kubectl("delete", "vm", "most", "--wait=true");

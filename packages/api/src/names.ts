@@ -53,6 +53,8 @@ export const LAUNCHER_DIR = "/run/launcher";
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 /** The serial console's unix socket below the launcher volume. */
 export const CONSOLE_SOCKET = "serial0.sock";
+/** Where libvirt listens to the guest's agent, below the launcher volume. */
+export const AGENT_SOCKET = "agent.sock";
 /** What the guest printed on its serial console, below the launcher volume. */
 export const CONSOLE_LOG = "serial0.log";
 /** Where the image of `firmware.kernelBoot.container` is mounted in the launcher. */

@@ -32,6 +32,17 @@ export interface RootPort {
 /** Machine types whose PCI layout Patchbay knows. */
 export type MachineFamily = "q35" | "pc";
 
+/** Name of the channel that libvirt takes for the guest agent's. Source: libvirt formatdomain, "Channel". */
+export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
+
+/** The channel that the guest's agent talks through. */
+export interface AgentChannel {
+  /** Where libvirt listens to the agent. */
+  readonly socketPath: string;
+  /** Of the controller that the channel is on. */
+  readonly pciAddress: PciAddress;
+}
+
 /** A domain that boots a kernel directly. Paths are those in the launcher. */
 export interface DomainDefinition {
   readonly name: string;
@@ -49,5 +60,6 @@ export interface DomainDefinition {
   readonly ports: readonly RootPort[];
   /** Whether the guest's memory can be shared with other processes (memfd). */
   readonly sharesMemory: boolean;
+  readonly agent?: AgentChannel;
   readonly console: { readonly socketPath: string; readonly logPath: string };
 }

@@ -6,10 +6,10 @@ export { findNicModel, NIC_MODELS, type NicModel } from "./nic-model.ts";
 export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";
 export { countPorts, freeAddresses, spareVectors, type PortCount } from "./pci/capacity.ts";
 export { vectorsOf } from "./pci/interrupts.ts";
+export { layoutOf, TOPOLOGY_VERSION } from "./pci/layouts.ts";
 export {
   planTopology,
   PORTS_MAX,
-  TOPOLOGY_VERSION,
   type NicToPlace,
   type PlannedTopology,
   type Topology,

@@ -163,7 +163,7 @@ class World {
       model: "pcie-root-port",
       hotplug: true,
     }));
-    const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true };
+    const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true, agentConnected: false };
     const facts = { ...machine, nics, controllers, pciAddresses };
     return {
       vmi,

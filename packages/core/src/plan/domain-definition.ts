@@ -7,6 +7,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import {
+  layoutOf,
   machineFamilyOf,
   type DomainDefinition,
   type NicDefinition,
@@ -17,7 +18,13 @@ import type { IfaceFacts } from "../iface/facts.ts";
 import { namesOf, type Sha256Hex } from "../iface/names.ts";
 import { ifacesOf } from "../iface/specs.ts";
 import { machineOf, vcpusOf } from "./machine.ts";
-import { modelOf, planVmiTopology, queuesOf, sayTopologyProblems } from "./pci-topology.ts";
+import {
+  modelOf,
+  planVmiTopology,
+  queuesOf,
+  sayTopologyProblems,
+  topologyVersionOf,
+} from "./pci-topology.ts";
 
 /** Source: KubeVirt defaults have none; the smallest memory with which Debian's cloud kernel boots is about 100 MiB. */
 const DEFAULT_MEMORY_MIB = 256;
@@ -146,7 +153,17 @@ function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
 }
 
 /** Of a VMI that cannot be laid out, which is never started. */
-const NO_TOPOLOGY: Topology = { ports: [], addresses: new Map() };
+const NO_TOPOLOGY: Topology = { ports: [], addresses: new Map(), fixed: new Map() };
+
+function inLauncherDir(name: string): string {
+  return `${names.LAUNCHER_DIR}/${name}`;
+}
+
+function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+  const pciAddress = fixed.get("guestAgent");
+  if (pciAddress === undefined) return {};
+  return { agent: { socketPath: inLauncherDir(names.AGENT_SOCKET), pciAddress } };
+}
 
 /** What a domain is made of beside the VMI. */
 export interface DomainSettings {
@@ -166,9 +183,10 @@ export function planDomain(
 ): DomainDefinition {
   const { domain } = vmi.spec;
   const plan = planVmiTopology(vmi, settings.network);
-  const { ports, addresses }: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
+  const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
+  const { sharesMemory } = layoutOf(topologyVersionOf(vmi));
   const nics = wired.flatMap((facts) => {
-    const pciAddress = addresses.get(facts.name);
+    const pciAddress = topology.addresses.get(facts.name);
     const queues = queuesOf(vmi.spec, facts.iface, settings.network);
     return pciAddress === undefined ? [] : [nicDefinitionOf(facts, { pciAddress, queues })];
   });
@@ -179,13 +197,14 @@ export function planDomain(
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
-    sharesMemory: settings.network.sharedMemory,
+    sharesMemory: sharesMemory && settings.network.sharedMemory,
     kernel: kernelOf(domain),
     nics,
-    ports,
+    ports: topology.ports,
+    ...agentOf(topology),
     console: {
-      socketPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_SOCKET}`,
-      logPath: `${names.LAUNCHER_DIR}/${names.CONSOLE_LOG}`,
+      socketPath: inLauncherDir(names.CONSOLE_SOCKET),
+      logPath: inLauncherDir(names.CONSOLE_LOG),
     },
   };
 }

@@ -13,8 +13,8 @@ const NETWORK = networkConfigOf(undefined);
 function reserveOf(vmi: VirtualMachineInstance): number {
   const plan = planVmiTopology(vmi, NETWORK);
   if (!plan.ok) return Number.NaN;
-  const { ports, addresses } = plan.topology;
-  return Math.max(0, ports.length - addresses.size);
+  const { ports, addresses, fixed } = plan.topology;
+  return Math.max(0, ports.length - addresses.size - fixed.size);
 }
 
 function aVmiWith(nics: number, annotations: Readonly<Record<string, string>> = {}) {
@@ -71,7 +71,11 @@ function factsOf({ nic, inPod, inDomain }: Row): NodeVmFacts {
   return {
     vmi,
     ifaces: [iface],
-    domain: { running: true, crashed: false, facts: { ...facts, sharesMemory: true } },
+    domain: {
+      running: true,
+      crashed: false,
+      facts: { ...facts, sharesMemory: true, agentConnected: false },
+    },
     useEmulation: true,
     network: NETWORK,
     uuid: "u",

@@ -19,7 +19,15 @@ function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts
     hotplug: true,
   }));
   const pciAddresses = used.flatMap((text) => parsePciAddress(text) ?? []);
-  return { family: "q35", nics: [], controllers, pciAddresses, vcpus, sharesMemory: true };
+  return {
+    family: "q35",
+    nics: [],
+    controllers,
+    pciAddresses,
+    vcpus,
+    sharesMemory: true,
+    agentConnected: false,
+  };
 }
 
 function aFact(name: string, iface: Partial<Iface> = {}): IfaceFacts {

@@ -41,15 +41,15 @@ describe("a VMI is laid out", () => {
     {
       name: "with the cluster's reserve beside its NICs; an absent one has no place",
       vmi: aVmiOf(),
-      want: { ports: 34, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+      want: { ports: 35, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
     },
     {
       name: "with its own reserve",
       vmi: aVmiOf({ devices: { pcieRootPorts: 1 } }),
-      want: { ports: 3, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+      want: { ports: 4, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
     },
     {
-      name: "as it was laid out before",
+      name: "as it was laid out before, by the rules of that time",
       vmi: aVmiOf(
         {},
         {
@@ -62,19 +62,19 @@ describe("a VMI is laid out", () => {
       want: { ports: 34, places: ["a 0000:05:00.0", "c 0000:01:00.0"] },
     },
     {
-      name: "anew when it was laid out by rules that are not known",
+      name: "by the newest rules, with nothing moved, when it was laid out by rules that are not known",
       vmi: aVmiOf(
         {},
         {
-          [names.PCIE_TOPOLOGY_ANNOTATION]: `{"version":2,"interfaces":[{"name":"a","pciAddress":"0000:05:00.0"}]}`,
+          [names.PCIE_TOPOLOGY_ANNOTATION]: `{"version":99,"interfaces":[{"name":"a","pciAddress":"0000:05:00.0"}]}`,
         },
       ),
-      want: { ports: 34, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+      want: { ports: 35, places: ["a 0000:05:00.0", "c 0000:02:00.0"] },
     },
     {
       name: "without ports on the root complex",
       vmi: aVmiOf({}, { [names.ROOT_COMPLEX_ANNOTATION]: "true" }),
-      want: { ports: 0, places: ["a 0000:00:02.0", "c 0000:00:03.0"] },
+      want: { ports: 0, places: ["a 0000:00:03.0", "c 0000:00:04.0"] },
     },
   ])("$name", ({ vmi, want }) => {
     expect(layoutOf(vmi)).toEqual(want);
@@ -134,9 +134,36 @@ describe("a VM remembers where its devices are", () => {
       },
     });
     expect(vmStatus(vm, vmi, "2026-01-01T00:00:00Z").pcieTopology).toEqual({
-      version: 1,
+      version: 2,
       interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }],
     });
+  });
+
+  test.each([
+    { name: "at its first start the newest", told: undefined, known: undefined, want: 2 },
+    { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
+    { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
+  ])("and by which rules: $name", ({ told, known, want }) => {
+    const pciAddress = "0000:01:00.0";
+    const topology = { version: told ?? 0, interfaces: [] };
+    const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+    const vmi = aVmi({ status: { interfaces: [{ name: "a", pciAddress }] } });
+    const toldVmi = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+    const remembering = {
+      ...vm,
+      status: { pcieTopology: { version: known ?? 0, interfaces: [] } },
+    };
+    const status = vmStatus(
+      known === undefined ? vm : remembering,
+      told === undefined ? vmi : toldVmi,
+      "2026-01-01T00:00:00Z",
+    );
+    expect(status.pcieTopology?.version).toBe(want);
+  });
+
+  test("a VM that starts for the first time tells its VMI the rules", () => {
+    const { annotations } = vmiOf(aVm({})).metadata;
+    expect(annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]).toBe(`{"version":2,"interfaces":[]}`);
   });
 
   test("while it is stopped, and tells the next VMI", () => {

@@ -6,6 +6,7 @@ import {
   parsePcieTopology,
   type Iface,
   type NetworkConfig,
+  type PcieTopology,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
@@ -38,12 +39,20 @@ export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: Networ
   return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
 }
 
-/** Where the devices of a VMI were at the last start, by name of the iface; empty when other rules held then. */
+/** What a VMI was told of its VM's last start; undefined when it was told nothing. */
+export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
+  return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+}
+
+/** The version of the rules by which a VMI is laid out: that of its VM's first start. */
+export function topologyVersionOf(vmi: VirtualMachineInstance): number {
+  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
+}
+
+/** Where the devices of a VMI were at the last start, by name of the iface. */
 export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
-  const kept = parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
-  if (kept?.version !== TOPOLOGY_VERSION) return new Map();
   return new Map(
-    kept.interfaces.flatMap(({ name, pciAddress }) => {
+    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
       return address === undefined ? [] : [[name, address] as const];
     }),
@@ -81,6 +90,7 @@ export function planVmiTopology(
 ): PlannedTopology {
   const { domain } = vmi.spec;
   return planTopology({
+    version: topologyVersionOf(vmi),
     family: machineFamilyOf(machineOf(domain)) ?? "q35",
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,

@@ -12,6 +12,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../equal.ts";
 import { ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 import { nicsOf, planTemplateNics, planVmiNics, type Nics } from "./vmi-spec.ts";
@@ -31,13 +32,13 @@ export interface VmFacts {
   readonly vmi: VirtualMachineInstance | undefined;
 }
 
-/** The template's, and where the devices were. */
-function annotationsOf(vm: VirtualMachine): Pick<ObjectMeta, "annotations"> {
-  const topology = vm.status?.pcieTopology;
-  const kept =
-    topology === undefined ? {} : { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
-  const annotations = { ...vm.spec.template.metadata?.annotations, ...kept };
-  return Object.keys(annotations).length === 0 ? {} : { annotations };
+/** The template's, and where the devices were; at the first start the rules by which they are to be laid out. */
+function annotationsOf(vm: VirtualMachine): NonNullable<ObjectMeta["annotations"]> {
+  const topology = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
+  return {
+    ...vm.spec.template.metadata?.annotations,
+    [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology),
+  };
 }
 
 /** The VMI that a VM starts: its template without what is absent. */
@@ -52,7 +53,7 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
       name: vm.metadata.name,
       namespace: vm.metadata.namespace ?? "",
       labels: { ...template.metadata?.labels, [names.VM_NAME_LABEL]: vm.metadata.name },
-      ...annotationsOf(vm),
+      annotations: annotationsOf(vm),
       finalizers: [names.VMI_FINALIZER],
       ownerReferences: [
         {

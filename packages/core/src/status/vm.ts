@@ -10,6 +10,7 @@ import {
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../equal.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { keptTopology } from "../plan/pci-topology.ts";
 
 const RESTART_REQUIRED = "RestartRequired";
 
@@ -68,6 +69,12 @@ function conditionsOf(
   ];
 }
 
+/** What the VMI was told goes before what was known: it was laid out by it. */
+function versionOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
+  const told = vmi === undefined ? undefined : keptTopology(vmi)?.version;
+  return told ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
+}
+
 /**
  * Where the devices are: what the VMI reports goes before what was known; an iface that is no longer declared is forgotten.
  * A VMI whose devices are not placed yet says nothing.
@@ -83,7 +90,7 @@ function topologyFields(
     return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
   });
   if (before === undefined && interfaces.length === 0) return {};
-  return { pcieTopology: { version: TOPOLOGY_VERSION, interfaces } };
+  return { pcieTopology: { version: versionOf(vm, vmi), interfaces } };
 }
 
 /** The VM's status; `now` is RFC 3339. */

@@ -54,8 +54,11 @@ export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonl
 
 /** Interrupt vectors that the guest has left. */
 export function spareVectors(domain: DomainFacts): number {
+  const { vcpus, nics } = domain;
   const ports = domain.controllers.filter(({ model }) => PORTS.has(model)).length;
-  return freeVectors(domain.vcpus, ports, domain.nics);
+  const behindPorts = domain.pciAddresses.filter(({ bus }) => bus > 0).length;
+  const nicsBehindPorts = nics.filter(({ pciAddress }) => (pciAddress?.bus ?? 0) > 0).length;
+  return freeVectors(vcpus, { ports, nics, others: behindPorts - nicsBehindPorts });
 }
 
 /** All and free ports, counted from the live domain. */

@@ -20,8 +20,19 @@ export function vectorsOf(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }
 
-/** Vectors that are left with `ports` root ports, each of which takes one, and these NICs; negative when they do not suffice. */
-export function freeVectors(vcpus: number, ports: number, nics: readonly InterruptUser[]): number {
-  const used = nics.reduce((sum, nic) => sum + vectorsOf(nic), ports);
-  return vcpus * VECTORS_PER_VCPU - used;
+/** What takes interrupt vectors. */
+export interface InterruptUsers {
+  readonly ports: number;
+  readonly nics: readonly InterruptUser[];
+  /** Devices behind ports that are no NICs. */
+  readonly others: number;
+}
+
+/** One for the configuration, one for all queues: what virtio makes do with. Source: virtio 1.2 section 4.1.5.1.2. */
+const VECTORS_OF_OTHERS = 2;
+
+/** Vectors that are left, each port having taken one; negative when they do not suffice. */
+export function freeVectors(vcpus: number, { ports, nics, others }: InterruptUsers): number {
+  const fixed = ports + others * VECTORS_OF_OTHERS;
+  return vcpus * VECTORS_PER_VCPU - nics.reduce((sum, nic) => sum + vectorsOf(nic), fixed);
 }

@@ -15,7 +15,15 @@ function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
 }
 
 function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
-  return { family: "q35", vcpus: 1, reserve: 32, nics: [], onRootComplex: false, ...more };
+  return {
+    version: 1,
+    family: "q35",
+    vcpus: 1,
+    reserve: 32,
+    nics: [],
+    onRootComplex: false,
+    ...more,
+  };
 }
 
 function planned(request: TopologyRequest): Topology {
@@ -32,7 +40,7 @@ function placesOf(topology: Topology): Readonly<Record<string, string>> {
   return Object.fromEntries(printed) as Readonly<Record<string, string>>;
 }
 
-describe("a layout", () => {
+describe("a layout of version 1", () => {
   test.each([
     {
       name: "gives each NIC a port of its own, in order, before the reserve",
@@ -124,6 +132,60 @@ describe("a layout", () => {
   });
 });
 
+describe("a layout of version 2", () => {
+  test.each([
+    {
+      name: "has the channel of the guest's agent in the first port, beside the reserve",
+      given: { nics: [aNic("a"), aNic("b")], reserve: 3 },
+      agent: "0000:01:00.0",
+      places: { a: "0000:02:00.0", b: "0000:03:00.0" },
+      ports: 6,
+    },
+    {
+      name: "has it in the first slot of pc",
+      given: { family: "pc", nics: [aNic("a")] },
+      agent: "0000:00:02.0",
+      places: { a: "0000:00:03.0" },
+      ports: 0,
+    },
+    {
+      name: "has it in the first slot of the root complex",
+      given: { nics: [aNic("a")], onRootComplex: true },
+      agent: "0000:00:02.0",
+      places: { a: "0000:00:03.0" },
+      ports: 0,
+    },
+    {
+      name: "counts its interrupt vectors",
+      given: { nics: [aNic("a", { queues: 8 })], reserve: 300, vcpus: 1 },
+      agent: "0000:01:00.0",
+      places: { a: "0000:02:00.0" },
+      ports: 177,
+    },
+  ] as const)("$name", ({ given, agent, places, ports }) => {
+    const topology = planned(aRequest({ version: 2, ...given }));
+    expect([...topology.fixed.values()].map(printPciAddress)).toEqual([agent]);
+    expect(placesOf(topology)).toEqual(places);
+    expect(topology.ports).toHaveLength(ports);
+  });
+
+  test("refuses a NIC in the agent's place", () => {
+    const nics = [aNic("a", { asked: at("0000:01:00.0") })];
+    const message = "0000:01:00.0: is the address of the channel of the guest's agent too";
+    expect(planTopology(aRequest({ version: 2, nics }))).toEqual({
+      ok: false,
+      problems: [{ nic: "a", message }],
+    });
+  });
+
+  test("holds for versions that are not known", () => {
+    const nics = [aNic("a")];
+    expect(planTopology(aRequest({ version: 99, nics }))).toEqual(
+      planTopology(aRequest({ version: 2, nics })),
+    );
+  });
+});
+
 /** What may happen to a VM between two starts. */
 type Step =
   | { readonly kind: "plug"; readonly name: string }
@@ -146,7 +208,13 @@ class Remembered {
   readonly places = new Map<string, PciAddress>();
   /** What must not be. */
   readonly violations: string[] = [];
+  readonly #version: number;
   #ports = 0;
+
+  constructor(version: number) {
+    this.#version = version;
+    this.#restart(0);
+  }
 
   do(step: Step): void {
     const before = printPlaces(this.places);
@@ -163,7 +231,8 @@ class Remembered {
   }
 
   #plug(name: string): void {
-    const used = new Set([...this.places.values()].map(({ bus }) => bus));
+    const fixed = planned(aRequest({ version: this.#version })).fixed;
+    const used = new Set([...fixed.values(), ...this.places.values()].map(({ bus }) => bus));
     const buses = Array.from({ length: this.#ports }, (_unused, index) => index + 1);
     const bus = buses.find((candidate) => !used.has(candidate));
     if (bus !== undefined && !this.places.has(name))
@@ -172,17 +241,19 @@ class Remembered {
 
   #restart(reserve: number): void {
     const nics = [...this.places].map(([name, kept]) => aNic(name, { kept }));
-    const { ports, addresses } = planned(aRequest({ nics, reserve, vcpus: 2 }));
+    const request = aRequest({ version: this.#version, nics, reserve, vcpus: 2 });
+    const { ports, addresses, fixed } = planned(request);
     for (const [name, place] of addresses) this.places.set(name, place);
-    if (ports.length < this.places.size + reserve) this.violations.push("the reserve is too small");
+    if (ports.length < this.places.size + fixed.size + reserve)
+      this.violations.push("the reserve is too small");
     this.#ports = ports.length;
   }
 }
 
 test("no sequence of plug, unplug and restart moves a device or uses a port twice", () => {
   fc.assert(
-    fc.property(fc.array(STEP, { maxLength: 60 }), (steps) => {
-      const vm = new Remembered();
+    fc.property(fc.constantFrom(1, 2), fc.array(STEP, { maxLength: 60 }), (version, steps) => {
+      const vm = new Remembered(version);
       for (const step of steps) vm.do(step);
       expect(vm.violations).toEqual([]);
     }),

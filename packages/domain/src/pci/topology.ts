@@ -4,9 +4,7 @@ import type { MachineFamily, RootPort } from "../definition.ts";
 import { findNicModel } from "../nic-model.ts";
 import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./address.ts";
 import { freeVectors, type InterruptUser } from "./interrupts.ts";
-
-/** The rules of this file. Other rules get another number, and domains keep the number of their first start. */
-export const TOPOLOGY_VERSION = 1;
+import { layoutOf, type FixedDevice } from "./layouts.ts";
 
 /** A NIC that needs a place. */
 export interface NicToPlace extends InterruptUser {
@@ -19,6 +17,8 @@ export interface NicToPlace extends InterruptUser {
 
 /** What a domain is laid out for. */
 export interface TopologyRequest {
+  /** Of the layout's rules. */
+  readonly version: number;
   readonly family: MachineFamily;
   readonly vcpus: number;
   /** Ports for NICs that come later; none on `pc`, whose bus takes what its slots take. */
@@ -34,6 +34,8 @@ export interface Topology {
   readonly ports: readonly RootPort[];
   /** By name of the NIC. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
+  /** Those that the version has. */
+  readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
 /** Why a domain cannot be laid out. */
@@ -82,11 +84,20 @@ const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT)
 /** Ports grow from below, so what must sit beside them comes from above. */
 const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
 
+function hasPorts({ family, onRootComplex }: TopologyRequest): boolean {
+  return family === "q35" && !onRootComplex;
+}
+
+/** Places that a device without needs of its own may take, best first. */
+function usualPlaces(request: TopologyRequest): readonly PciAddress[] {
+  if (hasPorts(request)) return PORT_PLACES;
+  return request.family === "pc" ? PC_PLACES : ROOT_COMPLEX_PLACES;
+}
+
 /** Places that a NIC may take by itself, best first. */
 function placesFor(nic: NicToPlace, request: TopologyRequest): readonly PciAddress[] {
-  if (request.family === "pc") return PC_PLACES;
-  if (request.onRootComplex) return ROOT_COMPLEX_PLACES;
-  return findNicModel(nic.model)?.needsIoPorts === true ? PLACES_BESIDE_PORTS : PORT_PLACES;
+  const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
+  return needsIoPorts && hasPorts(request) ? PLACES_BESIDE_PORTS : usualPlaces(request);
 }
 
 function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
@@ -112,10 +123,16 @@ function placeProblem(address: PciAddress, request: TopologyRequest): string | u
   return family === "pc" ? "there is bus 0 only" : portProblem(address, onRootComplex);
 }
 
-/** Gives every NIC its place: asked ones first, then kept ones, then the others in order. */
+const SAY_FIXED: Readonly<Record<FixedDevice, string>> = {
+  guestAgent: "the channel of the guest's agent",
+};
+
+/** Gives every device its place: fixed ones first, then NICs that ask for one, then kept ones, then the others in order. */
 class Placement {
   readonly addresses = new Map<string, PciAddress>();
+  readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
+  /** By printed address, whose it is. */
   readonly #taken = new Map<string, string>();
   readonly #request: TopologyRequest;
 
@@ -123,12 +140,23 @@ class Placement {
     this.#request = request;
   }
 
+  /** Puts the devices that every domain of this version has. */
+  fix(devices: readonly FixedDevice[]): void {
+    const places = usualPlaces(this.#request);
+    for (const [position, device] of devices.entries()) {
+      const place = places[position];
+      if (place === undefined) continue; // there are more places than fixed devices
+      this.fixed.set(device, place);
+      this.#taken.set(printPciAddress(place), SAY_FIXED[device]);
+    }
+  }
+
   /** Puts a NIC where its owner wants it. */
   ask(nic: NicToPlace, address: PciAddress): void {
     const holder = this.#taken.get(printPciAddress(address));
     const problem = placeProblem(address, this.#request);
     if (problem !== undefined || holder !== undefined) {
-      const message = problem ?? `is the address of interface ${holder ?? ""} too`;
+      const message = problem ?? `is the address of ${holder ?? ""} too`;
       this.problems.push({ nic: nic.name, message: `${printPciAddress(address)}: ${message}` });
       return;
     }
@@ -155,12 +183,13 @@ class Placement {
 
   #take(nic: NicToPlace, address: PciAddress): void {
     this.addresses.set(nic.name, address);
-    this.#taken.set(printPciAddress(address), nic.name);
+    this.#taken.set(printPciAddress(address), `interface ${nic.name}`);
   }
 }
 
 function place(request: TopologyRequest): Placement {
   const placement = new Placement(request);
+  placement.fix(layoutOf(request.version).fixedDevices);
   for (const nic of request.nics) if (nic.asked !== undefined) placement.ask(nic, nic.asked);
   const rest = request.nics.filter(({ asked }) => asked === undefined);
   for (const nic of rest) if (nic.kept !== undefined) placement.keep(nic, nic.kept);
@@ -174,14 +203,15 @@ function roomForPorts(addresses: readonly PciAddress[]): number {
   return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS;
 }
 
-/** Ports up to the last one that a NIC sits in, and the reserve as far as slots and interrupt vectors go. */
+/** Ports up to the last one that a device sits in, and the reserve as far as slots and interrupt vectors go. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
-  if (request.family === "pc" || request.onRootComplex) return [];
-  const addresses = [...placement.addresses.values()];
+  if (!hasPorts(request)) return [];
+  const addresses = [...placement.fixed.values(), ...placement.addresses.values()];
   const buses = addresses.map(({ bus }) => bus).filter((bus) => bus > 0);
   const needed = Math.max(0, ...buses);
   const room = roomForPorts(addresses);
-  const vectors = freeVectors(request.vcpus, 0, request.nics);
+  const others = placement.fixed.size;
+  const vectors = freeVectors(request.vcpus, { ports: 0, others, nics: request.nics });
   if (needed > room) {
     const message = `${String(needed)} PCIe ports take the slots of an interface on bus 0`;
     placement.problems.push({ message });
@@ -199,5 +229,5 @@ export function planTopology(request: TopologyRequest): PlannedTopology {
   const ports = planPorts(request, placement);
   return placement.problems.length > 0
     ? { ok: false, problems: placement.problems }
-    : { ok: true, topology: { ports, addresses: placement.addresses } };
+    : { ok: true, topology: { ports, addresses: placement.addresses, fixed: placement.fixed } };
 }

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { DomainDefinition, NicDefinition } from "../definition.ts";
+import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
 import { machineFamilyOf } from "../machine.ts";
 import { printPciAddress } from "../pci/address.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
+import { TOPOLOGY_VERSION } from "../pci/layouts.ts";
 import { planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain } from "./print.ts";
 
-function aDomain(
-  machine: string,
-  nics: number,
-  change: Partial<NicDefinition> = {},
-): DomainDefinition {
+interface Sketch {
+  readonly machine?: string;
+  readonly nics?: number;
+  readonly version?: number;
+  readonly change?: Partial<NicDefinition>;
+}
+
+function aDomain({
+  machine = "q35",
+  nics = 0,
+  version = TOPOLOGY_VERSION,
+  change = {},
+}: Sketch): DomainDefinition {
   const names = Array.from({ length: nics }, (_unused, position) => `net${String(position)}`);
   const plan = planTopology({
+    version,
     family: machineFamilyOf(machine) ?? "q35",
     vcpus: 1,
     reserve: 8,
@@ -22,7 +32,8 @@ function aDomain(
     onRootComplex: false,
   });
   if (!plan.ok) throw new Error("no layout");
-  const { ports, addresses } = plan.topology;
+  const { ports, addresses, fixed } = plan.topology;
+  const pciAddress = fixed.get("guestAgent");
   return {
     name: "default_vm1",
     uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
@@ -44,6 +55,9 @@ function aDomain(
       ...change,
     })),
     ports,
+    ...(pciAddress === undefined
+      ? {}
+      : { agent: { socketPath: "/run/launcher/agent.sock", pciAddress } }),
     console: { socketPath: "/run/launcher/serial0.sock", logPath: "/run/launcher/serial0.log" },
   };
 }
@@ -56,14 +70,15 @@ function parsed(xml: string): DomainFacts {
 
 describe("a domain that was printed", () => {
   test.each([
-    { machine: "q35", nics: 0, total: 8, first: "0000:01:00.0" },
-    { machine: "q35", nics: 1, total: 9, first: "0000:02:00.0" },
-    { machine: "q35", nics: 3, total: 11, first: "0000:04:00.0" },
-    { machine: "pc", nics: 0, total: 30, first: "0000:00:02.0" },
-    { machine: "pc", nics: 2, total: 30, first: "0000:00:04.0" },
+    { machine: "q35", nics: 0, total: 9, first: "0000:02:00.0" },
+    { machine: "q35", nics: 1, total: 10, first: "0000:03:00.0" },
+    { machine: "q35", nics: 3, total: 12, first: "0000:05:00.0" },
+    { machine: "pc", nics: 0, total: 30, first: "0000:00:03.0" },
+    { machine: "pc", nics: 2, total: 30, first: "0000:00:05.0" },
   ])("$machine with $nics NICs has $total ports, the first free at $first", (row) => {
-    const facts = parsed(printDomain(aDomain(row.machine, row.nics)));
-    expect(countPorts(facts)).toEqual({ total: row.total, free: row.total - row.nics });
+    const facts = parsed(printDomain(aDomain(row)));
+    // The channel of the guest's agent has one.
+    expect(countPorts(facts)).toEqual({ total: row.total, free: row.total - row.nics - 1 });
     expect(freeAddresses(facts).map(printPciAddress)[0]).toBe(row.first);
     expect(facts.nics.map(({ alias }) => alias)).toEqual(
       Array.from({ length: row.nics }, (_unused, position) => `ua-net${String(position)}`),
@@ -71,11 +86,11 @@ describe("a domain that was printed", () => {
   });
 
   test("keeps the link state, the tap and the address of a NIC", () => {
-    expect(parsed(printDomain(aDomain("q35", 2))).nics[1]).toEqual({
+    expect(parsed(printDomain(aDomain({ nics: 2 }))).nics[1]).toEqual({
       alias: "ua-net1",
       mac: "02:00:00:00:00:01",
       tapName: "tap1",
-      pciAddress: { bus: 2, slot: 0, function: 0 },
+      pciAddress: { bus: 3, slot: 0, function: 0 },
       linkUp: false,
       model: "virtio-non-transitional",
       queues: 1,
@@ -83,25 +98,34 @@ describe("a domain that was printed", () => {
   });
 
   test("says how many vCPUs it has and whether its memory is shared", () => {
-    const { vcpus, sharesMemory } = parsed(printDomain(aDomain("q35", 0)));
+    const { vcpus, sharesMemory } = parsed(printDomain(aDomain({})));
     expect({ vcpus, sharesMemory }).toEqual({ vcpus: 1, sharesMemory: true });
   });
 
-  test.each(["q35-2-nics", "pc-1-nic", "q35-multi-queue"])(
-    "is the golden file %s.xml",
-    async (name) => {
-      const given: Readonly<Record<string, DomainDefinition>> = {
-        "q35-2-nics": aDomain("q35", 2),
-        "pc-1-nic": aDomain("pc", 1),
-        "q35-multi-queue": aDomain("q35", 1, { queues: 4, bootOrder: 1, acpiIndex: 7 }),
-      };
-      const xml = printDomain(given[name] ?? aDomain("q35", 0));
-      await expect(xml).toMatchFileSnapshot(`__golden__/${name}.xml`);
-    },
-  );
+  // What an older version made is made for ever.
+  test.each<Sketch & { readonly golden: string }>([
+    { golden: "q35-2-nics", nics: 2 },
+    { golden: "q35-2-nics-layout-1", nics: 2, version: 1 },
+    { golden: "pc-1-nic", machine: "pc", nics: 1 },
+    { golden: "pc-1-nic-layout-1", machine: "pc", nics: 1, version: 1 },
+    { golden: "q35-multi-queue", nics: 1, change: { queues: 4, bootOrder: 1, acpiIndex: 7 } },
+  ])("is the golden file $golden.xml", async ({ golden, ...sketch }) => {
+    await expect(printDomain(aDomain(sketch))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
+  });
+
+  test.each([
+    { state: "connected", want: true },
+    { state: "disconnected", want: false },
+  ])("whose agent is $state says so", ({ state, want }) => {
+    const xml = printDomain(aDomain({})).replace(
+      `name="${AGENT_CHANNEL}"`,
+      `name="${AGENT_CHANNEL}" state="${state}"`,
+    );
+    expect(parsed(xml).agentConnected).toBe(want);
+  });
 
   test("escapes the kernel's arguments", () => {
-    expect(printDomain(aDomain("q35", 0))).toContain("a=&lt;b&gt;&amp;c");
+    expect(printDomain(aDomain({}))).toContain("a=&lt;b&gt;&amp;c");
   });
 });
 

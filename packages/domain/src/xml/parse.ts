@@ -2,7 +2,7 @@
 // Reads a live domain's XML, which comes from a hostile place.
 import { XMLParser } from "fast-xml-parser";
 import { SyntaxValidator } from "fast-xml-validator";
-import type { MachineFamily } from "../definition.ts";
+import { AGENT_CHANNEL, type MachineFamily } from "../definition.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 
@@ -43,6 +43,8 @@ export interface DomainFacts {
   readonly vcpus: number;
   /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
   readonly sharesMemory: boolean;
+  /** Whether an agent in the guest listens. */
+  readonly agentConnected: boolean;
 }
 
 /** A domain's XML as facts, or why it is refused. */
@@ -52,7 +54,11 @@ export type ParsedDomain =
 
 type Node = Readonly<Record<string, unknown>>;
 
-const LISTS = new Set(["domain.devices.interface", "domain.devices.controller"]);
+const LISTS = new Set([
+  "domain.devices.interface",
+  "domain.devices.controller",
+  "domain.devices.channel",
+]);
 
 const parser = new XMLParser({
   ignoreAttributes: false,
@@ -125,6 +131,11 @@ function controllerOf(controller: Node): PciControllerFacts {
   };
 }
 
+function isConnectedAgent(channel: Node): boolean {
+  const target = childOf(channel, "target");
+  return textOf(target, "@name") === AGENT_CHANNEL && textOf(target, "@state") === "connected";
+}
+
 /** An element without attributes is its text. */
 function vcpusOf(root: Node): number {
   return Number(textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1");
@@ -144,6 +155,7 @@ function factsOf(root: Node): DomainFacts {
     pciAddresses: allPciAddresses(devices),
     vcpus: vcpusOf(root),
     sharesMemory: textOf(access, "@mode") === "shared",
+    agentConnected: childrenOf(devices, "channel").some(isConnectedAgent),
   };
 }
 

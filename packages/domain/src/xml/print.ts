@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the XML of a domain and of a NIC.
 import Builder from "fast-xml-builder";
-import type { DomainDefinition, NicDefinition } from "../definition.ts";
+import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 import { findNicModel } from "../nic-model.ts";
@@ -27,8 +27,8 @@ function addressElement(address: PciAddress, multifunction = false): Element {
 }
 
 /** A transitional device would want an I/O window, which most ports do not have. */
-function modelOf(nic: NicDefinition, behindPort: boolean): string {
-  return nic.model === "virtio" && behindPort ? "virtio-non-transitional" : nic.model;
+function modelOf(model: string, address: PciAddress): string {
+  return model === "virtio" && address.bus > 0 ? "virtio-non-transitional" : model;
 }
 
 /** One pair is what a driver has anyway; a tap made for one refuses the attribute. */
@@ -43,7 +43,7 @@ function nicElement(nic: NicDefinition): Element {
     "@type": "ethernet",
     mac: { "@address": nic.mac },
     target: { "@dev": nic.tapName, "@managed": "no" },
-    model: { "@type": modelOf(nic, nic.pciAddress.bus > 0) },
+    model: { "@type": modelOf(nic.model, nic.pciAddress) },
     ...driverElement(nic),
     mtu: { "@size": String(nic.mtu) },
     ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
@@ -83,12 +83,33 @@ function osElement({ machine, kernel }: DomainDefinition): Element {
   };
 }
 
+function agentElements({ agent }: DomainDefinition): {
+  readonly controllers: readonly Element[];
+  readonly channels: Element;
+} {
+  if (agent === undefined) return { controllers: [], channels: {} };
+  const controller = {
+    "@type": "virtio-serial",
+    "@index": "0",
+    "@model": modelOf("virtio", agent.pciAddress),
+    address: addressElement(agent.pciAddress),
+  };
+  const channel = {
+    "@type": "unix",
+    source: { "@mode": "bind", "@path": agent.socketPath },
+    target: { "@type": "virtio", "@name": AGENT_CHANNEL },
+  };
+  return { controllers: [controller], channels: { channel } };
+}
+
 function devicesElement(definition: DomainDefinition): Element {
   const { console } = definition;
+  const { controllers, channels } = agentElements(definition);
   return {
     controller: [
       { "@type": "usb", "@index": "0", "@model": "none" },
       ...pciControllers(definition),
+      ...controllers,
     ],
     interface: definition.nics.map(nicElement),
     serial: {
@@ -97,6 +118,7 @@ function devicesElement(definition: DomainDefinition): Element {
       log: { "@file": console.logPath, "@append": "on" },
       target: { "@port": "0" },
     },
+    ...channels,
     memballoon: { "@model": "none" },
   };
 }
