@@ -30,6 +30,16 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     object.Set("persistent", facts->persistent);
     return object;
   }
+  if (const auto *interfaces = std::get_if<std::vector<GuestInterface>>(&value)) {
+    Napi::Array list = Napi::Array::New(env, interfaces->size());
+    for (uint32_t index = 0; index < interfaces->size(); index++) {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("name", (*interfaces)[index].name);
+      object.Set("mac", (*interfaces)[index].mac);
+      list.Set(index, object);
+    }
+    return list;
+  }
   return env.Undefined();
 }
 

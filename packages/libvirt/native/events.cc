@@ -68,6 +68,11 @@ void onRemovalFailed(virConnectPtr, virDomainPtr domain, const char *alias, void
   post(opaque, domain, {"deviceRemovalFailed", "", alias, 0});
 }
 
+void onAgent(virConnectPtr, virDomainPtr domain, int state, int, void *opaque) {
+  const bool connected = state == VIR_CONNECT_DOMAIN_EVENT_AGENT_LIFECYCLE_STATE_CONNECTED;
+  post(opaque, domain, {connected ? "agentConnected" : "agentDisconnected", "", "", 0});
+}
+
 const char *closeReason(int reason) {
   switch (static_cast<virConnectCloseReason>(reason)) {
     case VIR_CONNECT_CLOSE_REASON_EOF:
@@ -96,6 +101,7 @@ const Subscription kSubscriptions[] = {
     {VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(onAdded)},
     {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(onRemoved)},
     {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, VIR_DOMAIN_EVENT_CALLBACK(onRemovalFailed)},
+    {VIR_DOMAIN_EVENT_ID_AGENT_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(onAgent)},
 };
 
 void ignoreError(void *, virErrorPtr) {}

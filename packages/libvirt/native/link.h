@@ -17,9 +17,9 @@
 constexpr int kEventsMax = 1024;
 
 struct Event {
-  std::string kind;  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed
+  std::string kind;  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected
   std::string domain;
-  std::string what;  // alias, or the lifecycle's event
+  std::string what;  // alias, or the lifecycle's event; empty for the agent
   int detail;
 };
 

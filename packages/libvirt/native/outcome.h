@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 struct LibvirtError {
   int number;  // virErrorNumber
@@ -22,7 +23,13 @@ struct DomainFacts {
   bool persistent;
 };
 
-using Value = std::variant<std::monostate, std::string, DomainFacts>;
+// A NIC as the guest's agent tells it.
+struct GuestInterface {
+  std::string name;
+  std::string mac;  // empty when the guest has none for it
+};
+
+using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>>;
 
 struct Outcome {
   std::optional<LibvirtError> error;

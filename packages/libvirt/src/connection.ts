@@ -5,12 +5,19 @@ import type {
   Clock,
   DeviceTarget,
   DomainInfo,
+  GuestInterface,
   HypervisorConnection,
   HypervisorEvent,
 } from "@patchbay/ports";
 import { toAppError, type FailedCall } from "./errors.ts";
 import type { NativeError } from "./native.ts";
-import { OPEN_CALL, parseDomain, type Reply, type Request } from "./protocol.ts";
+import {
+  OPEN_CALL,
+  parseDomain,
+  parseGuestInterfaces,
+  type Reply,
+  type Request,
+} from "./protocol.ts";
 
 /** How a connection reaches its half in the child. */
 export interface ConnectionLink {
@@ -130,6 +137,11 @@ export class LibvirtConnection implements HypervisorConnection {
   async updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
     const call = { call: "virDomainUpdateDeviceFlags", domain: name };
     await this.#run("updateDevice", [name, xml, target], call);
+  }
+
+  async readGuestInterfaces(name: string): Promise<readonly GuestInterface[]> {
+    const call = { call: "virDomainInterfaceAddresses", domain: name };
+    return parseGuestInterfaces(await this.#run("readGuestInterfaces", [name], call));
   }
 
   onEvent(listener: (event: HypervisorEvent) => void): () => void {

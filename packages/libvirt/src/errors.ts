@@ -16,6 +16,8 @@ export const VIR_ERR = {
   OPERATION_TIMEOUT: 68,
   ARGUMENT_UNSUPPORTED: 74,
   OPERATION_UNSUPPORTED: 84,
+  AGENT_UNRESPONSIVE: 86,
+  AGENT_UNSYNCED: 97,
   DEVICE_MISSING: 99,
 } as const;
 
@@ -25,6 +27,8 @@ export const VIR_FROM = { RPC: 7, QEMU: 10, DOMAIN: 20 } as const;
 const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.NO_DOMAIN, "LIBVIRT_NO_DOMAIN"],
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
+  [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
+  [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
   // Another job of the domain holds its lock: a migration, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],

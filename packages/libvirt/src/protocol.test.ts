@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parseDomain, parseReply } from "./protocol.ts";
+import { parseDomain, parseGuestInterfaces, parseReply } from "./protocol.ts";
 
 const error = { number: 1, domain: 2, level: 2, message: "m" };
 
@@ -11,6 +11,8 @@ describe("what the child says", () => {
     { kind: "result", connection: 1, call: 2, value: "xml" },
     { kind: "failed", connection: 1, call: 2, error },
     { kind: "event", connection: 1, event: { kind: "deviceAdded", domain: "d", alias: "ua-x" } },
+    { kind: "event", connection: 1, event: { kind: "agentConnected", domain: "d" } },
+    { kind: "event", connection: 1, event: { kind: "agentDisconnected", domain: "d" } },
     {
       kind: "event",
       connection: 1,
@@ -60,5 +62,14 @@ describe("what the child says", () => {
     { name: "an unknown state", value: { name: "d", uuid: "u", state: "x" }, is: false },
   ])("$name as a domain", ({ value, is }) => {
     expect(parseDomain(value) !== undefined).toBe(is);
+  });
+
+  test.each([
+    { name: "a list", value: [{ name: "eth0", mac: "m" }], want: [{ name: "eth0", mac: "m" }] },
+    { name: "entries without text", value: [{ name: 1 }], want: [{ name: "", mac: "" }] },
+    { name: "entries that are none", value: [null, "eth0"], want: [] },
+    { name: "no list", value: { length: 1 }, want: [] },
+  ])("$name as the guest's NICs", ({ value, want }) => {
+    expect(parseGuestInterfaces(value)).toEqual(want);
   });
 });

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What parent and child say to one another. The parent does not trust the child: it parses what comes.
-import type { DomainInfo, DomainLifecycle, DomainState, HypervisorEvent } from "@patchbay/ports";
+import type {
+  DomainInfo,
+  DomainLifecycle,
+  DomainState,
+  GuestInterface,
+  HypervisorEvent,
+} from "@patchbay/ports";
 import type { NativeError } from "./native.ts";
 
 /** Number of the call that opens a connection. */
@@ -43,8 +49,8 @@ export type Reply =
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest message of libvirt that is kept, characters. */
-const MESSAGE_MAX = 1000;
+/** Longest text of libvirt that is kept, characters. */
+const TEXT_MAX = 1000;
 
 const LIFECYCLES: ReadonlySet<unknown> = new Set<DomainLifecycle>([
   "defined",
@@ -120,6 +126,9 @@ function parseEvent(event: unknown, connection: number): Reply | undefined {
     const deviceKind = kind as "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
     return { kind: "event", connection, event: { kind: deviceKind, domain, alias } };
   }
+  if (kind === "agentConnected" || kind === "agentDisconnected") {
+    return { kind: "event", connection, event: { kind, domain } };
+  }
   if (kind !== "lifecycle" || !LIFECYCLES.has(event["event"])) return undefined;
   const lifecycle = event["event"] as DomainLifecycle; // one of the set
   const detail = parseNumber(event["detail"]);
@@ -134,10 +143,19 @@ export function parseDomain(value: unknown): DomainInfo | undefined {
   return { name, uuid, state: state as DomainState, persistent: persistent === true }; // one of the set
 }
 
+/** The answer to `readGuestInterfaces`; entries that are none are left out. */
+export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isFields).map((entry) => ({
+    name: parseText(entry["name"]),
+    mac: parseText(entry["mac"]),
+  }));
+}
+
 function parseNumber(value: unknown): number {
   return typeof value === "number" ? value : -1;
 }
 
 function parseText(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, MESSAGE_MAX) : "";
+  return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }

@@ -25,7 +25,9 @@ export type HypervisorEvent =
       readonly kind: "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
       readonly domain: string;
       readonly alias: string;
-    };
+    }
+  /** An agent in the guest listens, or no longer does. */
+  | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string };
 
 /** Source: libvirt virDomainEventType. */
 export type DomainLifecycle =
@@ -38,6 +40,12 @@ export type DomainLifecycle =
   | "shutdown"
   | "pmsuspended"
   | "crashed";
+
+/** A NIC as the guest names it; the guest's word, of any length and content. */
+export interface GuestInterface {
+  readonly name: string;
+  readonly mac: string;
+}
 
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
@@ -83,6 +91,12 @@ export interface HypervisorConnection {
   detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
+  /**
+   * NICs as the guest's agent names them, at most 1024, in its order; waits at most 2 s for its answer.
+   * Source: libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   */
+  readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves with the reason when the connection is gone; it does not come back. */

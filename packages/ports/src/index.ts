@@ -17,6 +17,7 @@ export type {
   DomainInfo,
   DomainLifecycle,
   DomainState,
+  GuestInterface,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,

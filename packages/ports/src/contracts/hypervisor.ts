@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Hypervisor must do; run on the fake, on libvirt's test driver and on QEMU.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
+import { AppError } from "@patchbay/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type {
   Hypervisor,
@@ -126,12 +127,25 @@ export function describeHypervisorContract(
       expect(await connection.findDomain("vm1")).toBeUndefined();
     });
 
+    test("a guest that does not run has no agent", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await expect(connection.readGuestInterfaces("vm1")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestInterfaces("nobody")).rejects.toMatchObject({
+        code: "LIBVIRT_NO_DOMAIN",
+      });
+    });
+
     test("where nobody listens there is no connection", async () => {
       await expect(bench.hypervisor.open(bench.deadAddress)).rejects.toMatchObject({
         code: "LIBVIRT_UNREACHABLE",
       });
     });
   });
+}
+
+function wordOf(event: HypervisorEvent): string {
+  if (event.kind === "lifecycle") return event.event;
+  return "alias" in event ? `${event.kind} ${event.alias}` : event.kind;
 }
 
 /** What a connection has told, to be waited for. */
@@ -141,7 +155,7 @@ export class EventLog {
 
   constructor(connection: HypervisorConnection) {
     connection.onEvent((event) => {
-      const word = event.kind === "lifecycle" ? event.event : `${event.kind} ${event.alias}`;
+      const word = wordOf(event);
       this.#seen.push(word);
       this.#waiting.get(word)?.();
     });

@@ -2,9 +2,10 @@
 // One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
 import { AppError } from "@patchbay/core";
 import { freeAddresses, parseDomain, type DomainFacts, type PciAddress } from "@patchbay/domain";
-import type { DeviceTarget, DomainInfo } from "../hypervisor.ts";
+import type { DeviceTarget, DomainInfo, GuestInterface } from "../hypervisor.ts";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
+const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;
 const PCI_ADDRESS = /<address\s+type=["']pci["'][^>]*>/;
 
 /** The name in a domain's XML. */
@@ -25,6 +26,7 @@ export class FakeDomain {
   #config: string;
   #live: string | undefined;
   readonly #held = new Set<string>();
+  #agent: readonly GuestInterface[] | undefined;
 
   /** `newUuid` is for XML that has none. */
   constructor(xml: string, newUuid: string) {
@@ -51,6 +53,19 @@ export class FakeDomain {
     return target === "live" ? (this.#live ?? this.#config) : this.#config;
   }
 
+  /** As libvirt, which shows the state of the channel. */
+  setAgent(interfaces: readonly GuestInterface[] | undefined): void {
+    this.#agent = interfaces;
+    const state = interfaces === undefined ? "disconnected" : "connected";
+    this.#live = this.#live?.replace(AGENT_TARGET, `$1 state="${state}"$3`);
+  }
+
+  askAgent(): readonly GuestInterface[] {
+    if (this.#agent !== undefined) return this.#agent;
+    const message = "Guest agent is not responding: QEMU guest agent is not connected";
+    throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message });
+  }
+
   /** False when it runs already. */
   start(): boolean {
     if (this.#live !== undefined) return false;
@@ -62,6 +77,7 @@ export class FakeDomain {
   stop(): boolean {
     if (this.#live === undefined) return false;
     this.#live = undefined;
+    this.#agent = undefined;
     this.#held.clear();
     return true;
   }

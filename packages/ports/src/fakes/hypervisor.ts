@@ -4,6 +4,7 @@ import { AppError } from "@patchbay/core";
 import type {
   DeviceTarget,
   DomainInfo,
+  GuestInterface,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
@@ -33,6 +34,8 @@ export interface FakeDaemon {
   failNext(call: FakeHypervisorCall, error: unknown, half?: "half"): void;
   /** The guest carries out every unplug that it holds. */
   grantUnplugs(name: string): void;
+  /** The agent of a running guest, by what it tells of the guest's NICs; undefined: it ends. */
+  setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void;
   /** The guest ends by itself. */
   endDomain(name: string, event: "stopped" | "crashed"): void;
   /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
@@ -107,6 +110,12 @@ class MemoryDaemon implements FakeDaemon {
     for (const alias of this.#domains.get(name)?.takeHeld() ?? []) {
       this.emit({ kind: "deviceRemoved", domain: name, alias });
     }
+  }
+
+  setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void {
+    this.get(name).setAgent(interfaces);
+    const kind = interfaces === undefined ? "agentDisconnected" : "agentConnected";
+    this.emit({ kind, domain: name });
   }
 
   endDomain(name: string, event: "stopped" | "crashed"): void {
@@ -249,6 +258,10 @@ class MemoryConnection implements HypervisorConnection {
     return this.#call("updateDevice", [name, aliasIn(xml), target], (daemon) => {
       daemon.get(name).update(xml, target);
     });
+  }
+
+  readGuestInterfaces(name: string): Promise<readonly GuestInterface[]> {
+    return this.#call("readGuestInterfaces", [name], (daemon) => daemon.get(name).askAgent());
   }
 
   onEvent(listener: (event: HypervisorEvent) => void): () => void {

@@ -69,6 +69,12 @@ export const LIBVIRT_ERRORS = {
     retry: "on-change",
     http: 422,
   },
+  LIBVIRT_AGENT_UNAVAILABLE: {
+    summary: "the guest's agent does not answer: {message}",
+    who: "environment",
+    retry: "on-change",
+    http: 503,
+  },
   LIBVIRT_BUSY: {
     summary: "libvirt is busy: {message}",
     who: "environment",
