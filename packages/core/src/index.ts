@@ -5,6 +5,7 @@ export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./er
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry, ErrorOwner, RetryRule } from "./errors/entry.ts";
 export { collectIfaceFacts, type IfaceSources, type KernelLink } from "./iface/collect.ts";
+export { guestNamesByMac, nextAskInMs, type GuestNic } from "./iface/guest-names.ts";
 export { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "./iface/facts.ts";
 export {
   aliasOf,

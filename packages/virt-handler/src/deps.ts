@@ -5,6 +5,7 @@ import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
 import type { Asked } from "./asked.ts";
+import type { Guests } from "./guests.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface Deps {
@@ -16,6 +17,7 @@ export interface Deps {
   readonly sessions: Sessions;
   readonly podNetwork: PodNetwork;
   readonly asked: Asked;
+  readonly guests: Guests;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   readonly clock: Clock;

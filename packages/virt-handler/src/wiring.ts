@@ -17,6 +17,7 @@ import {
   keyOf,
   printKey,
   runReconciler,
+  type EventRecorder,
 } from "@patchbay/kube";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
@@ -31,6 +32,7 @@ import { createMetrics } from "@patchbay/telemetry";
 import { createAsked } from "./asked.ts";
 import { readHostNetnsInode, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
+import { createGuests } from "./guests.ts";
 import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 
@@ -53,10 +55,23 @@ function openSessions(context: DaemonContext, flags: Flags, hypervisor: Hypervis
   return createSessions({ launchers, hypervisor, log: context.log });
 }
 
+function openEvents({ client, clock, log }: DaemonContext, flags: Flags): EventRecorder {
+  const { store } = client;
+  return createEventRecorder({
+    store,
+    clock,
+    logger: log,
+    component: "virt-handler",
+    host: flags.nodeName,
+  });
+}
+
 /** Forgets what belonged to a VMI that left this node. */
 function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   for (const podUid of Object.keys(vmi.status?.activePods ?? {})) deps.sessions.close(podUid);
-  deps.asked.retain(vmi.metadata.uid ?? "", []);
+  const uid = vmi.metadata.uid ?? "";
+  deps.asked.retain(uid, []);
+  deps.guests.forget(uid);
 }
 
 /** Runs the loop until the signal is aborted. */
@@ -76,14 +91,9 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     sessions: openSessions(context, flags, hypervisor),
     podNetwork: createPodNetwork({ runner: createProcessRunner(), clock }),
     asked: createAsked(clock),
+    guests: createGuests(clock),
     ownWrites: createOwnWrites(),
-    events: createEventRecorder({
-      store: client.store,
-      clock,
-      logger: log,
-      component: "virt-handler",
-      host: flags.nodeName,
-    }),
+    events: openEvents(context, flags),
     clock,
     log,
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),

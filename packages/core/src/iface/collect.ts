@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings together what is known of each iface of one VMI on its node.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { DeviceFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import { NO_LINKS } from "./facts.ts";
@@ -22,6 +22,8 @@ export interface IfaceSources {
   readonly links: readonly KernelLink[];
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
+  /** What the guest calls its NICs, by MAC. */
+  readonly guestNames: ReadonlyMap<string, string>;
 }
 
 const ALIAS_PREFIX = "ua-";
@@ -69,14 +71,28 @@ function linkFactsOf(
   };
 }
 
-function deviceFactsOf(name: string, nics: readonly NicFacts[]): DeviceFacts | undefined {
-  const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
+/** What the guest says; while it says nothing, what it said of the same device before. */
+function guestNameOf(
+  nic: NicFacts,
+  reported: IfaceStatus | undefined,
+  { guestNames }: IfaceSources,
+): string | undefined {
+  return (
+    guestNames.get(nic.mac) ?? (reported?.mac === nic.mac ? reported.interfaceName : undefined)
+  );
+}
+
+function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undefined {
+  const nic = sources.nics.find(({ alias }) => nameOfAlias(alias) === name);
   if (nic === undefined) return undefined;
+  const reported = findByName(sources.vmi.status?.interfaces, name);
+  const guestName = guestNameOf(nic, reported, sources);
   return {
     alias: nic.alias,
     mac: nic.mac,
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
+    ...(guestName === undefined ? {} : { guestName }),
   };
 }
 
@@ -96,13 +112,13 @@ export function collectIfaceFacts(
   sources: IfaceSources,
   sha256Hex: Sha256Hex,
 ): readonly IfaceFacts[] {
-  const { vmi, links, nics } = sources;
+  const { vmi, links } = sources;
   return allNames(sources).map((name) => {
     const podInterfaceName = podInterfaceOf(name, sources, sha256Hex);
     const iface = findByName(ifacesOf(vmi.spec), name);
     const network = findByName(networksOf(vmi.spec), name);
     const attachment = findByName(vmi.status?.attachments, name);
-    const device = deviceFactsOf(name, nics);
+    const device = deviceFactsOf(name, sources);
     const reported = findByName(vmi.status?.interfaces, name);
     return {
       name,

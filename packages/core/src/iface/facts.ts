@@ -22,6 +22,8 @@ export interface DeviceFacts {
   readonly queues: number;
   /** For example `0000:02:00.0`; absent while libvirt has not placed it. */
   readonly pciAddress?: string;
+  /** What the guest calls it; absent while it has not said. */
+  readonly guestName?: string;
 }
 
 /** Everything that is known of one iface on its node. */

@@ -165,9 +165,10 @@ class World {
     }));
     const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true, agentConnected: false };
     const facts = { ...machine, nics, controllers, pciAddresses };
+    const links = [...this.links.values()];
     return {
       vmi,
-      ifaces: collectIfaceFacts({ vmi, links: [...this.links.values()], nics }, sha256Hex),
+      ifaces: collectIfaceFacts({ vmi, links, nics, guestNames: new Map() }, sha256Hex),
       domain: this.running ? { running: true, crashed: false, facts } : undefined,
       useEmulation: true,
       network: NETWORK,

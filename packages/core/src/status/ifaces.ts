@@ -52,18 +52,20 @@ function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): H
 function infoSourceOf(facts: IfaceFacts): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
+    ...(facts.device?.guestName === undefined ? [] : ["guest-agent"]),
     ...(facts.attachment?.state === "Attached" ? ["multus-status"] : []),
   ].join(", ");
 }
 
 function deviceFields(facts: IfaceFacts): Partial<IfaceStatus> {
   if (facts.device === undefined) return {};
-  const { mac, pciAddress } = facts.device;
+  const { mac, pciAddress, guestName } = facts.device;
   return {
     mac,
     queueCount: facts.device.queues,
     linkState: facts.iface?.state === "down" ? "down" : "up",
     ...(pciAddress === undefined ? {} : { pciAddress }),
+    ...(guestName === undefined ? {} : { interfaceName: guestName }),
   };
 }
 

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
-import { createOwnWrites } from "@patchbay/kube";
+import { createOwnWrites, type Next } from "@patchbay/kube";
 import type { Cache, Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
   createFakeHypervisor,
@@ -21,6 +21,7 @@ import {
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createAsked } from "../asked.ts";
 import type { Deps } from "../deps.ts";
+import { createGuests } from "../guests.ts";
 import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
 
@@ -51,6 +52,8 @@ export interface Bench {
   crashAt(effect: number, after: boolean): void;
   /** Runs the loop as a new process until it is silent; a crash ends the process and starts the next. */
   run(): Promise<void>;
+  /** Lets time pass for the last process, and runs its loop until it is silent. */
+  later(ms: number): Promise<void>;
   vmi(): Promise<VirtualMachineInstance>;
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
 }
@@ -109,6 +112,7 @@ class MemoryBench implements Bench {
     sleep: () => Promise.resolve(),
   };
   #current: VirtualMachineInstance | undefined;
+  #process: Deps | undefined;
 
   constructor(first: VirtualMachineInstance) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
@@ -124,9 +128,14 @@ class MemoryBench implements Bench {
   }
 
   async run(): Promise<void> {
-    if (await this.#runProcess()) return;
+    if (await this.#runProcess(this.#newProcess())) return;
     this.#plan.crashAt = 0;
-    await this.#runProcess();
+    await this.#runProcess(this.#newProcess());
+  }
+
+  async later(ms: number): Promise<void> {
+    this.nowMs += ms;
+    await this.#runProcess(this.#process ?? this.#newProcess());
   }
 
   async vmi(): Promise<VirtualMachineInstance> {
@@ -158,6 +167,7 @@ class MemoryBench implements Bench {
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       asked: createAsked(this.#clock),
+      guests: createGuests(this.#clock),
       ownWrites: createOwnWrites(),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       clock: this.#clock,
@@ -169,21 +179,25 @@ class MemoryBench implements Bench {
   async #pass(deps: Deps): Promise<boolean> {
     this.#current = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     const before = JSON.stringify(this.#current) + String(this.effects);
-    const died = new Promise<void>((resolve) => {
-      this.#plan.die = resolve;
+    const died = new Promise<undefined>((resolve) => {
+      this.#plan.die = (): void => {
+        resolve(undefined);
+      };
     });
+    let next: Next | undefined;
     try {
-      await Promise.race([reconcileNodeVm("default/vm1", deps, () => undefined), died]);
+      next = await Promise.race([reconcileNodeVm("default/vm1", deps, () => undefined), died]);
     } catch (error) {
       if (!isAppError(error, "KUBE_CONFLICT")) throw error;
     }
     const after = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
-    return before !== JSON.stringify(after) + String(this.effects);
+    const isDue = next?.kind === "after" && next.ms === 0;
+    return isDue || before !== JSON.stringify(after) + String(this.effects);
   }
 
   /** Runs one process until it is silent; false when it died. */
-  async #runProcess(): Promise<boolean> {
-    const deps = this.#newProcess();
+  async #runProcess(deps: Deps): Promise<boolean> {
+    this.#process = deps;
     for (let passes = 0; passes < 20; passes += 1) {
       if (!(await this.#pass(deps))) return true;
       if (this.#plan.crashAt > 0 && this.effects >= this.#plan.crashAt) return false;

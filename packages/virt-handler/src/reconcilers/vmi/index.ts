@@ -13,6 +13,7 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
+import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm } from "./observe.ts";
 import { reportNodeVm } from "./report.ts";
 
@@ -62,6 +63,11 @@ function forgetGranted({ vmi, ifaces }: NodeVmFacts, deps: Deps): void {
   deps.asked.retain(vmi.metadata.uid ?? "", detaching);
 }
 
+function firstOf(...times: readonly (number | undefined)[]): Next {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? done() : after(Math.min(...known));
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -83,7 +89,8 @@ export async function reconcileNodeVm(
     const { facts, outcome } = await converge(vmi, session, deps);
     forgetGranted(facts, deps);
     await reportNodeVm(facts, outcome.hindrances, deps);
-    return outcome.againInMs === undefined ? done() : after(outcome.againInMs);
+    const askInMs = await askGuest(facts, session, deps);
+    return firstOf(outcome.againInMs, askInMs);
   } catch (error) {
     // Not there yet, or gone: the watch on its socket wakes this key.
     if (!isAppError(error, "LAUNCHER_UNREACHABLE")) throw error;

@@ -41,8 +41,9 @@ export async function observeNodeVm(
   const domain = await observeDomain(domainNameOf(vmi), session.connection);
   const links = await deps.podNetwork.listLinks(session.launcher.netns);
   const nics = domain?.running === true ? domain.facts.nics : [];
-  const ifaces = collectIfaceFacts({ vmi, links, nics }, deps.sha256Hex);
   const uid = vmi.metadata.uid ?? "";
+  const guestNames = deps.guests.namesOf(uid);
+  const ifaces = collectIfaceFacts({ vmi, links, nics, guestNames }, deps.sha256Hex);
   const kubevirt = deps.kubevirts.list()[0];
   return {
     vmi,
