@@ -52,6 +52,7 @@ const vmi: VirtualMachineInstance = {
         infoSource: "domain",
         podInterfaceName: "eth0",
         pciAddress: "0000:01:00.0",
+        interfaceName: "enp1s0",
       },
       {
         name: "blue",
@@ -66,10 +67,10 @@ describe("the list of interfaces", () => {
   test("shows each interface that anything is known of, those of the spec first", () => {
     expect(printInterfaces(toIfaceRows({ vm, vmi }), vmi)).toBe(
       [
-        "NAME      NETWORK   PHASE          REASON      MAC                 IPS        POD NIC          PCI",
-        "default   pod       Ready          -           02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0",
-        "blue      ns/blue   PodAttaching   CniFailed   02:00:00:00:00:01   -          pod16477688c0e   -",
-        "gone      -         Detaching      -           -                   -          -                -",
+        "NAME      NETWORK   PHASE          REASON      MAC                 IPS        POD NIC          PCI            IN GUEST",
+        "default   pod       Ready          -           02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0   enp1s0",
+        "blue      ns/blue   PodAttaching   CniFailed   02:00:00:00:00:01   -          pod16477688c0e   -              -",
+        "gone      -         Detaching      -           -                   -          -                -              -",
         "",
       ].join("\n"),
     );

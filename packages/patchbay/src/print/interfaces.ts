@@ -12,7 +12,7 @@ import {
 import type { VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { printTable } from "./table.ts";
 
-const HEADERS = ["NAME", "NETWORK", "PHASE", "REASON", "MAC", "IPS", "POD NIC", "PCI"];
+const HEADERS = ["NAME", "NETWORK", "PHASE", "REASON", "MAC", "IPS", "POD NIC", "PCI", "IN GUEST"];
 
 function printPorts(ports: VmiStatus["pciePorts"]): string {
   if (ports === undefined) return "";
@@ -38,6 +38,7 @@ export function printInterfaces(
       addressesOf(row),
       podInterfaceOf(row),
       row.status?.pciAddress,
+      row.status?.interfaceName,
     ]),
   );
   return `${table}${ports}`;
