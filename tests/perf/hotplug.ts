@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long one hotplug takes through the whole product, by phase, from the request to the guest's own line.
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   names,
@@ -20,6 +19,7 @@ import {
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually, type Machine } from "@patchbay/testing";
+import { logLines, type LogLine } from "./component-log.ts";
 
 const NAME = "bench";
 const WAIT_MS = 60_000;
@@ -37,24 +37,6 @@ export interface HotplugTimes {
   readonly cniMs: number;
   readonly linksMs: number;
   readonly libvirtMs: number;
-}
-
-interface LogLine {
-  readonly timestamp: string;
-  readonly message: string;
-  readonly action?: string;
-  readonly iface?: string;
-  readonly durationMs?: number;
-}
-
-/** Lines that a component wrote since `sinceMs` (wall time). */
-function logLines(machine: Machine, component: string, sinceMs: number): readonly LogLine[] {
-  const text = readFileSync(join(machine.dataDir, "logs", `${component}.log`), "utf8");
-  return text
-    .split("\n")
-    .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line) as LogLine) // the logger's own form
-    .filter(({ timestamp }) => Date.parse(timestamp) >= sinceMs);
 }
 
 interface Watch {

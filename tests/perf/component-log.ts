@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a component of a machine wrote into its log.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Machine } from "@patchbay/testing";
+
+/** One line, as far as the benchmarks look at it. */
+export interface LogLine {
+  readonly timestamp: string;
+  readonly message: string;
+  readonly vmi?: string;
+  readonly action?: string;
+  readonly iface?: string;
+  readonly durationMs?: number;
+}
+
+/** Lines that a component wrote since `sinceMs` (wall time). */
+export function logLines(machine: Machine, component: string, sinceMs: number): readonly LogLine[] {
+  const text = readFileSync(join(machine.dataDir, "logs", `${component}.log`), "utf8");
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as LogLine) // the logger's own form
+    .filter(({ timestamp }) => Date.parse(timestamp) >= sinceMs);
+}

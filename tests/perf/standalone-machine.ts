@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A standalone machine of its own for a benchmark. Needs what hack/install installs, and runs as root.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { bridgeNetworkManifest, eventually, Machine } from "@patchbay/testing";
+
+const ROOT = join(import.meta.dirname, "../..");
+const BOOT_MS = 120_000;
+
+/** Brings a machine up with the guest image and the network `perf`, and leaves nothing of it behind. */
+export async function withMachine(use: (machine: Machine) => Promise<void>): Promise<void> {
+  const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-perf-")), "data");
+  const machine = new Machine({ root: ROOT, dataDir });
+  try {
+    machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
+    machine.patchbay("up", "--api-port", "16743", "--bridge", "pbp0");
+    machine.apply(bridgeNetworkManifest("perf", "pbp-perf", "10.77.3.0/24"));
+    await use(machine);
+  } finally {
+    machine.close();
+    machine.patchbay("down", "--purge");
+    rmSync(dirname(dataDir), { recursive: true, force: true });
+  }
+}
+
+/** Waits until the VM's guest says that it is ready. */
+export async function booted(machine: Machine, vm: string): Promise<void> {
+  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: BOOT_MS });
+  await machine.console(vm).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
+}
