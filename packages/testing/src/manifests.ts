@@ -9,6 +9,10 @@ export interface ManifestNic {
   readonly macAddress?: string;
   /** Where it is to be, for example `0000:05:00.0`. */
   readonly pciAddress?: string;
+  /** Absent: virtio. The others need the image `full`. */
+  readonly model?: string;
+  readonly acpiIndex?: number;
+  readonly bootOrder?: number;
 }
 
 /** What differs between guests. */
@@ -22,6 +26,10 @@ export interface GuestOptions {
   readonly pcieRootPorts?: number;
   /** Virtual CPUs; 1 when absent. With several, NICs have as many pairs of queues. */
   readonly cores?: number;
+  /** Of the VMI, beside those that the controller sets. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Which variant of the guest image: with the guest agent, or with drivers of all models of NICs; absent: the small one. */
+  readonly image?: "agent" | "full";
 }
 
 /** Linux panics when the clock does not tick while it looks, which happens under software emulation on a busy host. */
@@ -29,18 +37,17 @@ export const KERNEL_ARGS = "console=ttyS0 quiet no_timer_check";
 
 const DEFAULT_NIC: ManifestNic = { name: "default" };
 
+/** Files of the guest image. Source: hack/guest/make-image */
+const IMAGE_FILES = {
+  small: { kernelPath: "/vmlinuz", initrdPath: "/initrd" },
+  agent: { kernelPath: "/vmlinuz", initrdPath: "/initrd-agent" },
+  full: { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" },
+} as const;
+
 /** Entry of `spec.domain.devices.interfaces`. */
-export function ifaceManifest({
-  name,
-  macAddress,
-  pciAddress,
-}: ManifestNic): Readonly<Record<string, unknown>> {
-  return {
-    name,
-    bridge: {},
-    ...(macAddress === undefined ? {} : { macAddress }),
-    ...(pciAddress === undefined ? {} : { pciAddress }),
-  };
+export function ifaceManifest(nic: ManifestNic): Readonly<Record<string, unknown>> {
+  const fields = Object.entries(nic).filter(([field]) => field !== "network");
+  return { bridge: {}, ...Object.fromEntries(fields) };
 }
 
 /** Entry of `spec.networks`. */
@@ -59,7 +66,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
       firmware: {
         kernelBoot: {
           kernelArgs: options.kernelArgs ?? KERNEL_ARGS,
-          container: { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" },
+          container: { image: "guest", ...IMAGE_FILES[options.image ?? "small"] },
         },
       },
       devices: {
@@ -74,23 +81,32 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
 
 /** A VirtualMachine with the guest image `guest`. */
 export function vmManifest(options: GuestOptions): unknown {
+  const { annotations } = options;
   return {
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachine",
     metadata: { name: options.name, namespace: "default" },
     spec: {
       runStrategy: options.running === false ? "Halted" : "Always",
-      template: { spec: guestSpec(options) },
+      template: {
+        ...(annotations === undefined ? {} : { metadata: { annotations } }),
+        spec: guestSpec(options),
+      },
     },
   };
 }
 
 /** A VirtualMachineInstance without a VM. */
 export function vmiManifest(options: GuestOptions): unknown {
+  const { annotations } = options;
   return {
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstance",
-    metadata: { name: options.name, namespace: "default" },
+    metadata: {
+      name: options.name,
+      namespace: "default",
+      ...(annotations === undefined ? {} : { annotations }),
+    },
     spec: guestSpec(options),
   };
 }
