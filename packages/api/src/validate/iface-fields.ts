@@ -6,7 +6,7 @@ import type { Iface } from "../network.ts";
 import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
 
 const NAME = /^[A-Za-z0-9-_]+$/;
-/** Source: KubeVirt pkg/network/admitter/netiface.go. */
+/** KubeVirt's, and vmxnet3, which guests from elsewhere have drivers for. Source: KubeVirt pkg/network/admitter/netiface.go. */
 const MODELS: readonly string[] = [
   "e1000",
   "e1000e",
@@ -15,6 +15,7 @@ const MODELS: readonly string[] = [
   "pcnet",
   "rtl8139",
   "virtio",
+  "vmxnet3",
 ];
 /** Source: KubeVirt pkg/util/hardware ParsePciAddress. */
 const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;

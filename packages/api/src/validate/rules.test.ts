@@ -211,6 +211,11 @@ const FIELD_ROWS: readonly Row[] = [
     ],
   },
   {
+    name: "a model that KubeVirt does not have",
+    ...withDefault({ model: "vmxnet3" }),
+    want: [],
+  },
+  {
     name: "a MAC of a group",
     ...withDefault({ macAddress: "03:00:00:00:00:01" }),
     want: [
