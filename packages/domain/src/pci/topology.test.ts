@@ -70,6 +70,18 @@ describe("a layout of version 1", () => {
       ports: 3,
     },
     {
+      name: "moves what sits on the root complex of another time into a port",
+      given: { nics: [aNic("a", { kept: at("0000:00:02.0") })], reserve: 2 },
+      places: { a: "0000:01:00.0" },
+      ports: 3,
+    },
+    {
+      name: "moves a NIC whose new model needs I/O ports out of its port",
+      given: { nics: [aNic("a", { model: "pcnet", kept: at("0000:01:00.0") })], reserve: 1 },
+      places: { a: "0000:00:1e.0" },
+      ports: 1,
+    },
+    {
       name: "puts what needs I/O ports beside the ports, from above",
       given: { nics: [aNic("a", { model: "pcnet" }), aNic("b")], reserve: 1 },
       places: { a: "0000:00:1e.0", b: "0000:01:00.0" },

@@ -163,10 +163,11 @@ class Placement {
     this.#take(nic, address);
   }
 
-  /** Puts a NIC where it was; one whose place somebody asked for, or that is no place any more, gets another. */
+  /** Puts a NIC where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
   keep(nic: NicToPlace, address: PciAddress): void {
-    const free = !this.#taken.has(printPciAddress(address));
-    if (free && placeProblem(address, this.#request) === undefined) this.#take(nic, address);
+    const printed = printPciAddress(address);
+    const fits = placesFor(nic, this.#request).some((place) => printPciAddress(place) === printed);
+    if (fits && !this.#taken.has(printed)) this.#take(nic, address);
   }
 
   /** Puts a NIC in the first free place. */
