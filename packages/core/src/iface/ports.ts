@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { machineFamilyOf } from "@patchbay/domain";
+import { findNicModel, machineFamilyOf } from "@patchbay/domain";
 import { isOnRootComplex, machineOf } from "../plan/machine.ts";
 import { findByName, ifacesOf, networksOf } from "./specs.ts";
 
@@ -51,6 +51,19 @@ function wayOut(vmi: VirtualMachineInstance): string {
     return "unplug an interface; the bus of machine type pc has no more slots, q35 can have more ports";
   }
   return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
+}
+
+/** Why a model cannot be plugged into a running VM, however many ports are free; undefined: it can, or the VM does not run. */
+export function sayNoIoPorts(
+  vmi: VirtualMachineInstance,
+  iface: Iface | undefined,
+): string | undefined {
+  const model = iface?.model ?? "";
+  const hasSlots = machineFamilyOf(machineOf(vmi.spec.domain)) === "pc";
+  const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
+  return fits || vmi.status?.pciePorts === undefined
+    ? undefined
+    : `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
 }
 
 /** Why there is no port, for people: both numbers and the way out. */

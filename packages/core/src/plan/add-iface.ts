@@ -11,7 +11,7 @@ import {
   type Network,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
-import { bookPorts, sayNoPort } from "../iface/ports.ts";
+import { bookPorts, sayNoIoPorts, sayNoPort } from "../iface/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../iface/specs.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import {
@@ -125,10 +125,12 @@ function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
 }
 
 /** Ports are counted by the node; those of ifaces that are not plugged yet are promised already. */
-function capacityProblem(facts: AddIfaceFacts): string | undefined {
+function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
-  const book = vmi === undefined ? undefined : bookPorts(vmi, specOf(facts.target));
-  if (vmi === undefined || book === undefined || book.free > book.promised.length) return undefined;
+  if (vmi === undefined) return undefined;
+  const unfit = sayNoIoPorts(vmi, wanted);
+  const book = bookPorts(vmi, specOf(facts.target));
+  if (unfit !== undefined || book === undefined || book.free > book.promised.length) return unfit;
   const promised =
     book.promised.length === 0
       ? ""
@@ -199,7 +201,7 @@ function planNew(facts: AddIfaceFacts): NicPlan {
   const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
   const causes = [...requestCauses(facts), ...ruleCauses(facts, networks, ifaces)];
   if (causes.length > 0) return refuse(422, causes);
-  const full = leaving === undefined ? capacityProblem(facts) : undefined;
+  const full = leaving === undefined ? capacityProblem(facts, wanted) : undefined;
   return full === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], full);
 }
 

@@ -178,6 +178,30 @@ describe("adding", () => {
     expect(add({ kind: "vm", vm, vmi: aVmi(WITH_BLUE, PLUGGED) }, RED).kind).toBe("patch");
   });
 
+  test.each([
+    {
+      name: "refused by a VM with ports that runs",
+      machine: "q35",
+      status: PORTS,
+      want: "refused",
+    },
+    { name: "taken by a VM with slots", machine: "pc", status: PORTS, want: "patch" },
+    {
+      name: "taken before the start",
+      machine: "q35",
+      status: { phase: "Scheduled" },
+      want: "patch",
+    },
+  ] as const)("a model that needs I/O ports is $name", ({ machine, status, want }) => {
+    const vmi = aVmi({}, status);
+    const domain = { ...vmi.spec.domain, machine: { type: machine } };
+    const target = { ...vmi, spec: { ...vmi.spec, domain } };
+    const request = { ...RED, fields: { model: "pcnet" } };
+    const plan = add({ kind: "vm", vm: aVm(), vmi: target }, request);
+    expect(plan.kind).toBe(want);
+    expect(refusalOf(plan)).toEqual(want === "refused" ? [409] : plan);
+  });
+
   test.each<{ name: string; plan: NicPlan; want: readonly unknown[] }>([
     {
       name: "to a VMI that does not run",

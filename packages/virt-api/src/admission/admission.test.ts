@@ -166,8 +166,21 @@ describe("validation of a VM", () => {
     expect(await validate(deps(), asked(halted, vm))).toMatchObject({ warnings: [] });
   });
 
-  test("warns of a NIC for which the running VM has no port", async () => {
-    const vm = { ...vmWith({ bridge: {} }), metadata: { ...aVm().metadata, uid: "vm-uid" } };
+  test.each([
+    {
+      name: "a NIC for which the running VM has no port",
+      iface: { bridge: {} },
+      free: 0,
+      want: `interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up`,
+    },
+    {
+      name: "a NIC whose model works in no port",
+      iface: { bridge: {}, model: "pcnet" },
+      free: 1,
+      want: `interface "nic1" waits: model pcnet needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`,
+    },
+  ])("warns of $name", async ({ iface, free, want }) => {
+    const vm = { ...vmWith(iface), metadata: { ...aVm().metadata, uid: "vm-uid" } };
     const owner = {
       apiVersion: "kubevirt.io/v1",
       kind: "VirtualMachine",
@@ -178,14 +191,10 @@ describe("validation of a VM", () => {
     store.put(VIRTUAL_MACHINE_INSTANCES, {
       ...running,
       metadata: { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] },
-      status: { phase: "Running", pciePorts: { total: 1, free: 0 } },
+      status: { phase: "Running", pciePorts: { total: 1, free } },
     });
-    expect(await validate(deps(), asked(vm, vmWith(undefined)))).toEqual({
-      allowed: true,
-      warnings: [
-        `interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up`,
-      ],
-    });
+    const verdict = await validate(deps(), asked(vm, vmWith(undefined)));
+    expect(verdict).toEqual({ allowed: true, warnings: [want] });
   });
 
   test("refuses a new MAC that another VM has on the network, and no old one", async () => {
