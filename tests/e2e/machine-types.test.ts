@@ -2,6 +2,7 @@
 // The older machine type, pc, plugs and unplugs too: conventional PCI slots instead of PCIe ports.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ALL_MS, expectBooted, guestNics, restart } from "./guest.ts";
 import {
   addInterface,
   appendOperations,
@@ -12,9 +13,6 @@ import {
   removeInterface,
 } from "./machine.ts";
 
-/** Time for all NICs at once under software emulation. */
-const ALL_MS = 120_000;
-
 function readyCount(): number {
   const interfaces = machine.findVmi("oldtimer")?.status?.interfaces ?? [];
   return interfaces.filter(({ hotplug }) => hotplug?.phase === "Ready").length;
@@ -22,11 +20,7 @@ function readyCount(): number {
 
 beforeAll(async () => {
   machine.apply(vmManifest({ name: "oldtimer", machine: "pc" }));
-  await eventually(() => machine.findVmi("oldtimer")?.status?.phase === "Running", {
-    withinMs: 60_000,
-  });
-  const console = machine.console("oldtimer");
-  await console.waitForLine(/guest ready/, { timeoutMs: 60_000, fromStart: true });
+  await expectBooted("oldtimer");
 });
 
 afterAll(() => {
@@ -62,4 +56,22 @@ test("a NIC goes into a VM of machine type pc and out again", async () => {
   removeInterface("oldtimer", "blue1");
   await console.waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
   await expectGone("oldtimer", "blue1");
+});
+
+test("a NIC that was plugged is where it was after a restart, also when one before it is gone", async () => {
+  addInterface("oldtimer", { name: "first", network: "red" });
+  addInterface("oldtimer", { name: "second", network: "red" });
+  const first = await expectReady("oldtimer", "first");
+  const second = await expectReady("oldtimer", "second");
+  expect(first.pciAddress).not.toBe(second.pciAddress);
+  removeInterface("oldtimer", "first");
+  await expectGone("oldtimer", "first");
+  await restart("oldtimer");
+  const { mac = "", pciAddress = "" } = await expectReady("oldtimer", "second");
+  expect(pciAddress).toBe(second.pciAddress);
+  await eventually(
+    async () => (await guestNics("oldtimer")).some((nic) => nic.pciAddress === pciAddress),
+    { withinMs: CHANGE_MS },
+  );
+  expect(await guestNics("oldtimer")).toContainEqual({ mac, pciAddress });
 });

@@ -4,6 +4,7 @@
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ALL_MS, expectBooted, guestNics, restart } from "./guest.ts";
 import {
   addInterface,
   appendOperations,
@@ -14,8 +15,6 @@ import {
 } from "./machine.ts";
 
 const VM = "wide";
-/** Time for all NICs at once under software emulation. */
-const ALL_MS = 120_000;
 const BASE = "/spec/template/spec";
 
 function inOrder(left = "", right = ""): number {
@@ -40,12 +39,6 @@ function addressesOf(vm: string): Readonly<Record<string, string | undefined>> {
   );
 }
 
-async function booted(vm: string): Promise<void> {
-  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: ALL_MS });
-  const console = machine.console(vm);
-  await console.waitForLine(/guest ready/, { timeoutMs: ALL_MS, fromStart: true });
-}
-
 function plugAll(vm: string, nics: readonly string[]): string {
   const operations = nics.flatMap((name) => appendOperations(BASE, { name, network: "red" }));
   return machine.kubectl("patch", "vm", vm, "--type=json", "-p", JSON.stringify(operations));
@@ -53,8 +46,7 @@ function plugAll(vm: string, nics: readonly string[]): string {
 
 /** PCI addresses of the NICs that the guest sees. */
 async function guestAddresses(vm: string): Promise<readonly string[]> {
-  const { lines } = await machine.console(vm).run("report");
-  return lines.flatMap((line) => / pci (\S+) /.exec(line)?.[1] ?? []).sort(inOrder);
+  return (await guestNics(vm)).map(({ pciAddress }) => pciAddress);
 }
 
 async function guestSees(vm: string, count: number): Promise<boolean> {
@@ -75,7 +67,7 @@ function podAnnotation(vm: string): string {
 describe("a VM with the default ports", () => {
   beforeAll(async () => {
     machine.apply(vmManifest({ name: VM }));
-    await booted(VM);
+    await expectBooted(VM);
   });
 
   afterAll(() => {
@@ -130,16 +122,7 @@ describe("a VM with the default ports", () => {
 
   test("has each NIC at the same address after a restart", async () => {
     const before = addressesOf(VM);
-    const uid = machine.findVmi(VM)?.metadata.uid;
-    machine.patchbay("restart", VM);
-    await eventually(
-      () => {
-        const vmi = machine.findVmi(VM);
-        return vmi?.metadata.uid !== uid && vmi?.status?.phase === "Running";
-      },
-      { withinMs: ALL_MS },
-    );
-    await booted(VM);
+    await restart(VM);
     await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
     expect(addressesOf(VM)).toEqual(before);
     expect(await guestAddresses(VM)).toEqual(Object.values(before).sort(inOrder));
@@ -172,7 +155,7 @@ describe("the number of ports", () => {
 
   test("can be none: nothing can be plugged, and the refusal says what to do", async () => {
     machine.apply(vmManifest({ name: "none", pcieRootPorts: 0 }));
-    await booted("none");
+    await expectBooted("none");
     expect(() => {
       addInterface("none", { name: "red1", network: "red" });
     }).toThrow(/0 of 2 PCIe ports/);
@@ -181,7 +164,7 @@ describe("the number of ports", () => {
 
   test("can be one: of two requests for it the second is told", async () => {
     machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
-    await booted("one");
+    await expectBooted("one");
     addInterface("one", { name: "red1", network: "red" });
     // The first request is not carried out yet: its port is promised.
     expect(() => {
@@ -193,7 +176,7 @@ describe("the number of ports", () => {
 
   test("can be 128, of which the last works", async () => {
     machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
-    await booted("most");
+    await expectBooted("most");
     const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
     const operations = appendOperations(BASE, nic);
     machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
@@ -205,6 +188,39 @@ describe("the number of ports", () => {
   });
 });
 
+/** Sets ports for VMs that do not say how many; null: as Patchbay has it. */
+function setClusterDefault(pcieRootPorts: number | null): void {
+  const spec = { configuration: { network: { pcieRootPorts } } };
+  machine.kubectl(
+    ...["patch", "kubevirt", "kubevirt", "-n", "patchbay"],
+    ...["--type=merge", "-p", JSON.stringify({ spec })],
+  );
+}
+
+describe("the cluster's default", () => {
+  afterAll(() => {
+    setClusterDefault(null);
+    machine.kubectl("delete", "vm", "narrow", "--ignore-not-found", "--wait=true");
+  });
+
+  test("holds for a VM that starts afterwards, and for none that runs", async () => {
+    const before = machine.findVmi("beta");
+    setClusterDefault(3);
+    machine.apply(vmManifest({ name: "narrow" }));
+    await expectBooted("narrow");
+    expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(3);
+    const after = machine.findVmi("beta");
+    expect(after?.metadata.uid).toBe(before?.metadata.uid);
+    expect(after?.status?.pciePorts).toEqual(before?.status?.pciePorts);
+  });
+
+  test("holds for a VM that ran before when it is started again", async () => {
+    setClusterDefault(5);
+    await restart("narrow");
+    expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(5);
+  });
+});
+
 describe("a VM of two vCPUs with several queues", () => {
   afterAll(() => {
     machine.kubectl("delete", "vm", "queues", "--ignore-not-found", "--wait=true");
@@ -212,7 +228,7 @@ describe("a VM of two vCPUs with several queues", () => {
 
   test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
     machine.apply(vmManifest({ name: "queues", cores: 2 }));
-    await booted("queues");
+    await expectBooted("queues");
     addInterface("queues", { name: "red1", network: "red" });
     await eventually(() => readyCount("queues") === 2, { withinMs: CHANGE_MS });
     expect(statuses("queues").map(({ queueCount }) => queueCount)).toEqual([2, 2]);

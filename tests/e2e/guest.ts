@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Has a VM booted, and which NICs does its guest see?
+import { eventually } from "@patchbay/testing";
+import { machine } from "./machine.ts";
+
+/** Time for a boot, or for all NICs at once, under software emulation on a busy machine. */
+export const ALL_MS = 120_000;
+
+/** Waits until the guest says that it is up. */
+export async function expectBooted(vm: string): Promise<void> {
+  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: ALL_MS });
+  const console = machine.console(vm);
+  await console.waitForLine(/guest ready/, { timeoutMs: ALL_MS, fromStart: true });
+}
+
+/** Restarts a VM and waits for the new guest. */
+export async function restart(vm: string): Promise<void> {
+  const uid = machine.findVmi(vm)?.metadata.uid;
+  machine.patchbay("restart", vm);
+  await eventually(
+    () => {
+      const vmi = machine.findVmi(vm);
+      return vmi?.metadata.uid !== uid && vmi?.status?.phase === "Running";
+    },
+    { withinMs: ALL_MS },
+  );
+  await expectBooted(vm);
+}
+
+/** A NIC in the guest. */
+export interface GuestNic {
+  readonly mac: string;
+  readonly pciAddress: string;
+}
+
+/** The NICs that the guest sees, by PCI address. */
+export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
+  const { lines } = await machine.console(vm).run("report");
+  return lines
+    .flatMap((line) => {
+      const [, mac, pciAddress] = / mac (\S+) pci (\S+) /.exec(line) ?? [];
+      return mac === undefined || pciAddress === undefined ? [] : [{ mac, pciAddress }];
+    })
+    .toSorted((left, right) => (left.pciAddress < right.pciAddress ? -1 : 1));
+}
