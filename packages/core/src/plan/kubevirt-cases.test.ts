@@ -1,114 +1,287 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where Patchbay does as KubeVirt does in the launcher, and where it differs on purpose.
-import { names, networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
+import { names, networkConfigOf, validateVmiSpec, type VmiSpec } from "@patchbay/api";
+import { parseDomain, printDomain, type DomainFacts } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
-import { namesOf } from "../iface/names.ts";
-import { planNodeVm, type NodeVmFacts } from "./node-vm.ts";
+import { aliasOf } from "../iface/names.ts";
+import { planDomain } from "./domain-definition.ts";
+import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 import { planVmiTopology } from "./pci-topology.ts";
 
 const NETWORK = networkConfigOf(undefined);
 
-function reserveOf(vmi: VirtualMachineInstance): number {
-  const plan = planVmiTopology(vmi, NETWORK);
-  if (!plan.ok) return Number.NaN;
-  const { ports, addresses, fixed } = plan.topology;
-  return Math.max(0, ports.length - addresses.size - fixed.size);
+interface VmiSketch {
+  readonly nics: number;
+  readonly memoryGiB?: number;
+  readonly pcieRootPorts?: number;
+  readonly onRootComplex?: boolean;
 }
 
-function aVmiWith(nics: number, annotations: Readonly<Record<string, string>> = {}) {
+function aVmiWith({ nics, memoryGiB = 1, pcieRootPorts, onRootComplex }: VmiSketch) {
   const sketches = Array.from({ length: nics }, (_unused, index) => ({
     name: `n${String(index)}`,
   }));
   const vmi = aVmi({ nics: sketches });
-  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+  const devices = {
+    ...vmi.spec.domain.devices,
+    ...(pcieRootPorts === undefined ? {} : { pcieRootPorts }),
+  };
+  const memory = { guest: `${String(memoryGiB)}Gi` };
+  const annotations = onRootComplex === true ? { [names.ROOT_COMPLEX_ANNOTATION]: "true" } : {};
+  return {
+    ...vmi,
+    metadata: { ...vmi.metadata, annotations },
+    spec: { ...vmi.spec, domain: { ...vmi.spec.domain, memory, devices } },
+  };
 }
+
+/** Ports that are free when the VM has started. */
+function reserveOf(sketch: VmiSketch): number {
+  const plan = planVmiTopology(aVmiWith(sketch), NETWORK);
+  if (!plan.ok) return Number.NaN;
+  const { ports, addresses, fixed } = plan.topology;
+  const devices = [...fixed.values(), ...addresses.values()];
+  return ports.length - devices.filter(({ bus }) => bus > 0).length;
+}
+
+const SAME_FOR_ALL =
+  "KubeVirt keeps four in all, less those of the NICs there are; Patchbay keeps as many beside the NICs, whatever the VM has, so that it never runs out by surprise";
+const NAMED_BY_OWNER =
+  "KubeVirt's annotation counts the NICs at the start too; pcieRootPorts counts what can still be plugged";
+const NOT_BY_MEMORY =
+  "KubeVirt fills up to a number that grows with the memory; a port costs 0.3 MiB, so Patchbay keeps the same for all";
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/virt-launcher/virtwrap/manager_test.go
 describe("ports for NICs that come later", () => {
   test.each([
-    // KubeVirt keeps four in all, less those of the NICs there are: a VM with five NICs takes none more. Patchbay keeps
-    // the same number beside the NICs, whatever the VM has and however much memory: it never runs out by surprise.
-    { name: "one NIC", nics: 1, annotations: {}, kubevirt: 3, ours: 32 },
-    { name: "three NICs", nics: 3, annotations: {}, kubevirt: 1, ours: 32 },
-    { name: "five NICs", nics: 5, annotations: {}, kubevirt: 0, ours: 32 },
     {
-      name: "one NIC on the root complex: the same",
-      nics: 1,
-      annotations: { [names.ROOT_COMPLEX_ANNOTATION]: "true" },
-      kubevirt: 0,
-      ours: 0,
+      name: "v1 placeholders with 1 interfaces",
+      vmi: { nics: 1 },
+      kubevirt: 3,
+      ours: 32,
+      why: SAME_FOR_ALL,
     },
-  ])("$name: KubeVirt $kubevirt, Patchbay $ours", ({ nics, annotations, ours }) => {
-    expect(reserveOf(aVmiWith(nics, annotations))).toBe(ours);
+    {
+      name: "v1 placeholders with 3 interfaces",
+      vmi: { nics: 3 },
+      kubevirt: 1,
+      ours: 32,
+      why: SAME_FOR_ALL,
+    },
+    {
+      name: "v1 placeholders with 5 interfaces",
+      vmi: { nics: 5 },
+      kubevirt: 0,
+      ours: 32,
+      why: SAME_FOR_ALL,
+    },
+    {
+      name: "placeholders for slot count 2, 3 interfaces",
+      vmi: { nics: 3, pcieRootPorts: 2 },
+      kubevirt: 0,
+      ours: 2,
+      why: NAMED_BY_OWNER,
+    },
+    {
+      name: "extra ports: 3 GiB, 10 devices, 3 placeholders",
+      vmi: { nics: 10, memoryGiB: 3 },
+      kubevirt: 3,
+      ours: 32,
+      why: NOT_BY_MEMORY,
+    },
+    {
+      name: "extra ports: 1 GiB, 2 devices, 3 placeholders",
+      vmi: { nics: 2 },
+      kubevirt: 3,
+      ours: 32,
+      why: NOT_BY_MEMORY,
+    },
+    {
+      name: "extra ports: 1 GiB, 2 devices, 0 placeholders",
+      vmi: { nics: 2, pcieRootPorts: 0 },
+      kubevirt: 6,
+      ours: 0,
+      why: "KubeVirt adds ports that nobody asked for; who asks Patchbay for none gets none",
+    },
+    {
+      name: "extra ports: 1 GiB, 7 devices, 3 placeholders",
+      vmi: { nics: 7 },
+      kubevirt: 0,
+      ours: 32,
+      why: NOT_BY_MEMORY,
+    },
+  ])("$name: KubeVirt $kubevirt, Patchbay $ours: $why", ({ vmi, kubevirt, ours }) => {
+    expect(reserveOf(vmi)).toBe(ours);
+    expect(ours).not.toBe(kubevirt);
+  });
+
+  test.each([
+    { name: "v1 placeholders on root complex", vmi: { nics: 1, onRootComplex: true }, kubevirt: 0 },
+  ])("$name: $kubevirt, as in KubeVirt", ({ vmi, kubevirt }) => {
+    expect(reserveOf(vmi)).toBe(kubevirt);
+  });
+
+  test.each([
+    {
+      name: "bad slot count is an error",
+      // What a client may send is wider than the type.
+      pcieRootPorts: "not-a-number" as unknown as number,
+      kubevirt: { error: true },
+    },
+  ])("$name", ({ pcieRootPorts, kubevirt }) => {
+    const causes = validateVmiSpec(aVmiWith({ nics: 1, pcieRootPorts }).spec, "spec");
+    expect({ error: causes.length > 0 }).toEqual(kubevirt);
+    expect(causes.map(({ field }) => field)).toEqual(["spec.domain.devices.pcieRootPorts"]);
+  });
+
+  test.each([
+    {
+      name: "append three controllers after index 2",
+      // Beside the channel of the guest's agent.
+      vmi: { nics: 1, pcieRootPorts: 3 },
+      after: 2,
+      kubevirt: { newIndices: [3, 4, 5], models: ["pcie-root-port"] },
+    },
+  ])("$name", ({ vmi, after, kubevirt }) => {
+    const settings = { useEmulation: true, network: NETWORK, uuid: "u" };
+    const parsed = parseDomain(printDomain(planDomain(aVmiWith(vmi), [], settings)));
+    const added = (parsed.ok ? parsed.domain.controllers : []).filter(({ index }) => index > after);
+    expect({
+      newIndices: added.map(({ index }) => index),
+      models: [...new Set(added.map(({ model }) => model))],
+    }).toEqual(kubevirt);
   });
 });
 
 interface Row {
-  readonly nic: NicSketch;
+  /** Undefined: the VMI declares none. */
+  readonly nic?: NicSketch;
   readonly inPod: boolean;
   readonly inDomain: boolean;
+  /** Of the NIC in the domain; default: up. */
+  readonly linkUp?: boolean;
 }
 
-function factsOf({ nic, inPod, inDomain }: Row): NodeVmFacts {
-  const vmi = aVmi({ nics: [nic], status: { phase: "Running" } });
+function ifaceFactsOf(spec: VmiSpec, { nic, inPod, inDomain }: Row): readonly IfaceFacts[] {
+  const iface = spec.domain.devices?.interfaces?.[0];
+  if (nic === undefined || iface === undefined) return [];
   const podInterfaceName = "pod676b8bb84ce";
-  const { alias } = namesOf(nic.name, podInterfaceName);
+  const alias = aliasOf(nic.name);
   const mac = "02:00:00:00:00:01";
-  const iface: IfaceFacts = {
+  const facts: IfaceFacts = {
     name: nic.name,
-    ...(vmi.spec.domain.devices?.interfaces?.[0] === undefined
-      ? {}
-      : { iface: vmi.spec.domain.devices.interfaces[0] }),
+    iface,
     podInterfaceName,
     links: { ...NO_LINKS, podInterface: inPod, tap: true, bridge: true, wired: true, mtu: 1500 },
     ...(inPod ? { attachment: { name: nic.name, podInterfaceName, state: "Attached", mac } } : {}),
     ...(inDomain ? { device: { alias, mac, queues: 1, pciAddress: "0000:01:00.0" } } : {}),
   };
-  const controllers = [{ index: 1, model: "pcie-root-port", hotplug: true }];
-  const facts = { family: "q35", nics: [], controllers, pciAddresses: [], vcpus: 1 } as const;
+  return [facts];
+}
+
+function domainFactsOf({ nic, inDomain, linkUp = true }: Row): DomainFacts {
+  const device = { mac: "02:00:00:00:00:01", linkUp, model: "virtio", queues: 1 };
   return {
+    family: "q35",
+    nics: nic !== undefined && inDomain ? [{ alias: aliasOf(nic.name), ...device }] : [],
+    controllers: [{ index: 1, model: "pcie-root-port", hotplug: true }],
+    pciAddresses: [],
+    vcpus: 1,
+    sharesMemory: true,
+    agentConnected: false,
+  };
+}
+
+function planOf(row: Row): readonly NodeAction[] {
+  const vmi = aVmi({
+    nics: row.nic === undefined ? [] : [row.nic],
+    status: { phase: "Running" },
+  });
+  const facts: NodeVmFacts = {
     vmi,
-    ifaces: [iface],
-    domain: {
-      running: true,
-      crashed: false,
-      facts: { ...facts, sharesMemory: true, agentConnected: false },
-    },
+    ifaces: ifaceFactsOf(vmi.spec, row),
+    domain: { running: true, crashed: false, facts: domainFactsOf(row) },
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
     askedAgoMs: {},
   };
+  return planNodeVm(facts);
+}
+
+/** Each step and whose it is. */
+function stepsOf(row: Row): readonly string[] {
+  return planOf(row).map((action) =>
+    "iface" in action ? `${action.kind} ${action.iface}` : action.kind,
+  );
 }
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/virt-launcher/virtwrap/network/nichotplug_test.go
-describe("what is plugged and unplugged", () => {
+describe("what is plugged and unplugged as KubeVirt does", () => {
   test.each([
-    { name: "in the domain already", nic: { name: "n1" }, inPod: true, inDomain: true, want: [] },
+    { name: "nothing to plug", inPod: false, inDomain: false, kubevirt: [] },
     {
-      name: "in the pod and not in the domain",
+      name: "already in the domain",
+      nic: { name: "n1" },
+      inPod: true,
+      inDomain: true,
+      kubevirt: [],
+    },
+    {
+      name: "ready and not in domain",
       nic: { name: "n1" },
       inPod: true,
       inDomain: false,
-      want: ["attachDevice"],
+      kubevirt: ["attachDevice n1"],
     },
     {
-      name: "absent and in the domain",
+      name: "unplug: not absent",
+      nic: { name: "n1" },
+      inPod: false,
+      inDomain: true,
+      kubevirt: [],
+    },
+    {
+      name: "unplug: hashed tap is detached",
       nic: { name: "n1", state: "absent" },
       inPod: true,
       inDomain: true,
-      want: ["detachDevice"],
+      kubevirt: ["detachDevice n1"],
     },
+    {
+      name: "link state down to down",
+      nic: { name: "n1", state: "down" },
+      inPod: true,
+      inDomain: true,
+      linkUp: false,
+      kubevirt: [],
+    },
+    // Not one of KubeVirt's: what the pod has not got is not plugged.
     {
       name: "neither in the pod nor in the domain",
       nic: { name: "n1" },
       inPod: false,
       inDomain: false,
-      want: [],
+      kubevirt: [],
     },
-  ])("$name", ({ want, ...row }) => {
-    expect(planNodeVm(factsOf(row)).map(({ kind }) => kind)).toEqual(want);
+  ])("$name", ({ kubevirt, ...row }) => {
+    expect(stepsOf(row)).toEqual(kubevirt);
+  });
+
+  test.each([
+    {
+      name: "link state none to down",
+      nic: { name: "n1", state: "down" },
+      kubevirt: "update with link down",
+      ours: [],
+      why: "not yet: a NIC in the domain keeps its link; the state is applied when the NIC is plugged or the VM is started",
+    },
+  ])("$name: $why", ({ nic, kubevirt, ours }) => {
+    expect(stepsOf({ nic, inPod: true, inDomain: true })).toEqual(ours);
+    expect(ours).not.toEqual(kubevirt);
+    const plug = planOf({ nic, inPod: true, inDomain: false });
+    expect(JSON.stringify(plug)).toContain(String.raw`<link state=\"down\"`);
   });
 });
