@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher's PID 1 over real libvirt, with a real guest, in a container made by the shim.
 import { readFileSync } from "node:fs";
-import { eventually } from "@patchbay/testing";
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { eventually, type GuestConsole } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeGuestImage, startLauncher, type LauncherPod } from "./launcher-pod.ts";
 
-describe("launcher", () => {
-  let image = "";
-  let pod: LauncherPod;
+let image = "";
+beforeAll(() => {
+  image = makeGuestImage();
+});
 
-  beforeAll(() => {
-    image = makeGuestImage();
+describe("a launcher with a guest that goes on", () => {
+  let pod: LauncherPod;
+  let guest: GuestConsole;
+
+  // A guest takes seconds to boot: these tests follow one another in one.
+  beforeAll(async () => {
+    pod = await startLauncher(image);
+    guest = await pod.boot();
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await pod.remove();
   });
 
-  test("boots a guest as a user without any capability, and the guest answers", async () => {
-    pod = await startLauncher(image);
-    const guest = await pod.boot();
+  test("boots it as a user without any capability, and the guest answers", async () => {
     const [qemu = 0] = pod.pids("qemu");
     const status = readFileSync(`/proc/${String(qemu)}/status`, "utf8");
     expect(status).toMatch(/^Uid:\s+107\s+107\s+107\s+107$/m);
@@ -29,8 +34,6 @@ describe("launcher", () => {
   });
 
   test("starts libvirt again when it dies; the guest does not notice", async () => {
-    pod = await startLauncher(image);
-    const guest = await pod.boot();
     const [before = 0] = pod.pids("libvirtd");
     process.kill(before, "SIGKILL");
     const state = await eventually(
@@ -39,6 +42,20 @@ describe("launcher", () => {
     );
     expect(state.trim()).toBe("running");
     expect((await guest.run("report")).code).toBe(0);
+  });
+
+  test("goes on when the guest reboots", async () => {
+    const since = guest.position();
+    await guest.run("reboot");
+    await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, since });
+    expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
+  });
+});
+
+describe("a launcher", () => {
+  let pod: LauncherPod;
+  afterEach(async () => {
+    await pod.remove();
   });
 
   test("shuts the guest down on SIGTERM and ends with 0", async () => {
@@ -58,7 +75,7 @@ describe("launcher", () => {
 
   test("ends a guest that does not shut down at the deadline", async () => {
     pod = await startLauncher(image, { graceSeconds: 2 });
-    await pod.boot();
+    await pod.start();
     await pod.virsh("suspend", "vm");
     process.kill(pod.pid(), "SIGTERM");
     expect(await pod.exitCode(10_000)).toBe(0);
@@ -71,25 +88,16 @@ describe("launcher", () => {
     expect(await pod.exitCode(10_000)).toBe(0);
   });
 
-  test("goes on when the guest reboots", async () => {
-    pod = await startLauncher(image);
-    const guest = await pod.boot();
-    const since = guest.position();
-    await guest.run("reboot");
-    await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, since });
-    expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
-  });
-
   test("goes on when a guest cannot be started", async () => {
     pod = await startLauncher(image);
     await expect(pod.start("no-such-kernel")).rejects.toThrow("no-such-kernel");
-    const guest = await pod.boot();
-    expect((await guest.run("report")).code).toBe(0);
+    await pod.start();
+    expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
   });
 
   test("ends with 1 when QEMU was killed, also while libvirt is away", async () => {
     pod = await startLauncher(image);
-    await pod.boot();
+    await pod.start();
     const [libvirtd = 0] = pod.pids("libvirtd");
     const [qemu = 0] = pod.pids("qemu");
     process.kill(libvirtd, "SIGKILL");
