@@ -27,6 +27,8 @@ const O_PATH = 0o10000000;
 
 const nobody = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
 let cacheDirectory = "";
+/** Its child takes longer to start than most tests run; each test has a daemon of its own. */
+let shared: Hypervisor;
 
 function hypervisorOfLaunchers(): Hypervisor {
   return createHypervisor({
@@ -51,10 +53,9 @@ function makeTestDriverBench(): Promise<HypervisorBench> {
 
 async function makeQemuBench(): Promise<HotplugBench> {
   const daemon = await startSessionDaemon({ cacheDirectory });
-  const hypervisor = hypervisorOfLaunchers();
   const fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
   return {
-    hypervisor,
+    hypervisor: shared,
     address: { kind: "socket", fd },
     deadAddress: nobody,
     domainXml: qemuDomainXml,
@@ -66,7 +67,6 @@ async function makeQemuBench(): Promise<HotplugBench> {
     stopDaemon: () => daemon.stop(),
     close: async () => {
       closeSync(fd);
-      await hypervisor.close();
       await daemon.close();
     },
   };
@@ -74,9 +74,11 @@ async function makeQemuBench(): Promise<HotplugBench> {
 
 beforeAll(() => {
   cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
+  shared = hypervisorOfLaunchers();
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await shared.close();
   rmSync(cacheDirectory, { recursive: true });
 });
 
