@@ -182,15 +182,20 @@ export class RuntimeMachine {
     ];
   }
 
-  /** Ends every pod by removing its object, then everything else. */
-  async close(): Promise<void> {
+  /** Ends every pod by removing its object; the runtime runs afterwards, and there is no image of a guest. */
+  async clear(): Promise<void> {
     const list = await this.api.get(PODS);
     for (const pod of list.body.items) {
       await this.api.delete(`${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
     }
     if (this.#runtime === undefined) await this.startRuntime();
+    await eventually(() => this.remains().length === 0, { withinMs: 30_000 });
+    rmSync(this.path("images/guest"), { recursive: true, force: true });
+  }
+
+  async close(): Promise<void> {
     try {
-      await eventually(() => this.remains().length === 0, { withinMs: 30_000 });
+      await this.clear();
     } finally {
       await this.stopRuntime("SIGTERM");
       await this.api.close();

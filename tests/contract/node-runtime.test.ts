@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseNetworkStatus } from "@patchbay/api";
 import type { Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine } from "./node-runtime-machine.ts";
 
 const STATUS = "k8s.v1.cni.cncf.io/network-status";
@@ -22,10 +22,13 @@ function shortPod(name: string, exitCode: number): object {
 describe("node-runtime", () => {
   let machine: RuntimeMachine;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     machine = await RuntimeMachine.start();
   });
   afterEach(async () => {
+    await machine.clear();
+  });
+  afterAll(async () => {
     await machine.close();
   });
 
