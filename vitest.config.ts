@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
@@ -20,7 +21,10 @@ export default defineConfig({
           include: ["tests/contract/**/*.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 1,
+          // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
+          maxWorkers: 2,
+          // The programs under test are started a hundred times, from sources.
+          env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
         },
       },
       {
