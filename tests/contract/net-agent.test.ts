@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "./apiserver-harness.ts";
 import { CniNode } from "./cni-node.ts";
 
@@ -110,11 +110,15 @@ async function expectStatus(...interfaces: readonly string[]): Promise<void> {
   expect(last).toEqual(interfaces);
 }
 
-beforeEach(async () => {
+// One API server and one agent for all; what a test ends or changes is put back.
+beforeAll(async () => {
   node = new CniNode();
   api = await startHarness();
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
   await eventually(async () => (await api.get(NADS)).code === 200, WITHIN);
+});
+
+beforeEach(async () => {
   await putNad("blue", [node.bridgePlugin()]);
   await putNad("green", [node.layer2Plugin()]);
   const containers = [{ name: "c", image: "i:1" }];
@@ -129,10 +133,20 @@ beforeEach(async () => {
   mkdirSync(join(node.directory, "pods", uid), { recursive: true });
   writeFileSync(join(node.directory, "pods", uid, "sandbox.json"), JSON.stringify(sandbox));
   await api.patch(`${PODS}/pod/status`, { status: { phase: "Running" } });
-  await startAgent();
+  if (agent === undefined) await startAgent();
 });
 
 afterEach(async () => {
+  await api.delete(`${PODS}?gracePeriodSeconds=0`);
+  if (agent === undefined) await startAgent();
+  try {
+    await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+  } finally {
+    await api.delete(NADS);
+  }
+});
+
+afterAll(async () => {
   await killAgent();
   await api.close();
   node.close();
