@@ -46,16 +46,17 @@ function plug(...models: readonly string[]): readonly string[] {
   return nics.map(({ name }) => name);
 }
 
+function printNic({ mac, pciAddress }: GuestNic): string {
+  return `${mac} at ${pciAddress}`;
+}
+
 /** Waits until the guest sees the NIC, or sees it no more. */
 async function guestSees(nic: GuestNic, there = true): Promise<void> {
   await eventually(
     async () => {
-      const seen = await guestNics(VM);
-      return (
-        seen.some(
-          ({ mac, pciAddress }) => `${mac} ${pciAddress}` === `${nic.mac} ${nic.pciAddress}`,
-        ) === there
-      );
+      const seen = (await guestNics(VM)).map(printNic);
+      if (seen.includes(printNic(nic)) === there) return true;
+      throw new Error(`the guest sees ${seen.join(", ")}; ${printNic(nic)} is the question`);
     },
     { withinMs: CHANGE_MS },
   );
