@@ -24,13 +24,7 @@ export {
   type MacTwin,
   type RandomBytes,
 } from "./iface/mac.ts";
-export {
-  bookPorts,
-  ifacesWithoutPort,
-  sayNoIoPorts,
-  sayNoPort,
-  type PortBook,
-} from "./iface/ports.ts";
+export { ifacesWithoutPort, type NoPort } from "./iface/ports.ts";
 export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
 export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
 export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";

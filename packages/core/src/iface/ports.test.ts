@@ -4,6 +4,10 @@ import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { ifacesWithoutPort, sayNoPort } from "./ports.ts";
 
+function portless(vmi: VirtualMachineInstance): readonly string[] {
+  return [...ifacesWithoutPort(vmi, vmi.spec)].map(([name, { reason }]) => `${name} ${reason}`);
+}
+
 function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
   return aVmi({
     nics: [{ name: "a" }, { name: "b" }, { name: "c" }],
@@ -13,14 +17,19 @@ function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
 
 describe("an iface has no port", () => {
   test.each([
-    { name: "when all are taken", free: 0, status: {}, want: ["a", "b", "c"] },
-    { name: "when those before it take the last", free: 2, status: {}, want: ["c"] },
+    {
+      name: "when all are taken",
+      free: 0,
+      status: {},
+      want: ["a NoFreePciePort", "b NoFreePciePort", "c NoFreePciePort"],
+    },
+    { name: "when those before it take the last", free: 2, status: {}, want: ["c NoFreePciePort"] },
     { name: "not when there is one for each", free: 3, status: {}, want: [] },
     {
       name: "not when it has a device",
       free: 1,
       status: { interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }] },
-      want: ["c"],
+      want: ["c NoFreePciePort"],
     },
     {
       name: "not before the pod has something for it",
@@ -28,16 +37,27 @@ describe("an iface has no port", () => {
       status: {
         attachments: [{ name: "c", podInterfaceName: "pod1", state: "Attached" as const }],
       },
-      want: ["a", "b"],
+      want: ["a NoFreePciePort", "b NoFreePciePort"],
     },
   ])("$name", ({ free, status, want }) => {
-    expect(ifacesWithoutPort(running(free, status))).toEqual(want);
+    expect(portless(running(free, status))).toEqual(want);
   });
 
   test("not while the VM does not run: its ports are laid out for all", () => {
-    expect(
-      ifacesWithoutPort(aVmi({ nics: [{ name: "a" }], status: { phase: "Scheduled" } })),
-    ).toEqual([]);
+    expect(portless(aVmi({ nics: [{ name: "a" }], status: { phase: "Scheduled" } }))).toEqual([]);
+  });
+
+  test.each([
+    { machine: "q35", want: ["b ModelNeedsIoPorts"] },
+    { machine: "pc", want: ["c NoFreePciePort"] },
+  ])("for its model, which then takes none from others: $machine", ({ machine, want }) => {
+    const vmi = running(2);
+    const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
+      iface.name === "b" ? { ...iface, model: "pcnet" } : iface,
+    );
+    const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
+    const domain = { ...vmi.spec.domain, machine: { type: machine }, devices };
+    expect(portless({ ...vmi, spec: { ...vmi.spec, domain } })).toEqual(want);
   });
 });
 

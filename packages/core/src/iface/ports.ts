@@ -19,16 +19,29 @@ export interface PortBook {
   readonly promised: readonly string[];
 }
 
+/** Why an iface of a running VM waits, for people too: nothing is made for it before. */
+export interface NoPort {
+  readonly reason: "NoFreePciePort" | "ModelNeedsIoPorts";
+  readonly message: string;
+}
+
 function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
+}
+
+/** Secondary ifaces that are to have a device and have none yet. */
+function withoutDevice(vmi: VirtualMachineInstance, spec: VmiSpec): readonly Iface[] {
+  return ifacesOf(spec).filter(
+    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && !hasDevice(vmi, iface),
+  );
 }
 
 /** The book of a VMI for a specification that it is to have; undefined while the VMI does not run. */
 export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook | undefined {
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
-  const waiting = ifacesOf(spec).filter(
-    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && !hasDevice(vmi, iface),
+  const waiting = withoutDevice(vmi, spec).filter(
+    (iface) => sayNoIoPorts(vmi, iface) === undefined,
   );
   const begun = ({ name }: Iface): boolean =>
     findByName(vmi.status?.attachments, name) !== undefined;
@@ -36,10 +49,23 @@ export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook 
   return { ...ports, promised: promised.map(({ name }) => name) };
 }
 
-/** Names of the ifaces that must wait until a port is freed. */
-export function ifacesWithoutPort(vmi: VirtualMachineInstance): readonly string[] {
-  const book = bookPorts(vmi, vmi.spec);
-  return book === undefined ? [] : book.promised.slice(book.free);
+/** Ifaces of the specification for which there is no port, by name; empty while the VMI does not run. */
+export function ifacesWithoutPort(
+  vmi: VirtualMachineInstance,
+  spec: VmiSpec,
+): ReadonlyMap<string, NoPort> {
+  const book = bookPorts(vmi, spec);
+  if (book === undefined) return new Map();
+  const unfit = withoutDevice(vmi, spec).flatMap((iface): readonly [string, NoPort][] => {
+    const message = sayNoIoPorts(vmi, iface);
+    return message === undefined ? [] : [[iface.name, { reason: "ModelNeedsIoPorts", message }]];
+  });
+  const late = book.promised.slice(book.free);
+  const message = late.length === 0 ? "" : sayNoPort(vmi);
+  return new Map([
+    ...unfit,
+    ...late.map((name): [string, NoPort] => [name, { reason: "NoFreePciePort", message }]),
+  ]);
 }
 
 /** What is to be done for a port, with the name of the knob. */

@@ -34,7 +34,7 @@ function wantedElements(
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
-  const portless = new Set(ifacesWithoutPort(vmi));
+  const portless = ifacesWithoutPort(vmi, vmi.spec);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (portless.has(iface.name)) return [];

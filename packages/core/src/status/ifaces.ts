@@ -3,6 +3,7 @@
 import type { IfacePhase, IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
+import type { NoPort } from "../iface/ports.ts";
 import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */
@@ -10,9 +11,8 @@ export interface IfaceReport {
   readonly ifaces: readonly IfaceFacts[];
   /** By name of the iface. */
   readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
-  /** Names of ifaces that wait for a port to be freed, and why there is none. */
-  readonly portless: readonly string[];
-  readonly noPort: string;
+  /** Ifaces for which there is no port, by name. */
+  readonly portless: ReadonlyMap<string, NoPort>;
   /** RFC 3339. */
   readonly now: string;
 }
@@ -29,9 +29,8 @@ function attachmentHindrance(
 }
 
 function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | undefined {
-  return report.portless.includes(facts.name)
-    ? { reason: "NoFreePciePort", message: report.noPort, attempts: 0 }
-    : undefined;
+  const noPort = report.portless.get(facts.name);
+  return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
 function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {

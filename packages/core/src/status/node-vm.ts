@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node-vm.ts";
-import { ifacesWithoutPort, sayNoPort } from "../iface/ports.ts";
+import { ifacesWithoutPort } from "../iface/ports.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
 /** The fields of a VMI's status that virt-handler writes; phase only when it is its to say. */
@@ -40,8 +40,7 @@ export function nodeVmStatus(
   const interfaces = ifaceStatuses({
     ...report,
     ifaces: facts.ifaces,
-    portless: ifacesWithoutPort(seen),
-    noPort: sayNoPort(seen),
+    portless: ifacesWithoutPort(seen, seen.spec),
   });
   return {
     interfaces: [...interfaces],
