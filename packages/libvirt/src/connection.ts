@@ -125,7 +125,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
-    const call = { call: "virDomainAttachDeviceFlags", domain: name };
+    const call = { call: "virDomainAttachDeviceFlags", domain: name, ...deviceIn(xml) };
     await this.#run("attachDevice", [name, xml, target], call);
   }
 
@@ -135,7 +135,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
-    const call = { call: "virDomainUpdateDeviceFlags", domain: name };
+    const call = { call: "virDomainUpdateDeviceFlags", domain: name, ...deviceIn(xml) };
     await this.#run("updateDevice", [name, xml, target], call);
   }
 
@@ -208,6 +208,12 @@ export class LibvirtConnection implements HypervisorConnection {
   #lostError(): AppError {
     return new AppError("LIBVIRT_CONNECTION_LOST", { message: this.#lostReason ?? "unknown" });
   }
+}
+
+/** The alias in a device's XML, by which its errors name it. */
+function deviceIn(xml: string): Pick<FailedCall, "device"> {
+  const device = /<alias\s+name=["']([^"']*)["']/.exec(xml)?.[1];
+  return device === undefined ? {} : { device };
 }
 
 function timedOut(call: string, timeoutMs: number): AppError {

@@ -71,6 +71,7 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       const third = bench.nicXml("ua-c", 3);
       await expect(vm.attachDevice("vm1", third, "live")).rejects.toMatchObject({
         code: "LIBVIRT_NO_FREE_PORT",
+        details: { device: "ua-c" },
       });
       await vm.detachDevice("vm1", "ua-a", "live");
       await bench.grantUnplugs("vm1");
@@ -100,6 +101,7 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
       await expect(vm.attachDevice("vm1", bench.nicXml("ua-a", 2), "live")).rejects.toMatchObject({
         code: "LIBVIRT_DEVICE_EXISTS",
+        details: { device: "ua-a" },
       });
     });
 
