@@ -70,12 +70,22 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_NO_FREE_PORT",
     },
     {
-      name: "another job of the domain",
+      name: "a domain that is being migrated",
       given: {
         number: 68,
         domain: 0,
         message:
           "Timed out during operation: cannot acquire state change lock (held by monitor=remoteDispatchDomainMigratePerform3Params)",
+      },
+      want: "LIBVIRT_MIGRATING",
+    },
+    {
+      name: "another job of the domain",
+      given: {
+        number: 68,
+        domain: 0,
+        message:
+          "Timed out during operation: cannot acquire state change lock (held by monitor=remoteDispatchDomainSaveFlags)",
       },
       want: "LIBVIRT_BUSY",
     },
@@ -87,7 +97,7 @@ describe("libvirt errors", () => {
         message:
           "internal error: unable to execute QEMU command 'device_del': Device ua-x is already in the process of unplug",
       },
-      want: "LIBVIRT_BUSY",
+      want: "LIBVIRT_UNPLUG_PENDING",
     },
     {
       name: "an unplug while the guest blinks, native hotplug",
@@ -97,7 +107,7 @@ describe("libvirt errors", () => {
         message:
           "internal error: unable to execute QEMU command 'device_del': Hot-unplug failed: guest is busy (power indicator blinking)",
       },
-      want: "LIBVIRT_BUSY",
+      want: "LIBVIRT_UNPLUG_PENDING",
     },
     {
       name: "a connection that is closed",

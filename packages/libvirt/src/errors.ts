@@ -29,7 +29,7 @@ const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job of the domain holds its lock: a migration, or a call that waits for the guest.
+  // Another job of the domain holds its lock: a save, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
   [VIR_ERR.ARGUMENT_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
@@ -56,7 +56,7 @@ export function toAppError(error: NativeError, failed: FailedCall): AppError {
 
 function codeFor(error: NativeError): ErrorCode {
   if (isConnectionLost(error)) return "LIBVIRT_CONNECTION_LOST";
-  return BY_NUMBER.get(error.number) ?? codeByText(error) ?? "LIBVIRT_REFUSED";
+  return codeByText(error) ?? BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 
 /** The client's own errors when its daemon is gone or silent. */
@@ -87,7 +87,13 @@ const BY_TEXT: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],
     text: /is already in the process of unplug|Hot-unplug failed: guest is busy/,
-    code: "LIBVIRT_BUSY",
+    code: "LIBVIRT_UNPLUG_PENDING",
+  },
+  // The lock is held by a call of the migration protocol. Source: libvirt qemuDomainObjBeginJobInternal.
+  {
+    numbers: [VIR_ERR.OPERATION_TIMEOUT],
+    text: /state change lock \(held by [^)]*Migrat/,
+    code: "LIBVIRT_MIGRATING",
   },
   {
     numbers: [VIR_ERR.CONFIG_UNSUPPORTED],

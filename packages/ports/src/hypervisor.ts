@@ -70,7 +70,7 @@ export interface Hypervisor {
  * One connection; calls run one after the other, each with a deadline.
  * All throw {@link AppError}: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
- * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_REFUSED.
+ * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_REFUSED.
  */
 export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */

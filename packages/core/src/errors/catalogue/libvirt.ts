@@ -81,6 +81,18 @@ export const LIBVIRT_ERRORS = {
     retry: "backoff",
     http: 409,
   },
+  LIBVIRT_MIGRATING: {
+    summary: "the domain is being migrated: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  LIBVIRT_UNPLUG_PENDING: {
+    summary: "the guest was asked before to let go of {device}: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
   LIBVIRT_REFUSED: {
     summary: "libvirt refused {call}: {message} ({number}/{domainNumber})",
     who: "environment",

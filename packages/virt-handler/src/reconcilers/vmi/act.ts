@@ -66,7 +66,7 @@ async function detach(iface: string, alias: string, { facts, session, deps }: Tu
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   const live = connection.detachDevice(name, alias, "live");
   // It went meanwhile; or an earlier request is still with the guest.
-  await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_BUSY");
+  await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
 }
 
 async function performOnIface(action: IfaceAction, turn: Turn): Promise<void> {
