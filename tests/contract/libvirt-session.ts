@@ -2,6 +2,7 @@
 // A session libvirtd as in a launcher: user 107, no capability, its own mount, pid and network namespaces.
 import { spawn, type ChildProcess } from "node:child_process";
 import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import {
   chownSync,
   mkdirSync,
@@ -76,6 +77,9 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
   writeFileSync(join(base, "passwd"), `${passwd}launcher:x:${id}::/:/usr/sbin/nologin\n`);
   const group = readFileSync("/etc/group", "utf8");
   writeFileSync(join(base, "group"), `${group}launcher:x:${String(LAUNCHER.gid)}:\n`);
+  // A domain moves between two hosts only if they are two: by default each has the machine's identity.
+  makeOwnDirectory(join(base, "config/libvirt"));
+  writeFileSync(join(base, "config/libvirt/libvirtd.conf"), `host_uuid = "${randomUUID()}"\n`);
   const runDirectory = options.runDirectory ?? join(base, "run");
   const child = spawn("unshare", unshareArguments(base, runDirectory, options), {
     stdio: "ignore",
