@@ -66,6 +66,7 @@ describe("phases and reasons", () => {
 
   test.each([
     "packages/core/src/status/hindrance.ts",
+    "packages/core/src/status/libvirt-reasons.ts",
     "packages/core/src/plan/attachments.ts",
     "packages/net-agent/src/reconcilers/pod/act.ts",
     "packages/virt-handler/src/reconcilers/vmi/announce.ts",

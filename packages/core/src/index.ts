@@ -78,11 +78,13 @@ export { isOwnedBy, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
 export {
-  attemptsOf,
   hindranceOfFailure,
   hindranceOfWait,
+  requestsReported,
   type Hindrance,
 } from "./status/hindrance.ts";
+export { isDomainBusy, retryAfterMs } from "./status/libvirt-reasons.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
+export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

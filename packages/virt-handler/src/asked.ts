@@ -4,7 +4,8 @@ import type { Clock } from "@patchbay/ports";
 
 /** Requests to guests, by VMI uid and iface. */
 export interface Asked {
-  note(uid: string, iface: string): void;
+  /** One more request; `before` is how often it was asked by a process that is gone. */
+  note(uid: string, iface: string, before?: number): void;
   /** Milliseconds since the last request; undefined when there was none. */
   agoMs(uid: string, iface: string): number | undefined;
   count(uid: string, iface: string): number;
@@ -15,10 +16,10 @@ export interface Asked {
 export function createAsked(clock: Clock): Asked {
   const byVmi = new Map<string, Map<string, { readonly atMs: number; readonly count: number }>>();
   return {
-    note(uid, iface): void {
+    note(uid, iface, before = 0): void {
       const ofVmi = byVmi.get(uid) ?? new Map<string, { atMs: number; count: number }>();
       byVmi.set(uid, ofVmi);
-      const count = (ofVmi.get(iface)?.count ?? 0) + 1;
+      const count = (ofVmi.get(iface)?.count ?? before) + 1;
       ofVmi.set(iface, { atMs: clock.monotonicMs(), count });
     },
     agoMs(uid, iface): number | undefined {

@@ -7,6 +7,7 @@ import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
 import type { Asked } from "./asked.ts";
 import type { Guests } from "./guests.ts";
 import type { Sessions } from "./sessions.ts";
+import type { Tries } from "./tries.ts";
 
 export interface Deps {
   readonly nodeName: string;
@@ -18,6 +19,7 @@ export interface Deps {
   readonly podNetwork: PodNetwork;
   readonly asked: Asked;
   readonly guests: Guests;
+  readonly tries: Tries;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   readonly clock: Clock;

@@ -17,7 +17,6 @@ import {
   keyOf,
   printKey,
   runReconciler,
-  type EventRecorder,
 } from "@patchbay/kube";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
@@ -27,7 +26,7 @@ import {
   createProcessRunner,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Change, Hypervisor } from "@patchbay/ports";
+import type { Change, Clock, Hypervisor } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { createAsked } from "./asked.ts";
 import { readHostNetnsInode, type Flags } from "./config.ts";
@@ -35,6 +34,7 @@ import type { Deps } from "./deps.ts";
 import { createGuests } from "./guests.ts";
 import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
+import { createTries } from "./tries.ts";
 
 function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   return createHypervisor({
@@ -55,15 +55,14 @@ function openSessions(context: DaemonContext, flags: Flags, hypervisor: Hypervis
   return createSessions({ launchers, hypervisor, log: context.log });
 }
 
-function openEvents({ client, clock, log }: DaemonContext, flags: Flags): EventRecorder {
-  const { store } = client;
-  return createEventRecorder({
-    store,
-    clock,
-    logger: log,
-    component: "virt-handler",
-    host: flags.nodeName,
-  });
+/** What the process remembers between passes. */
+function createMemory(clock: Clock): Pick<Deps, "asked" | "tries" | "guests" | "ownWrites"> {
+  return {
+    asked: createAsked(clock),
+    tries: createTries(clock),
+    guests: createGuests(clock),
+    ownWrites: createOwnWrites(),
+  };
 }
 
 /** Forgets what belonged to a VMI that left this node. */
@@ -71,6 +70,7 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   for (const podUid of Object.keys(vmi.status?.activePods ?? {})) deps.sessions.close(podUid);
   const uid = vmi.metadata.uid ?? "";
   deps.asked.retain(uid, []);
+  deps.tries.retain(uid, []);
   deps.guests.forget(uid);
 }
 
@@ -90,10 +90,14 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     kubevirts,
     sessions: openSessions(context, flags, hypervisor),
     podNetwork: createPodNetwork({ runner: createProcessRunner(), clock }),
-    asked: createAsked(clock),
-    guests: createGuests(clock),
-    ownWrites: createOwnWrites(),
-    events: openEvents(context, flags),
+    ...createMemory(clock),
+    events: createEventRecorder({
+      store: client.store,
+      clock,
+      logger: log,
+      component: "virt-handler",
+      host: flags.nodeName,
+    }),
     clock,
     log,
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),

@@ -169,7 +169,7 @@ class World {
     return {
       vmi,
       ifaces: collectIfaceFacts({ vmi, links, nics, guestNames: new Map() }, sha256Hex),
-      domain: this.running ? { running: true, crashed: false, facts } : undefined,
+      domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       useEmulation: true,
       network: NETWORK,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",

@@ -202,7 +202,7 @@ function planOf(row: Row): readonly NodeAction[] {
   const facts: NodeVmFacts = {
     vmi,
     ifaces: ifaceFactsOf(vmi.spec, row),
-    domain: { running: true, crashed: false, facts: domainFactsOf(row) },
+    domain: { running: true, isPaused: false, crashed: false, facts: domainFactsOf(row) },
     useEmulation: true,
     network: NETWORK,
     uuid: "u",

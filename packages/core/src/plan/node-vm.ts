@@ -44,6 +44,8 @@ export type WaitReason = NoPlace | "GuestRefused";
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
   readonly running: boolean;
+  /** Its vCPUs stand still; it is running all the same. */
+  readonly isPaused: boolean;
   readonly crashed: boolean;
   readonly facts: DomainFacts;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why an iface does not go on, in stable words.
-import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, messageOf } from "../errors/app-error.ts";
 import { sayNoPort } from "../iface/ports.ts";
 import { findByName, ifacesOf } from "../iface/specs.ts";
 import type { NoPlace } from "../plan/live-places.ts";
-import type { NodeAction } from "../plan/node-vm.ts";
+import type { NodeAction, NodeVmFacts } from "../plan/node-vm.ts";
+import { findLibvirtReason } from "./libvirt-reasons.ts";
 
 /** Why an iface does not go on. */
 export interface Hindrance {
@@ -16,36 +17,41 @@ export interface Hindrance {
   readonly attempts: number;
 }
 
-const REASONS: Partial<Record<NodeAction["kind"], string>> = {
-  wireTap: "WiringFailed",
-  unwireTap: "UnwiringFailed",
-  attachDevice: "AttachFailed",
-  detachDevice: "DetachFailed",
+/** A step on one iface that can fail. */
+type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait">;
+
+/** The phase in which a step is taken, and the reason of a failure that has no word of its own. */
+const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: string }>> = {
+  wireTap: { phase: "Wiring", reason: "WiringFailed" },
+  attachDevice: { phase: "Attaching", reason: "AttachFailed" },
+  detachDevice: { phase: "Detaching", reason: "DetachFailed" },
+  unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },
 };
 
-function reasonOf(action: NodeAction, error: unknown): string {
-  if (isAppError(error, "LIBVIRT_NO_FREE_PORT")) return "NoFreePciePort";
-  if (isAppError(error, "LIBVIRT_ADDRESS_REFUSED")) return "PciAddressInUse";
-  if (isAppError(error, "PODNET_NETWORK_CANNOT_CARRY_VM")) return "NetworkCannotCarryVm";
-  if (isAppError(error, "PODNET_LINK_MISSING")) return "PodInterfaceMissing";
-  return REASONS[action.kind] ?? "Failed";
+/** How often the iface was tried so far in that phase. */
+function attemptsIn(phase: IfacePhase, reported: IfaceStatus | undefined): number {
+  const hotplug = reported?.hotplug;
+  return hotplug?.phase === phase ? (hotplug.attempts ?? 0) : 0;
 }
 
-/** How often the iface was tried so far in its phase. */
-export function attemptsOf(reported: IfaceStatus | undefined): number {
-  return reported?.hotplug?.attempts ?? 0;
+function podReasonOf(error: unknown): string | undefined {
+  if (isAppError(error, "PODNET_NETWORK_CANNOT_CARRY_VM")) return "NetworkCannotCarryVm";
+  if (isAppError(error, "PODNET_LINK_MISSING")) return "PodInterfaceMissing";
+  return undefined;
 }
 
 /** The hindrance of a step that failed. */
 export function hindranceOfFailure(
-  action: NodeAction,
+  step: Step,
   error: unknown,
   reported: IfaceStatus | undefined,
 ): Hindrance {
+  const { phase, reason } = STEPS[step];
+  const libvirt = findLibvirtReason(error);
   return {
-    reason: reasonOf(action, error),
-    message: messageOf(error),
-    attempts: attemptsOf(reported) + 1,
+    reason: libvirt?.reason ?? podReasonOf(error) ?? reason,
+    message: [messageOf(error), libvirt?.advice ?? []].flat().join("; "),
+    attempts: attemptsIn(phase, reported) + 1,
   };
 }
 
@@ -61,25 +67,42 @@ function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string):
   }
 }
 
+/** How often a guest was asked before this process was started, as reported. */
+export function requestsReported(reported: IfaceStatus | undefined): number {
+  const reason = reported?.hotplug?.reason;
+  return reason === "WaitingForGuest" || reason === "GuestRefused"
+    ? attemptsIn("Detaching", reported)
+    : 0;
+}
+
+/** One request may be lost in firmware, and the next needs a moment; who lets both go by keeps the device. */
+const REQUESTS_MAX = 2;
+
+/** A guest that is paused cannot answer; one that was asked a moment ago may be about to. */
+function guestHindrance(asked: number, isPaused: boolean): Hindrance {
+  if (isPaused) {
+    const message = "the guest is paused; it lets go of the device when it is resumed";
+    return { reason: "WaitingForGuest", message, attempts: asked };
+  }
+  if (asked <= REQUESTS_MAX) {
+    const message = "the guest was asked to let go of the device";
+    return { reason: "WaitingForGuest", message, attempts: asked };
+  }
+  return {
+    reason: "GuestRefused",
+    message: `the guest has not let go of the device, asked ${String(asked)} times, and is asked again every 10 s; if it hangs or has crashed, reset it or restart the VM`,
+    attempts: asked,
+  };
+}
+
 /** The hindrance of an iface that waits; `asked` is how often the guest was asked. */
 export function hindranceOfWait(
   action: Extract<NodeAction, { kind: "wait" }>,
   asked: number,
-  vmi: VirtualMachineInstance,
+  facts: Pick<NodeVmFacts, "vmi" | "domain">,
 ): Hindrance {
   const { reason } = action;
-  if (reason !== "GuestRefused") {
-    return { reason, message: sayNoPlace(reason, vmi, action.iface), attempts: 0 };
-  }
-  return asked > 1
-    ? {
-        reason: "GuestRefused",
-        message: `the guest has not let go of the device, asked ${String(asked)} times`,
-        attempts: asked,
-      }
-    : {
-        reason: "WaitingForGuest",
-        message: "the guest was asked to let go of the device",
-        attempts: asked,
-      };
+  return reason === "GuestRefused"
+    ? guestHindrance(asked, facts.domain?.isPaused === true)
+    : { reason, message: sayNoPlace(reason, facts.vmi, action.iface), attempts: 0 };
 }

@@ -32,6 +32,8 @@ export interface FakeDaemon {
   readonly calls: readonly string[];
   /** The next such call throws; with `half` it has its effect all the same. */
   failNext(call: FakeHypervisorCall, error: unknown, half?: "half"): void;
+  /** Every such call (with `target`: on that target) throws, without an effect, until the error is undefined. */
+  failAlways(call: FakeHypervisorCall, error: unknown, target?: DeviceTarget): void;
   /** The guest carries out every unplug that it holds. */
   grantUnplugs(name: string): void;
   /** The agent of a running guest, by what it tells of the guest's NICs; undefined: it ends. */
@@ -94,6 +96,11 @@ interface Failure {
   readonly isHalf: boolean;
 }
 
+interface Broken {
+  readonly error: unknown;
+  readonly target: DeviceTarget | undefined;
+}
+
 class MemoryDaemon implements FakeDaemon {
   unplugPolicy: UnplugPolicy = "grant";
   isRunning = true;
@@ -101,9 +108,15 @@ class MemoryDaemon implements FakeDaemon {
   readonly connections = new Set<MemoryConnection>();
   readonly #domains = new Map<string, FakeDomain>();
   readonly #failures = new Map<FakeHypervisorCall, Failure>();
+  readonly #broken = new Map<FakeHypervisorCall, Broken>();
 
   failNext(call: FakeHypervisorCall, error: unknown, half?: "half"): void {
     this.#failures.set(call, { error, isHalf: half === "half" });
+  }
+
+  failAlways(call: FakeHypervisorCall, error: unknown, target?: DeviceTarget): void {
+    if (error === undefined) this.#broken.delete(call);
+    else this.#broken.set(call, { error, target });
   }
 
   grantUnplugs(name: string): void {
@@ -180,6 +193,9 @@ class MemoryDaemon implements FakeDaemon {
     this.calls.push([call, ...words].join(" "));
     const failure = this.#failures.get(call);
     this.#failures.delete(call);
+    const broken = this.#broken.get(call);
+    const isHit = broken?.target === undefined || words.includes(broken.target);
+    if (broken !== undefined && isHit) throw broken.error;
     if (failure === undefined) return effect();
     if (failure.isHalf) effect();
     throw failure.error;

@@ -8,6 +8,10 @@ import {
   hindranceOfFailure,
   hindranceOfWait,
   isAppError,
+  isDomainBusy,
+  requestsReported,
+  retryAfterMs,
+  type AppError,
   type ErrorCode,
   type Hindrance,
   type NodeAction,
@@ -16,8 +20,10 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
+import type { Try } from "../../tries.ts";
 
 type IfaceAction = Extract<NodeAction, { iface: string }>;
+type FallibleAction = Exclude<IfaceAction, { kind: "wait" }>;
 
 /** What came of a plan. */
 export interface Outcome {
@@ -26,6 +32,8 @@ export interface Outcome {
   readonly hindrances: Readonly<Record<string, Hindrance>>;
   /** When to look again if nothing wakes the loop before. */
   readonly againInMs: number | undefined;
+  /** What ended the connection to libvirt. */
+  readonly lost?: AppError;
 }
 
 interface Turn {
@@ -33,9 +41,6 @@ interface Turn {
   readonly session: Session;
   readonly deps: Deps;
 }
-
-/** Longest pause between two tries of one iface. */
-const RETRY_MAX_MS = 60_000;
 
 /** Takes some refusals for success: what was asked for is so already, or is on its way. */
 async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
@@ -60,16 +65,26 @@ async function attach(alias: string, xml: string, { facts, session }: Turn): Pro
 
 /** Takes the device out of the definition, then asks the running guest to let go of it. */
 async function detach(iface: string, alias: string, { facts, session, deps }: Turn): Promise<void> {
-  deps.asked.note(facts.vmi.metadata.uid ?? "", iface);
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
-  const live = connection.detachDevice(name, alias, "live");
-  // It went meanwhile; or an earlier request is still with the guest.
-  await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
+  const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
+  const note = (): void => {
+    deps.asked.note(facts.vmi.metadata.uid ?? "", iface, before);
+  };
+  try {
+    const live = connection.detachDevice(name, alias, "live");
+    // It went meanwhile; or an earlier request is still with the guest.
+    await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
+    note();
+  } catch (error) {
+    // Nobody knows whether the guest heard it.
+    if (isLost(error)) note();
+    throw error;
+  }
 }
 
-async function performOnIface(action: IfaceAction, turn: Turn): Promise<void> {
+async function performOnIface(action: FallibleAction, turn: Turn): Promise<void> {
   const { facts, session, deps } = turn;
   const { netns } = session.launcher;
   switch (action.kind) {
@@ -87,8 +102,6 @@ async function performOnIface(action: IfaceAction, turn: Turn): Promise<void> {
       return;
     case "detachDevice":
       await detach(action.iface, action.alias, turn);
-      return;
-    case "wait":
   }
 }
 
@@ -98,7 +111,7 @@ async function performOnDomain(action: NodeAction, { facts, session }: Turn): Pr
 }
 
 /** Whether the libvirt of this VMI cannot be used at all, so that no further step makes sense. */
-function isFatal(error: unknown): boolean {
+function isLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }
 
@@ -112,52 +125,121 @@ function logAction(action: NodeAction, turn: Turn, startedMs: number): void {
   });
 }
 
-/** Performs one step on an iface; a failure is its hindrance. */
-async function tryOnIface(action: IfaceAction, turn: Turn): Promise<Hindrance | undefined> {
-  const { facts, deps } = turn;
-  if (action.kind === "wait") {
-    const asked = deps.asked.count(facts.vmi.metadata.uid ?? "", action.iface);
-    return hindranceOfWait(action, asked, facts.vmi);
-  }
+/** What came of a step that was not done. */
+interface Obstacle {
+  readonly hindrance: Hindrance;
+  /** Absent: only an event helps. */
+  readonly pauseMs: number | undefined;
+  /** What was thrown; absent where nothing was tried. */
+  readonly error?: unknown;
+}
+
+/** The same step under the same circumstances: other NICs may free what it needs. */
+function tryOf(action: IfaceAction, { facts }: Turn): Try {
+  const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
+  const key = JSON.stringify([action, nics]);
+  return { uid: facts.vmi.metadata.uid ?? "", iface: action.iface, key };
+}
+
+/** Notes a failure and leaves the step alone for a time. */
+function putOff(action: FallibleAction, error: unknown, turn: Turn): Obstacle {
+  const { reported } = findByName(turn.facts.ifaces, action.iface) ?? {};
+  const hindrance = hindranceOfFailure(action.kind, error, reported);
+  const pauseMs = retryAfterMs(error, hindrance.attempts);
+  turn.deps.tries.hold(tryOf(action, turn), { hindrance, pauseMs });
+  return { hindrance, pauseMs, error };
+}
+
+/** Performs one step on an iface. */
+async function tryOnIface(action: FallibleAction, turn: Turn): Promise<Obstacle | undefined> {
+  const { deps } = turn;
   const startedMs = deps.clock.monotonicMs();
   try {
     await performOnIface(action, turn);
     logAction(action, turn, startedMs);
     return undefined;
   } catch (error) {
-    if (isFatal(error)) throw error;
-    deps.log.warn("step failed", { action: action.kind, iface: action.iface, err: error });
-    return hindranceOfFailure(action, error, findByName(facts.ifaces, action.iface)?.reported);
+    const obstacle = putOff(action, error, turn);
+    if (isLost(error)) return obstacle; // thrown on, and told by the loop's runner
+    const { kind, iface } = action;
+    const { attempts: attempt } = obstacle.hindrance;
+    deps.log.warn("step failed", { action: kind, iface, attempt, err: error });
+    return obstacle;
   }
 }
 
-function pauseMs(action: IfaceAction, hindrance: Hindrance): number | undefined {
-  if (action.kind === "wait") return action.forMs;
-  return Math.min(1000 * 2 ** Math.min(hindrance.attempts, 10), RETRY_MAX_MS);
+function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts, deps }: Turn): Obstacle {
+  const asked = deps.asked.count(facts.vmi.metadata.uid ?? "", action.iface);
+  return { hindrance: hindranceOfWait(action, asked, facts), pauseMs: action.forMs };
 }
 
-/** Performs the plan in order; steps of an iface that failed are left out. */
+/** Whether the step is a call of libvirt. */
+function isOnDevice({ kind }: FallibleAction): boolean {
+  return kind === "attachDevice" || kind === "detachDevice";
+}
+
+/** The part of a plan that is about ifaces. */
+class IfaceTurns {
+  readonly obstacles = new Map<string, Obstacle>();
+  hasChanged = false;
+  /** What ended the connection. */
+  lost: AppError | undefined;
+  /** Why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */
+  #stop: unknown;
+  readonly #turn: Turn;
+
+  constructor(turn: Turn) {
+    this.#turn = turn;
+  }
+
+  async take(action: IfaceAction): Promise<void> {
+    if (this.obstacles.has(action.iface)) return;
+    const obstacle = await this.#obstacleOf(action);
+    if (obstacle === undefined) {
+      this.hasChanged = true;
+      return;
+    }
+    const { error } = obstacle;
+    this.obstacles.set(action.iface, obstacle);
+    if (isLost(error)) this.lost = error;
+    if (isLost(error) || isDomainBusy(error)) this.#stop = error;
+  }
+
+  #obstacleOf(action: IfaceAction): Obstacle | undefined | Promise<Obstacle | undefined> {
+    const turn = this.#turn;
+    if (action.kind === "wait") return waitOn(action, turn);
+    const held = turn.deps.tries.findHeld(tryOf(action, turn));
+    if (held !== undefined) return held;
+    return this.#stop !== undefined && isOnDevice(action)
+      ? putOff(action, this.#stop, turn)
+      : tryOnIface(action, turn);
+  }
+}
+
+function outcomeOf({ obstacles, hasChanged, lost }: IfaceTurns, hasStarted: boolean): Outcome {
+  const pauses = [...obstacles.values()].flatMap(({ pauseMs }) => pauseMs ?? []);
+  const hindrances = [...obstacles].map(([iface, { hindrance }]) => [iface, hindrance] as const);
+  return {
+    changed: hasChanged || hasStarted,
+    hindrances: Object.fromEntries(hindrances),
+    againInMs: pauses.length === 0 ? undefined : Math.min(...pauses),
+    ...(lost === undefined ? {} : { lost }),
+  };
+}
+
+/** Performs the plan in order; steps of an iface that failed, or are left alone after they failed, are left out. */
 export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<Outcome> {
-  const hindrances: Record<string, Hindrance> = {};
-  const pauses: number[] = [];
-  let changed = false;
+  const turns = new IfaceTurns(turn);
+  let hasStarted = false;
   for (const action of plan) {
-    if (!("iface" in action)) {
-      const startedMs = turn.deps.clock.monotonicMs();
-      await performOnDomain(action, turn);
-      logAction(action, turn, startedMs);
-      changed = true;
+    if ("iface" in action) {
+      await turns.take(action);
       continue;
     }
-    if (hindrances[action.iface] !== undefined) continue;
-    const hindrance = await tryOnIface(action, turn);
-    if (hindrance === undefined) {
-      changed = true;
-      continue;
-    }
-    hindrances[action.iface] = hindrance;
-    const pause = pauseMs(action, hindrance);
-    if (pause !== undefined) pauses.push(pause);
+    const startedMs = turn.deps.clock.monotonicMs();
+    await performOnDomain(action, turn);
+    logAction(action, turn, startedMs);
+    hasStarted = true;
   }
-  return { changed, hindrances, againInMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
+  return outcomeOf(turns, hasStarted);
 }

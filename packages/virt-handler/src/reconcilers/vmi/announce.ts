@@ -9,12 +9,24 @@ function isReady(status: IfaceStatus | undefined): boolean {
   return status?.hotplug?.phase === "Ready";
 }
 
+/** Reasons that end by themselves. */
+const WAITS: ReadonlySet<string> = new Set([
+  "DomainBusy",
+  "DomainMissing",
+  "DomainNotRunning",
+  "WaitingForMigration",
+]);
+
+function typeOf(reason: string): Note["type"] {
+  return WAITS.has(reason) ? "Normal" : "Warning";
+}
+
 function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const reason = after.hotplug?.reason;
   if (reason === undefined || reason === "WaitingForGuest") return undefined;
   if (reason === before?.hotplug?.reason) return undefined;
   const message = `interface ${after.name ?? ""}: ${after.hotplug?.message ?? reason}`;
-  return { type: "Warning", reason, message };
+  return { type: typeOf(reason), reason, message };
 }
 
 function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import {
-  isAppError,
-  phaseOf,
-  planNodeVm,
-  type Hindrance,
-  type NodeAction,
-  type NodeVmFacts,
-} from "@patchbay/core";
+import { isAppError, phaseOf, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm } from "./observe.ts";
-import { reportNodeVm } from "./report.ts";
+import { reportNodeVm, reportUnreachable } from "./report.ts";
 
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
 const PASSES_MAX = 4;
@@ -42,25 +35,36 @@ async function converge(
   session: Session,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; outcome: Outcome }> {
-  let hindrances: Readonly<Record<string, Hindrance>> = {};
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, session, deps);
     const plan = planNodeVm(facts);
     if (takesBack(plan, facts)) await reportNodeVm(facts, {}, deps);
     const outcome = await actNodeVm(plan, { facts, session, deps });
-    hindrances = { ...hindrances, ...outcome.hindrances };
-    if (!outcome.changed || pass === PASSES_MAX) {
-      return { facts, outcome: { ...outcome, hindrances } };
+    if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
+      return { facts, outcome };
     }
   }
 }
 
-/** What the guest has let go of is not asked for any more: the next unplug of that name begins anew. */
-function forgetGranted({ vmi, ifaces }: NodeVmFacts, deps: Deps): void {
+/** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
+function forgetDone({ vmi, ifaces }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
   const detaching = ifaces
     .filter((facts) => phaseOf(facts) === "Detaching")
     .map(({ name }) => name);
   deps.asked.retain(vmi.metadata.uid ?? "", detaching);
+  deps.tries.retain(vmi.metadata.uid ?? "", Object.keys(outcome.hindrances));
+}
+
+/** Errors after which nothing of a domain can be seen. */
+const UNREACHABLE = [
+  "LAUNCHER_UNREACHABLE",
+  "LIBVIRT_UNREACHABLE",
+  "LIBVIRT_CONNECTION_LOST",
+  "LIBVIRT_TIMED_OUT",
+] as const;
+
+function isUnreachable(error: unknown): boolean {
+  return UNREACHABLE.some((code) => isAppError(error, code));
 }
 
 function firstOf(...times: readonly (number | undefined)[]): Next {
@@ -87,11 +91,13 @@ export async function reconcileNodeVm(
       wake(key);
     });
     const { facts, outcome } = await converge(vmi, session, deps);
-    forgetGranted(facts, deps);
+    forgetDone(facts, outcome, deps);
     await reportNodeVm(facts, outcome.hindrances, deps);
+    if (outcome.lost !== undefined) throw outcome.lost;
     const askInMs = await askGuest(facts, session, deps);
     return firstOf(outcome.againInMs, askInMs);
   } catch (error) {
+    if (isUnreachable(error)) await reportUnreachable(vmi, error, deps);
     // Not there yet, or gone: the watch on its socket wakes this key.
     if (!isAppError(error, "LAUNCHER_UNREACHABLE")) throw error;
     deps.log.debug("launcher is not reachable", { vmi: key, reason: error.message });

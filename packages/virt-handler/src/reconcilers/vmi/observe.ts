@@ -27,6 +27,7 @@ async function observeDomain(
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
   return {
     running: !ENDED.includes(info.state),
+    isPaused: info.state === "paused",
     crashed: info.state === "crashed",
     facts: parsed.domain,
   };

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { AppError } from "../errors/app-error.ts";
+import { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
+import { hindranceOfFailure } from "./hindrance.ts";
+import { retryAfterMs, type LibvirtErrorCode } from "./libvirt-reasons.ts";
+
+/** What is told of a code in a plug and in an unplug, and when it is tried again after the 1st, 3rd and 9th failure. */
+interface Row {
+  readonly attach: string;
+  readonly detach: string;
+  readonly againMs: readonly [number, number, number];
+  /** What the message tells a person to do. */
+  readonly says: RegExp;
+}
+
+const WITH_BACKOFF = [2_000, 8_000, 60_000] as const;
+const SELDOM = [60_000, 60_000, 60_000] as const;
+
+/** The same reason both ways. */
+function row(reason: string, againMs: Row["againMs"], says: RegExp): Row {
+  return { attach: reason, detach: reason, againMs, says };
+}
+
+/** The compiler sees to it that no code is missing. */
+const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
+  LIBVIRT_UNREACHABLE: row("LauncherUnreachable", WITH_BACKOFF, /tried again.*launcher pod/),
+  LIBVIRT_CONNECTION_LOST: row("LauncherUnreachable", WITH_BACKOFF, /tried again.*launcher pod/),
+  LIBVIRT_TIMED_OUT: row("LibvirtTimedOut", WITH_BACKOFF, /tried again; restart the VM/),
+  LIBVIRT_NO_DOMAIN: row("DomainMissing", WITH_BACKOFF, /where the VM runs next/),
+  LIBVIRT_NOT_RUNNING: row("DomainNotRunning", SELDOM, /when the VM runs again/),
+  LIBVIRT_NO_FREE_PORT: row("NoFreePciePort", SELDOM, /unplug an interface.*pcieRootPorts/),
+  LIBVIRT_DEVICE_EXISTS: row("DeviceNameTaken", WITH_BACKOFF, /under another name/),
+  LIBVIRT_ADDRESS_REFUSED: row("PciAddressInUse", SELDOM, /another pciAddress/),
+  LIBVIRT_TAP_REFUSED: row("TapRefused", WITH_BACKOFF, /remove the interface and add it again/),
+  LIBVIRT_UNSUPPORTED: row("DeviceUnsupported", SELDOM, /change the interface/),
+  LIBVIRT_BUSY: row("DomainBusy", WITH_BACKOFF, /tried again until that ends/),
+  LIBVIRT_MIGRATING: row("WaitingForMigration", WITH_BACKOFF, /tried again until that ends/),
+  LIBVIRT_UNPLUG_PENDING: row("WaitingForGuest", WITH_BACKOFF, /has not answered yet/),
+  LIBVIRT_AGENT_UNAVAILABLE: {
+    attach: "AttachFailed",
+    detach: "DetachFailed",
+    againMs: SELDOM,
+    says: /guest's agent/,
+  },
+  LIBVIRT_DEVICE_MISSING: {
+    attach: "AttachFailed",
+    detach: "DetachFailed",
+    againMs: WITH_BACKOFF,
+    says: /libvirt's log/,
+  },
+  LIBVIRT_REFUSED: {
+    attach: "AttachFailed",
+    detach: "DetachFailed",
+    againMs: WITH_BACKOFF,
+    says: /libvirt's log/,
+  },
+};
+
+const TABLE = Object.entries(ROWS).map(([code, want]) => ({
+  // The keys are those of the type.
+  error: new AppError(code as LibvirtErrorCode, { message: "libvirt's words", device: "ua-one" }),
+  code,
+  ...want,
+}));
+
+describe("an error of libvirt", () => {
+  test("is in the table, each of them", () => {
+    expect(Object.keys(ROWS).sort()).toEqual(Object.keys(LIBVIRT_ERRORS).sort());
+  });
+
+  test.each(TABLE)("$code: a plug waits with $attach, an unplug with $detach", (given) => {
+    const plug = hindranceOfFailure("attachDevice", given.error, undefined);
+    const unplug = hindranceOfFailure("detachDevice", given.error, undefined);
+    expect([plug.reason, unplug.reason]).toEqual([given.attach, given.detach]);
+    expect(plug.message).toContain(given.error.message);
+    expect(plug.message).toMatch(given.says);
+    expect(plug.attempts).toBe(1);
+  });
+
+  test.each(TABLE)("$code is tried again after $againMs", ({ error, againMs }) => {
+    expect([1, 3, 9].map((attempts) => retryAfterMs(error, attempts))).toEqual(againMs);
+  });
+
+  test("is never given up, however often it came", () => {
+    expect(retryAfterMs(new AppError("LIBVIRT_BUSY", {}), 100_000)).toBe(60_000);
+  });
+});

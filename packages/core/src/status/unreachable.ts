@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of the ifaces of a VMI whose libvirt does not answer, so that nothing of them can be seen.
+import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import { messageOf } from "../errors/app-error.ts";
+import { collectIfaceFacts } from "../iface/collect.ts";
+import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
+import type { Sha256Hex } from "../iface/names.ts";
+import { phaseOf } from "../iface/phase.ts";
+import { ifacesWithoutPort } from "../iface/ports.ts";
+import type { Hindrance } from "./hindrance.ts";
+import { ifaceStatuses } from "./ifaces.ts";
+import { findLibvirtReason } from "./libvirt-reasons.ts";
+
+/** Phases in which the node acts next: only those are held up. */
+const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
+  "Wiring",
+  "Attaching",
+  "Detaching",
+  "Unwiring",
+]);
+
+/** Phases in which bridge and tap stand. */
+const WIRED: ReadonlySet<string | undefined> = new Set<IfacePhase>([
+  "Attaching",
+  "Ready",
+  "Detaching",
+]);
+
+function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefined {
+  if (reported?.queueCount === undefined) return undefined;
+  const { mac = "", queueCount, pciAddress, interfaceName } = reported;
+  return {
+    alias: "",
+    mac,
+    queues: queueCount,
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+    ...(interfaceName === undefined ? {} : { guestName: interfaceName }),
+  };
+}
+
+/** Links and device as they were reported last: nothing changes them while libvirt is away. */
+function asReported(facts: IfaceFacts): IfaceFacts {
+  const phase = facts.reported?.hotplug?.phase;
+  const wired = WIRED.has(phase);
+  const there = wired || phase === "Unwiring";
+  const device = deviceReported(facts.reported);
+  return {
+    ...facts,
+    links: { ...NO_LINKS, podInterface: there, bridge: there, tap: there, wired },
+    ...(device === undefined ? {} : { device }),
+  };
+}
+
+/** What holds up the ifaces of a VMI because of `error`, written now (RFC 3339). */
+export function unreachableIfaces(
+  vmi: VirtualMachineInstance,
+  error: unknown,
+  { now, sha256Hex }: { readonly now: string; readonly sha256Hex: Sha256Hex },
+): readonly IfaceStatus[] {
+  const known = findLibvirtReason(error);
+  const reason = known?.reason ?? "LauncherUnreachable";
+  const message = [messageOf(error), known?.advice ?? []].flat().join("; ");
+  const nothing = { links: [], nics: [], guestNames: new Map<string, string>() };
+  const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
+  const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
+    reason,
+    message,
+    attempts: reported?.hotplug?.attempts ?? 0,
+  });
+  const heldUp = ifaces.filter((facts) => HELD_UP.has(phaseOf(facts)));
+  const hindrances = Object.fromEntries(heldUp.map((facts) => [facts.name, hindranceOf(facts)]));
+  return ifaceStatuses({
+    ifaces,
+    hindrances,
+    portless: ifacesWithoutPort(vmi, vmi.spec),
+    now,
+  });
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VM with NICs "one" and "two" on the node in memory: what tests set up and look at.
+import { createHash } from "node:crypto";
+import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import { namesOf } from "@patchbay/core";
+import { parseDomain } from "@patchbay/domain";
+import { aVmi } from "@patchbay/testing";
+import { createBench, NETNS, type Bench } from "./bench.ts";
+
+const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;
+/** NICs of the scene. */
+export type Name = keyof typeof MACS;
+
+function podInterfaceOf(name: Name): string {
+  return `pod${createHash("sha256").update(name).digest("hex").slice(0, 11)}`;
+}
+
+/** What virt-controller tells of the pod. */
+export function attachment(name: Name, state: Attachment["state"] = "Attached"): Attachment {
+  return {
+    name,
+    networkName: "default/blue",
+    podInterfaceName: podInterfaceOf(name),
+    state,
+    mac: MACS[name],
+  };
+}
+
+/** A VMI whose pod runs and has these NICs. */
+export function aScheduledVmi(
+  names: readonly Name[],
+  status: VmiStatus = {},
+): VirtualMachineInstance {
+  return aVmi({
+    nics: names.map((name) => ({ name, mac: MACS[name] })),
+    status: {
+      phase: "Scheduled",
+      activePods: { "pod-uid": "node1" },
+      attachments: names.map((name) => attachment(name)),
+      ...status,
+    },
+  });
+}
+
+/** What CNI does. */
+export function putNic(bench: Bench, name: Name): void {
+  const link = { name: podInterfaceOf(name), kind: "veth", mac: MACS[name], mtu: 1500, up: true };
+  bench.podNetwork.putLink(NETNS, link);
+}
+
+/** Aliases of the NICs in the guest. */
+export function devicesOf(bench: Bench): readonly string[] {
+  const parsed = parseDomain(bench.daemon.xmlOf("default_vm1", "live") ?? "<domain/>");
+  return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : [];
+}
+
+/** Whether bridge and tap are there. */
+export function linksOf(bench: Bench, name: Name): readonly boolean[] {
+  const { bridgeName, tapName } = namesOf(name, podInterfaceOf(name));
+  return [bridgeName, tapName].map((link) => bench.podNetwork.findLink(NETNS, link) !== undefined);
+}
+
+/** The VMI with that iface absent. */
+export function without(vmi: VirtualMachineInstance, name: Name): VirtualMachineInstance {
+  const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
+    iface.name === name ? { ...iface, state: "absent" } : iface,
+  );
+  return {
+    ...vmi,
+    spec: {
+      ...vmi.spec,
+      domain: { ...vmi.spec.domain, devices: { interfaces: interfaces ?? [] } },
+    },
+  };
+}
+
+/** A node whose VM runs with these NICs; both unless told otherwise. */
+export async function running(names: readonly Name[] = ["one", "two"]): Promise<Bench> {
+  const bench = createBench(aScheduledVmi(names));
+  for (const name of names) putNic(bench, name);
+  await bench.run();
+  return bench;
+}
