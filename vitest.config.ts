@@ -23,6 +23,7 @@ export default defineConfig({
           hookTimeout: 60_000,
           // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
           maxWorkers: 2,
+          isolate: false,
           // The programs under test are started a hundred times, from sources.
           env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
         },
