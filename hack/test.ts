@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every check and suite one after the other, shows how long each took, and counts.
-import { spawnSync } from "node:child_process";
+// Runs every check and suite, shows how long each took, and counts.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
@@ -17,7 +18,11 @@ interface Counts {
 
 interface Suite {
   readonly name: string;
-  readonly run: () => Counts;
+  readonly run: () => Promise<Counts>;
+}
+
+function printHeading(name: string): void {
+  process.stdout.write(`\n=== ${name}\n`);
 }
 
 function succeeds(argv: readonly string[]): boolean {
@@ -25,11 +30,21 @@ function succeeds(argv: readonly string[]): boolean {
   return spawnSync(program, args, { cwd: root, env, stdio: "inherit" }).status === 0;
 }
 
+/** A program that runs beside others: what it says is shown when it has ended. */
 function check(name: string, argv: readonly string[]): Suite {
-  return {
-    name,
-    run: () => (succeeds(argv) ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }),
+  const run = async (): Promise<Counts> => {
+    const [program = "", ...args] = argv;
+    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+    const said: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (data: Buffer) => said.push(data));
+    }
+    await once(child, "close");
+    printHeading(name);
+    process.stdout.write(Buffer.concat(said));
+    return child.exitCode === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
   };
+  return { name, run };
 }
 
 interface VitestReport {
@@ -59,6 +74,7 @@ function suite(project: string): Suite {
   return {
     name: `${project} tests`,
     run: () => {
+      printHeading(`${project} tests`);
       const output = join(root, ".cache", `${project}.json`);
       const ok = succeeds([
         "vitest",
@@ -70,41 +86,59 @@ function suite(project: string): Suite {
         `--outputFile.json=${output}`,
       ]);
       const counts = countReport(output);
-      return ok || counts.failed > 0 ? counts : { ...counts, failed: 1 };
+      return Promise.resolve(ok || counts.failed > 0 ? counts : { ...counts, failed: 1 });
     },
   };
 }
 
-const SUITES: readonly Suite[] = [
-  check("format", ["npm", "run", "-s", "format:check"]),
-  check("types", ["npm", "run", "-s", "types"]),
-  check("lint", ["npm", "run", "-s", "lint"]),
-  check("boundaries", ["npm", "run", "-s", "boundaries"]),
-  check("unused code", ["npm", "run", "-s", "unused"]),
-  check("generated files", ["npm", "run", "-s", "verify"]),
-  suite("unit"),
-  suite("contract"),
-  suite("e2e"),
+/** Stages follow one another; the rows of a stage run beside one another, each from left to right. */
+const STAGES: readonly (readonly (readonly Suite[])[])[] = [
+  [
+    // It takes as long as the others together.
+    [check("lint", ["npm", "run", "-s", "lint"])],
+    [
+      check("format", ["npm", "run", "-s", "format:check"]),
+      check("types", ["npm", "run", "-s", "types"]),
+      check("boundaries", ["npm", "run", "-s", "boundaries"]),
+      check("unused code", ["npm", "run", "-s", "unused"]),
+      check("generated files", ["npm", "run", "-s", "verify"]),
+    ],
+  ],
+  [[suite("unit")]],
+  [[suite("contract")]],
+  [[suite("e2e")]],
 ];
 
-const wanted = process.argv.slice(2);
-const rows: string[] = [];
-let passed = 0;
-let failed = 0;
-for (const { name, run } of SUITES.filter(
-  ({ name }) => wanted.length === 0 || wanted.includes(name),
-)) {
-  process.stdout.write(`\n=== ${name}\n`);
-  const started = performance.now();
-  const counts = run();
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  rows.push(
-    `${name.padEnd(18)} ${String(counts.passed).padStart(5)} passed ${String(counts.failed).padStart(4)} failed ${seconds.padStart(7)} s`,
-  );
-  passed += counts.passed;
-  failed += counts.failed;
+interface Result {
+  readonly name: string;
+  readonly counts: Counts;
+  readonly seconds: number;
 }
+
+const wanted = process.argv.slice(2);
+
+async function runRow(row: readonly Suite[]): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  for (const { name, run } of row) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const started = performance.now();
+    const counts = await run();
+    results.push({ name, counts, seconds: (performance.now() - started) / 1000 });
+  }
+  return results;
+}
+
+const results: Result[] = [];
+for (const stage of STAGES) results.push(...(await Promise.all(stage.map(runRow))).flat());
+
+const lines = results.map(({ name, counts, seconds }) => {
+  const { passed, failed } = counts;
+  const time = seconds.toFixed(1).padStart(7);
+  return `${name.padEnd(18)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${time} s`;
+});
+const sum = (key: keyof Counts): number =>
+  results.reduce((total, { counts }) => total + counts[key], 0);
 process.stdout.write(
-  `\n${rows.join("\n")}\n\n${String(passed)} passed, ${String(failed)} failed\n`,
+  `\n${lines.join("\n")}\n\n${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
 );
-process.exitCode = failed === 0 ? 0 : 1;
+process.exitCode = sum("failed") === 0 ? 0 : 1;
