@@ -23,7 +23,7 @@ export default tseslint.config(
     plugins: { tsdoc },
     languageOptions: {
       parserOptions: {
-        project: ["packages/*/tsconfig.json", "tsconfig.tests.json"],
+        projectService: true,
         tsconfigRootDir: import.meta.dirname,
       },
     },
