@@ -7,7 +7,9 @@ import {
   chownSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -48,6 +50,8 @@ export interface SessionDaemon {
   readonly netnsInode: string;
   /** Runs virsh. */
   virsh(...args: readonly string[]): Promise<string>;
+  /** Kills the process of its guest, of which it has one. */
+  killGuest(): void;
   /** Kills the daemon and its guests, and waits until they are gone. */
   stop(): Promise<void>;
   /** Stops it and removes its files. */
@@ -115,6 +119,9 @@ async function waitForDaemon(
     netnsInode: statSync(`/proc/${String(pid)}/ns/net`, { bigint: true }).ino.toString(),
     virsh: async (...args) =>
       (await run("virsh", ["-c", uri, ...args], { timeout: 30_000 })).stdout,
+    killGuest: () => {
+      process.kill(guestOf(pid), "SIGKILL");
+    },
     stop: () => kill(child),
     close: async () => {
       await kill(child);
@@ -130,6 +137,23 @@ function childrenOf(pid: number): number[] {
 
 function commandOf(pid: number): string {
   return readFileSync(`/proc/${String(pid)}/comm`, "utf8").trim();
+}
+
+function pidNamespaceOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${String(pid)}/ns/pid`);
+  } catch {
+    return ""; // it has ended
+  }
+}
+
+/** The QEMU in the daemon's pid namespace. */
+function guestOf(daemon: number): number {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  const mates = pids.filter((pid) => pidNamespaceOf(pid) === pidNamespaceOf(daemon));
+  const guest = mates.find((pid) => commandOf(pid).startsWith("qemu-system"));
+  if (guest === undefined) throw new Error("the daemon has no guest");
+  return guest;
 }
 
 /** Ends the pid namespace: everything in it dies with its first process. */

@@ -64,6 +64,10 @@ async function makeQemuBench(): Promise<HotplugBench> {
     grantUnplugs: async (name) => {
       await daemon.virsh("reset", name);
     },
+    killGuest: () => {
+      daemon.killGuest();
+      return Promise.resolve();
+    },
     stopDaemon: () => daemon.stop(),
     close: async () => {
       closeSync(fd);

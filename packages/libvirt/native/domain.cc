@@ -64,7 +64,9 @@ Outcome findDomain(virConnectPtr connection, const Arguments &arguments) {
   if (virDomainGetUUIDString(domain.get(), uuid) < 0) return outcomeOf(-1);
   const int persistent = virDomainIsPersistent(domain.get());
   if (persistent < 0) return outcomeOf(-1);
-  return {{}, DomainFacts{arguments[0], uuid, stateName(state), persistent == 1}};
+  // A guest whose QEMU died is off, for that reason; state "crashed" is another, of a guest that is kept for a look at it.
+  const bool died = state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_CRASHED;
+  return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1}};
 }
 
 Outcome defineDomain(virConnectPtr connection, const Arguments &arguments) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs from libvirt.
 
-/** State of a domain. Source: libvirt virDomainState. */
+/** State of a domain; `crashed` also when its process died. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
   "running" | "blocked" | "paused" | "shutdown" | "shutoff" | "crashed" | "suspended" | "unknown";
 

@@ -11,6 +11,8 @@ export interface HotplugBench extends HypervisorBench {
   nicXml(alias: string, number: number, link?: "down"): string;
   /** Makes the guest carry out the unplugs that it was asked for. */
   grantUnplugs(name: string): Promise<void>;
+  /** Ends the process of a guest, not by libvirt. */
+  killGuest(name: string): Promise<void>;
   /** Ends the daemon. */
   stopDaemon(): Promise<void>;
 }
@@ -55,6 +57,16 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       await bench.grantUnplugs("vm1");
       await events.next("deviceRemoved ua-a");
       expect(await vm.readDomainXml("vm1", "live")).not.toContain("ua-a");
+    });
+
+    test("a guest whose process dies has crashed, and can be started again", async () => {
+      await bench.killGuest("vm1");
+      await events.next("stopped");
+      expect((await vm.findDomain("vm1"))?.state).toBe("crashed");
+      await vm.startDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("running");
+      await vm.destroyDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("shutoff");
     });
 
     test("an unplug can be asked again while the guest holds it", async () => {

@@ -26,6 +26,7 @@ export class FakeDomain {
   #config: string;
   #live: string | undefined;
   readonly #held = new Set<string>();
+  #hasCrashed = false;
   #agent: readonly GuestInterface[] | undefined;
 
   /** `newUuid` is for XML that has none. */
@@ -44,7 +45,8 @@ export class FakeDomain {
   }
 
   info(name: string): DomainInfo {
-    const state = this.#live === undefined ? "shutoff" : "running";
+    const off = this.#hasCrashed ? "crashed" : "shutoff";
+    const state = this.#live === undefined ? off : "running";
     return { name, uuid: this.#uuid, state, persistent: true };
   }
 
@@ -74,8 +76,9 @@ export class FakeDomain {
   }
 
   /** False when it does not run. */
-  stop(): boolean {
+  stop(how: "stopped" | "crashed"): boolean {
     if (this.#live === undefined) return false;
+    this.#hasCrashed = how === "crashed";
     this.#live = undefined;
     this.#agent = undefined;
     this.#held.clear();

@@ -34,6 +34,10 @@ function makeBench(): Promise<HotplugBench> {
       daemon.grantUnplugs(name);
       return Promise.resolve();
     },
+    killGuest: (name) => {
+      daemon.endDomain(name, "crashed");
+      return Promise.resolve();
+    },
     stopDaemon: () => {
       daemon.stop();
       return Promise.resolve();

@@ -38,8 +38,8 @@ export interface FakeDaemon {
   grantUnplugs(name: string): void;
   /** The agent of a running guest, by what it tells of the guest's NICs; undefined: it ends. */
   setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void;
-  /** The guest ends by itself. */
-  endDomain(name: string, event: "stopped" | "crashed"): void;
+  /** The guest ends by itself, or its process dies. */
+  endDomain(name: string, how: "stopped" | "crashed"): void;
   /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
   xmlOf(name: string, target: DeviceTarget): string | undefined;
   /** Connections end; new ones are possible at once. Domains stay, as those of a daemon that is started again. */
@@ -59,6 +59,9 @@ export interface FakeHypervisor extends Hypervisor {
 export function createFakeHypervisor(): FakeHypervisor {
   return new MemoryHypervisor();
 }
+
+/** Source: libvirt virDomainEventStoppedDetailType. */
+const STOPPED_DETAILS = { stopped: 0, crashed: 2 };
 
 class MemoryHypervisor implements FakeHypervisor {
   readonly #daemons = new Map<string, MemoryDaemon>();
@@ -131,9 +134,10 @@ class MemoryDaemon implements FakeDaemon {
     this.emit({ kind, domain: name });
   }
 
-  endDomain(name: string, event: "stopped" | "crashed"): void {
-    if (this.#domains.get(name)?.stop() !== true) return;
-    this.emit({ kind: "lifecycle", domain: name, event, detail: 0 });
+  endDomain(name: string, how: "stopped" | "crashed"): void {
+    if (this.#domains.get(name)?.stop(how) !== true) return;
+    const detail = STOPPED_DETAILS[how];
+    this.emit({ kind: "lifecycle", domain: name, event: "stopped", detail });
   }
 
   xmlOf(name: string, target: DeviceTarget): string | undefined {
