@@ -90,6 +90,7 @@ function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undef
   return {
     alias: nic.alias,
     mac: nic.mac,
+    linkUp: nic.linkUp,
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
     ...(guestName === undefined ? {} : { guestName }),

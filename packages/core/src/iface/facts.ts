@@ -18,6 +18,7 @@ export interface LinkFacts {
 export interface DeviceFacts {
   readonly alias: string;
   readonly mac: string;
+  readonly linkUp: boolean;
   /** Pairs of queues. */
   readonly queues: number;
   /** For example `0000:02:00.0`; absent while libvirt has not placed it. */

@@ -164,7 +164,10 @@ interface Row {
   readonly linkUp?: boolean;
 }
 
-function ifaceFactsOf(spec: VmiSpec, { nic, inPod, inDomain }: Row): readonly IfaceFacts[] {
+function ifaceFactsOf(
+  spec: VmiSpec,
+  { nic, inPod, inDomain, linkUp = true }: Row,
+): readonly IfaceFacts[] {
   const iface = spec.domain.devices?.interfaces?.[0];
   if (nic === undefined || iface === undefined) return [];
   const podInterfaceName = "pod676b8bb84ce";
@@ -176,7 +179,7 @@ function ifaceFactsOf(spec: VmiSpec, { nic, inPod, inDomain }: Row): readonly If
     podInterfaceName,
     links: { ...NO_LINKS, podInterface: inPod, tap: true, bridge: true, wired: true, mtu: 1500 },
     ...(inPod ? { attachment: { name: nic.name, podInterfaceName, state: "Attached", mac } } : {}),
-    ...(inDomain ? { device: { alias, mac, queues: 1, pciAddress: "0000:01:00.0" } } : {}),
+    ...(inDomain ? { device: { alias, mac, linkUp, queues: 1, pciAddress: "0000:01:00.0" } } : {}),
   };
   return [facts];
 }

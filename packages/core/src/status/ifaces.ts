@@ -62,7 +62,7 @@ function deviceFields(facts: IfaceFacts): Partial<IfaceStatus> {
   return {
     mac,
     queueCount: facts.device.queues,
-    linkState: facts.iface?.state === "down" ? "down" : "up",
+    linkState: facts.device.linkUp ? "up" : "down",
     ...(pciAddress === undefined ? {} : { pciAddress }),
     ...(guestName === undefined ? {} : { interfaceName: guestName }),
   };

@@ -32,6 +32,7 @@ function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefi
   return {
     alias: "",
     mac,
+    linkUp: reported.linkState !== "down",
     queues: queueCount,
     ...(pciAddress === undefined ? {} : { pciAddress }),
     ...(interfaceName === undefined ? {} : { guestName: interfaceName }),

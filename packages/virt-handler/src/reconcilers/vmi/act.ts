@@ -9,6 +9,7 @@ import {
   hindranceOfWait,
   isAppError,
   isDomainBusy,
+  messageOf,
   requestsReported,
   retryAfterMs,
   type AppError,
@@ -105,9 +106,18 @@ async function performOnIface(action: FallibleAction, turn: Turn): Promise<void>
   }
 }
 
-async function performOnDomain(action: NodeAction, { facts, session }: Turn): Promise<void> {
-  if (action.kind === "defineDomain") await session.connection.defineDomain(action.xml);
-  if (action.kind === "startDomain") await session.connection.startDomain(domainNameOf(facts.vmi));
+async function performOnDomain(action: NodeAction, turn: Turn): Promise<void> {
+  const { facts, session, deps } = turn;
+  const name = domainNameOf(facts.vmi);
+  try {
+    if (action.kind === "defineDomain") await session.connection.defineDomain(action.xml);
+    if (action.kind === "startDomain") await session.connection.startDomain(name);
+  } catch (error) {
+    // Without a guest there is no iface to tell it of.
+    const message = `the guest cannot be started: ${messageOf(error)}`;
+    deps.events.record(facts.vmi, { type: "Warning", reason: "SyncFailed", message });
+    throw error;
+  }
 }
 
 /** Whether the libvirt of this VMI cannot be used at all, so that no further step makes sense. */

@@ -42,6 +42,38 @@ describe("a VM starts", () => {
   });
 });
 
+describe("a VM whose guest cannot be started", () => {
+  test.each(["defineDomain", "startDomain"] as const)("says why: %s", async (call) => {
+    const bench = createBench(aScheduledVmi(["one"]));
+    putNic(bench, "one");
+    const message = "'igb' is not a valid device model name";
+    bench.daemon.failNext(call, new AppError("LIBVIRT_REFUSED", { call, message }));
+    await expect(bench.run()).rejects.toMatchObject({ code: "LIBVIRT_REFUSED" });
+    expect(bench.events).toEqual([
+      expect.stringMatching(/^SyncFailed the guest cannot be started: .*igb.*model/),
+    ]);
+    await bench.run();
+    expect(await phases(bench)).toEqual(["Ready"]);
+  });
+});
+
+describe("the link of a NIC", () => {
+  test("is told as the device has it, not as the spec wants it", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => {
+      const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) => ({
+        ...iface,
+        state: "down",
+      }));
+      const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
+      return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices } } };
+    });
+    await bench.run();
+    const states = (await bench.vmi()).status?.interfaces?.map(({ linkState }) => linkState);
+    expect(states).toEqual(["up", "up"]);
+  });
+});
+
 describe("at rest", () => {
   test("nothing is written and nothing is done", async () => {
     const bench = await running();
