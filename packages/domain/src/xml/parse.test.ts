@@ -109,7 +109,7 @@ describe("a domain that was printed", () => {
     { golden: "pc-1-nic", machine: "pc", nics: 1 },
     { golden: "pc-1-nic-layout-1", machine: "pc", nics: 1, version: 1 },
     { golden: "q35-multi-queue", nics: 1, change: { queues: 4, bootOrder: 1, acpiIndex: 7 } },
-  ])("is the golden file $golden.xml", async ({ golden, ...sketch }) => {
+  ])("is the golden file $golden", async ({ golden, ...sketch }) => {
     await expect(printDomain(aDomain(sketch))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
   });
 
