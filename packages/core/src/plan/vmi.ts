@@ -14,6 +14,7 @@ import { isEqual } from "../equal.ts";
 import type { Sha256Hex } from "../iface/names.ts";
 import { domainProblem } from "./domain-definition.ts";
 import { launcherPodOf, type LauncherSettings } from "./launcher-pod.ts";
+import { planVmiTopology } from "./pci-topology.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 import { nicsOf, planOwnNics, type Nics } from "./vmi-spec.ts";
 
@@ -98,7 +99,9 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const { vmi, settings, network } = facts;
   const started = vmi.status?.activePods !== undefined;
   if (started || domainProblem(vmi, network) !== undefined) return [];
-  return [{ kind: "createPod", pod: launcherPodOf(vmi, settings, sha256Hex) }];
+  const plan = planVmiTopology(vmi, network);
+  const request = { ...settings, ports: plan.ok ? plan.topology.ports.length : 0 };
+  return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
 }
 
 /** The next steps for a VMI, in order. */
