@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events for the steps that a person would ask about.
-import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import type { IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
 import { findByName, type NodeVmStatus } from "@patchbay/core";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -35,18 +35,43 @@ function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | und
   return { type: "Normal", reason: "InterfacePlugged", message };
 }
 
+type Notes = readonly Note[];
+
+/** Of the guest as a whole. Source of the reasons: KubeVirt virt-handler. */
+const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
+  Running: { type: "Normal", reason: "Started", message: "the guest runs" },
+  Succeeded: { type: "Normal", reason: "Stopped", message: "the guest has shut down" },
+  Failed: {
+    type: "Warning",
+    reason: "Stopped",
+    message:
+      "the guest has crashed: its QEMU failed or was killed, for memory perhaps; see the log of the launcher pod and of the node's kernel",
+  },
+};
+
+function pluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
+  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status) ?? []);
+}
+
+function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
+  return before
+    .map(({ name = "" }) => name)
+    .filter((name) => findByName(after, name) === undefined)
+    .map((name) => ({
+      type: "Normal",
+      reason: "InterfaceUnplugged",
+      message: `interface ${name} is out of the VM and of its pod`,
+    }));
+}
+
 /** Tells what the new report says beyond the last one. */
 export function announce(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): void {
-  const before = vmi.status?.interfaces;
+  const before = vmi.status?.interfaces ?? [];
   const after = next.interfaces ?? [];
-  for (const status of after) {
-    const note = noteOf(findByName(before, status.name ?? ""), status);
-    if (note !== undefined) deps.events.record(vmi, note);
-  }
-  for (const status of before ?? []) {
-    const name = status.name ?? "";
-    if (findByName(after, name) !== undefined) continue;
-    const message = `interface ${name} is out of the VM and of its pod`;
-    deps.events.record(vmi, { type: "Normal", reason: "InterfaceUnplugged", message });
-  }
+  const notes = [
+    next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
+    pluggedNotes(before, after),
+    unpluggedNotes(before, after),
+  ].flat();
+  for (const note of notes) deps.events.record(vmi, note);
 }

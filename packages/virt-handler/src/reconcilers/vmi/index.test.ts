@@ -42,6 +42,20 @@ describe("a VM starts", () => {
   });
 });
 
+describe("the end of a guest", () => {
+  test.each([
+    { how: "stopped", phase: "Succeeded", says: "Stopped the guest has shut down" },
+    { how: "crashed", phase: "Failed", says: "Stopped the guest has crashed" },
+  ] as const)("is told: $how", async ({ how, phase, says }) => {
+    const bench = await running();
+    bench.daemon.endDomain("default_vm1", how);
+    await bench.goOn();
+    expect((await bench.vmi()).status?.phase).toBe(phase);
+    expect(bench.events[0]).toBe("Started the guest runs");
+    expect(bench.events.at(-1)).toContain(says);
+  });
+});
+
 describe("a VM whose guest cannot be started", () => {
   test.each(["defineDomain", "startDomain"] as const)("says why: %s", async (call) => {
     const bench = createBench(aScheduledVmi(["one"]));
