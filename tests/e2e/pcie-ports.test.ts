@@ -225,6 +225,27 @@ describe("the cluster's default", () => {
   });
 });
 
+describe("a VM that was first started by an older version", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "elder", "--ignore-not-found", "--wait=true");
+  });
+
+  test("keeps the layout of that time: nothing moves, nothing is added", async () => {
+    const pciAddress = "0000:01:00.0";
+    const pcieTopology = { version: 1, interfaces: [{ name: "default", pciAddress }] };
+    machine.apply(vmManifest({ name: "elder", running: false }));
+    machine.kubectl(
+      ...["patch", "vm", "elder", "--subresource=status", "--type=merge"],
+      ...["-p", JSON.stringify({ status: { pcieTopology } })],
+    );
+    machine.patchbay("start", "elder");
+    await expectBooted("elder");
+    expect(await guestAddresses("elder")).toEqual([pciAddress]);
+    expect(machine.findVmi("elder")?.status?.pciePorts).toEqual({ total: 33, free: 32 });
+    expect(machine.findVm("elder")?.status?.pcieTopology).toEqual(pcieTopology);
+  });
+});
+
 describe("a VM of two vCPUs with several queues", () => {
   afterAll(() => {
     machine.kubectl("delete", "vm", "queues", "--ignore-not-found", "--wait=true");
