@@ -193,7 +193,8 @@ async function keepTime(
   pace: { readonly timeoutMs: number; readonly bookmark: () => void },
 ): Promise<void> {
   const endMs = deps.clock.monotonicMs() + pace.timeoutMs;
-  for (let left = pace.timeoutMs; left > 0; left = endMs - deps.clock.monotonicMs()) {
+  // A timer may fire a part of a millisecond early: that is no time for one bookmark more.
+  for (let left = pace.timeoutMs; left >= 1; left = endMs - deps.clock.monotonicMs()) {
     const untilLast = left > LAST_BOOKMARK_MS ? left - LAST_BOOKMARK_MS : left;
     await deps.clock.sleep(Math.min(untilLast, BOOKMARK_MS), stream.signal);
     pace.bookmark();
