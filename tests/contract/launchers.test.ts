@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers are found through whatever a hostile launcher may have put in their place; on real processes and namespaces.
 import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   mkdirSync,
@@ -16,7 +17,6 @@ import { basename, dirname, join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock, createLaunchers } from "@patchbay/os";
 import type { Launchers } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./libvirt-logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon } from "./libvirt-session.ts";
@@ -77,17 +77,21 @@ async function startListener(
 ): Promise<ChildProcess> {
   makeOwnDirectory(dirname(path));
   const { uid = LAUNCHER.uid, netns } = options;
-  const listen = `require("node:net").createServer(() => {}).listen(process.argv[1])`;
+  const listen = `require("node:net").createServer(() => {})
+    .listen(process.argv[1], () => process.stdout.write("listening"))`;
   const argv = [
     ...(netns === "host" ? [] : ["unshare", "--net"]),
     ...["setpriv", "--reuid", String(uid), "--regid", String(uid), "--clear-groups"],
     ...[process.execPath, "-e", listen, basename(path)],
   ];
   // By its directory: the path is too long for a socket's address.
-  const where = { cwd: dirname(path), stdio: "ignore" } as const;
-  const listener = spawn(argv[0] ?? "", argv.slice(1), where);
+  const listener = spawn(argv[0] ?? "", argv.slice(1), {
+    cwd: dirname(path),
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   listeners.push(listener);
-  await eventually(() => statSync(path).isSocket(), { withinMs: 10_000 });
+  // The socket is there before anybody listens at it.
+  await once(listener.stdout, "data");
   sandboxInode = inodeOf(`/proc/${String(listener.pid)}/ns/net`);
   return listener;
 }
@@ -135,12 +139,6 @@ describe("launchers", () => {
   test.each<Arrangement>([
     { name: "there is no socket yet", arrange: () => undefined },
     {
-      name: "nobody listens any more",
-      arrange: async () => {
-        await end(await startListener(socketPath));
-      },
-    },
-    {
       name: "the pod has no sandbox",
       arrange: async () => {
         await startListener(socketPath);
@@ -150,6 +148,11 @@ describe("launchers", () => {
   ])("a launcher is unreachable while $name", async ({ arrange }) => {
     await arrange();
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
+  });
+
+  test("a launcher at whose socket nobody listens any more is told from one without a socket", async () => {
+    await end(await startListener(socketPath));
+    await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_NOT_LISTENING" });
   });
 
   test.each<Arrangement>([

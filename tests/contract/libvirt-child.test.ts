@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a daemon that hangs, and a child that dies, do to others; and that nothing is left in a long run.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chownSync,
   closeSync,
@@ -10,7 +11,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -142,10 +142,12 @@ describe("libvirt in a child", () => {
   test("a daemon that does not even accept is unreachable once its queue is full", async () => {
     const path = join(cacheDirectory, "full.sock");
     const listen = `const n = require("node:net");
-      n.createServer(() => {}).listen({ path: process.argv[1], backlog: 1 });`;
-    const listener = spawn(process.execPath, ["-e", listen, path], { stdio: "ignore" });
+      n.createServer(() => {}).listen({ path: process.argv[1], backlog: 1 }, () => process.stdout.write("listening"));`;
+    const listener = spawn(process.execPath, ["-e", listen, path], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     try {
-      await eventually(() => statSync(path).isSocket(), { withinMs: 10_000 });
+      await once(listener.stdout, "data");
       process.kill(listener.pid ?? 0, "SIGSTOP");
       chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
       make({ openTimeoutMs: 500 });

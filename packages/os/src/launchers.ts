@@ -122,7 +122,11 @@ function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): n
   try {
     peer = osNative().connectPeer(launcher.socketFd);
   } catch (error) {
-    throw unreachable(podUid, `connect: ${errnoOf(error) ?? "failed"}`, error);
+    const errno = errnoOf(error) ?? "failed";
+    if (errno === "ECONNREFUSED") {
+      throw new AppError("LAUNCHER_NOT_LISTENING", { vmi: `pod ${podUid}` }, { cause: error });
+    }
+    throw unreachable(podUid, `connect: ${errno}`, error);
   }
   if (peer.uid !== launcher.uid) {
     throw refused(

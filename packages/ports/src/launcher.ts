@@ -15,7 +15,7 @@ export interface Launcher {
 /** Finds launchers. */
 export interface Launchers {
   /**
-   * @throws AppError with LAUNCHER_UNREACHABLE while there is no socket or nobody listens;
+   * @throws AppError with LAUNCHER_UNREACHABLE while there is no socket, LAUNCHER_NOT_LISTENING while nobody listens at it;
    *   OS_PATH_REFUSED when the path or the process behind it is not what it must be.
    */
   open(podUid: string): Promise<Launcher>;

@@ -18,7 +18,7 @@ export interface Session {
 export interface Sessions {
   /**
    * `wake` is called whenever something about the launcher may have changed, also when it comes later.
-   * @throws AppError with LAUNCHER_UNREACHABLE, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
+   * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
    */
   open(podUid: string, wake: () => void): Promise<Session>;
   /** Closes what belongs to the pod. */

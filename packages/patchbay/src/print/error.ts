@@ -16,6 +16,7 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   KUBE_UNREACHABLE: UNREACHABLE,
   RUNTIME_NOT_RUNNING: UNREACHABLE,
   LAUNCHER_UNREACHABLE: UNREACHABLE,
+  LAUNCHER_NOT_LISTENING: UNREACHABLE,
 };
 
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {

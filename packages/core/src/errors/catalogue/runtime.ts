@@ -45,6 +45,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 404,
   },
+  LAUNCHER_NOT_LISTENING: {
+    summary: "nobody listens at the socket of the launcher of {vmi}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
   LAUNCHER_UNREACHABLE: {
     summary: "the launcher of {vmi} cannot be reached: {reason}",
     who: "environment",

@@ -58,6 +58,7 @@ function forgetDone({ vmi, ifaces }: NodeVmFacts, outcome: Outcome, deps: Deps):
 /** Errors after which nothing of a domain can be seen. */
 const UNREACHABLE = [
   "LAUNCHER_UNREACHABLE",
+  "LAUNCHER_NOT_LISTENING",
   "LIBVIRT_UNREACHABLE",
   "LIBVIRT_CONNECTION_LOST",
   "LIBVIRT_TIMED_OUT",
@@ -98,7 +99,8 @@ export async function reconcileNodeVm(
     return firstOf(outcome.againInMs, askInMs);
   } catch (error) {
     if (isUnreachable(error)) await reportUnreachable(vmi, error, deps);
-    // Not there yet, or gone: the watch on its socket wakes this key.
+    // Not there yet, or gone: the watch on its socket wakes this key. Of a socket at which nobody listens yet, or any
+    // more, nothing tells when that changes.
     if (!isAppError(error, "LAUNCHER_UNREACHABLE")) throw error;
     deps.log.debug("launcher is not reachable", { vmi: key, reason: error.message });
     return done();
