@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When guests were asked to let go of a device. Lost at a restart, after which they are asked again: that is harmless.
 import type { Clock } from "@patchbay/ports";
+import { IfaceMap } from "./iface-map.ts";
 
 /** Requests to guests, by VMI uid and iface. */
 export interface Asked {
@@ -14,26 +15,19 @@ export interface Asked {
 }
 
 export function createAsked(clock: Clock): Asked {
-  const byVmi = new Map<string, Map<string, { readonly atMs: number; readonly count: number }>>();
+  const requests = new IfaceMap<{ readonly atMs: number; readonly count: number }>();
   return {
     note(uid, iface, before = 0): void {
-      const ofVmi = byVmi.get(uid) ?? new Map<string, { atMs: number; count: number }>();
-      byVmi.set(uid, ofVmi);
-      const count = (ofVmi.get(iface)?.count ?? before) + 1;
-      ofVmi.set(iface, { atMs: clock.monotonicMs(), count });
+      const count = (requests.get(uid, iface)?.count ?? before) + 1;
+      requests.set(uid, iface, { atMs: clock.monotonicMs(), count });
     },
     agoMs(uid, iface): number | undefined {
-      const entry = byVmi.get(uid)?.get(iface);
-      return entry === undefined ? undefined : clock.monotonicMs() - entry.atMs;
+      const last = requests.get(uid, iface);
+      return last === undefined ? undefined : clock.monotonicMs() - last.atMs;
     },
-    count: (uid, iface) => byVmi.get(uid)?.get(iface)?.count ?? 0,
+    count: (uid, iface) => requests.get(uid, iface)?.count ?? 0,
     retain(uid, ifaces): void {
-      const ofVmi = byVmi.get(uid);
-      if (ofVmi === undefined) return;
-      for (const iface of [...ofVmi.keys()]) {
-        if (!ifaces.includes(iface)) ofVmi.delete(iface);
-      }
-      if (ofVmi.size === 0) byVmi.delete(uid);
+      requests.retain(uid, ifaces);
     },
   };
 }

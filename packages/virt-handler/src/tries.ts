@@ -2,6 +2,7 @@
 // Which steps failed a moment ago and are left alone for now: every event wakes the loop, also that of its own report.
 import type { Hindrance } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
+import { IfaceMap } from "./iface-map.ts";
 
 /** A step on an iface; `key` is the same for the same step under the same circumstances. */
 export interface Try {
@@ -33,26 +34,19 @@ interface Entry {
 }
 
 export function createTries(clock: Clock): Tries {
-  const byVmi = new Map<string, Map<string, Entry>>();
+  const entries = new IfaceMap<Entry>();
   return {
     hold({ uid, iface, key }, { hindrance, pauseMs }): void {
-      const ofVmi = byVmi.get(uid) ?? new Map<string, Entry>();
-      byVmi.set(uid, ofVmi);
-      ofVmi.set(iface, { key, hindrance, untilMs: clock.monotonicMs() + pauseMs });
+      entries.set(uid, iface, { key, hindrance, untilMs: clock.monotonicMs() + pauseMs });
     },
     findHeld({ uid, iface, key }): Setback | undefined {
-      const entry = byVmi.get(uid)?.get(iface);
+      const entry = entries.get(uid, iface);
       if (entry?.key !== key) return undefined;
       const pauseMs = entry.untilMs - clock.monotonicMs();
       return pauseMs > 0 ? { hindrance: entry.hindrance, pauseMs } : undefined;
     },
     retain(uid, ifaces): void {
-      const ofVmi = byVmi.get(uid);
-      if (ofVmi === undefined) return;
-      for (const iface of [...ofVmi.keys()]) {
-        if (!ifaces.includes(iface)) ofVmi.delete(iface);
-      }
-      if (ofVmi.size === 0) byVmi.delete(uid);
+      entries.retain(uid, ifaces);
     },
   };
 }
