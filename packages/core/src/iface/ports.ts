@@ -79,6 +79,11 @@ function wayOut(vmi: VirtualMachineInstance): string {
   return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
 }
 
+/** Why a model finds no place in a running VM, for people. */
+export function sayModelNeedsIoPorts(model: string): string {
+  return `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+}
+
 /** Why a model cannot be plugged into a running VM, however many ports are free; undefined: it can, or the VM does not run. */
 export function sayNoIoPorts(
   vmi: VirtualMachineInstance,
@@ -87,9 +92,7 @@ export function sayNoIoPorts(
   const model = iface?.model ?? "";
   const hasSlots = machineFamilyOf(machineOf(vmi.spec.domain)) === "pc";
   const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
-  return fits || vmi.status?.pciePorts === undefined
-    ? undefined
-    : `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+  return fits || vmi.status?.pciePorts === undefined ? undefined : sayModelNeedsIoPorts(model);
 }
 
 /** Why there is no port, for people: both numbers and the way out. */

@@ -2,7 +2,7 @@
 // Why an iface does not go on, in stable words.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, messageOf } from "../errors/app-error.ts";
-import { sayNoPort } from "../iface/ports.ts";
+import { sayModelNeedsIoPorts, sayNoPort } from "../iface/ports.ts";
 import { findByName, ifacesOf } from "../iface/specs.ts";
 import type { NoPlace } from "../plan/live-places.ts";
 import type { NodeAction, NodeVmFacts } from "../plan/node-vm.ts";
@@ -63,7 +63,7 @@ function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string):
     case "PciAddressInUse":
       return `the PCI address ${iface?.pciAddress ?? ""} is in use or is none of a port; choose another, or none`;
     case "ModelNeedsIoPorts":
-      return `model ${iface?.model ?? ""} needs I/O ports, which the ports for hot-plug do not have; use virtio, or restart the VM`;
+      return sayModelNeedsIoPorts(iface?.model ?? "");
   }
 }
 
