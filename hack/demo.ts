@@ -14,8 +14,6 @@ import {
 const ROOT = join(import.meta.dirname, "..");
 const GUESTS = ["alpha", "beta", "gamma"] as const;
 const ADDRESSES = { alpha: "10.9.0.1", beta: "10.9.0.2", gamma: "10.9.0.3" } as const;
-/** Software emulation on a busy machine. */
-const BOOT_MS = 120_000;
 const CHANGE_MS = 60_000;
 
 const rows: { readonly what: string; readonly seconds: number; readonly seen: string }[] = [];
@@ -61,12 +59,7 @@ function append(base: string, name: string, network: string): readonly unknown[]
 }
 
 async function booted(...names: readonly string[]): Promise<string> {
-  for (const name of names) {
-    await eventually(() => machine.findVmi(name)?.status?.phase === "Running", {
-      withinMs: BOOT_MS,
-    });
-    await machine.console(name).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
-  }
+  for (const name of names) await machine.booted(name);
   return `guests ${names.join(" and ")} are up`;
 }
 

@@ -3,7 +3,6 @@
 // that are plugged.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectBooted } from "./guest.ts";
 import { addInterface, CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "./machine.ts";
 
 const VM = "named";
@@ -14,7 +13,7 @@ async function reportedName(iface: string): Promise<string> {
 
 beforeAll(async () => {
   machine.apply(vmManifest({ name: VM, image: "agent" }));
-  await expectBooted(VM);
+  await machine.booted(VM);
 });
 
 afterAll(() => {

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a VM booted, and which NICs does its guest see?
+// Restarts a guest, and which NICs does it see?
 import { eventually } from "@patchbay/testing";
 import { machine } from "./machine.ts";
 
 /** Time for a boot, or for all NICs at once, under software emulation on a busy machine. */
 export const ALL_MS = 120_000;
-
-/** Waits until the guest says that it is up. */
-export async function expectBooted(vm: string): Promise<void> {
-  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: ALL_MS });
-  const console = machine.console(vm);
-  await console.waitForLine(/guest ready/, { timeoutMs: ALL_MS, fromStart: true });
-}
 
 /** Restarts a VM and waits for the new guest. */
 export async function restart(vm: string): Promise<void> {
@@ -24,7 +17,7 @@ export async function restart(vm: string): Promise<void> {
     },
     { withinMs: ALL_MS },
   );
-  await expectBooted(vm);
+  await machine.booted(vm);
 }
 
 /** A NIC in the guest. */

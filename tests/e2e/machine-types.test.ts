@@ -2,7 +2,7 @@
 // The older machine type, pc, plugs and unplugs too: conventional PCI slots instead of PCIe ports.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ALL_MS, expectBooted, guestNics, restart } from "./guest.ts";
+import { ALL_MS, guestNics, restart } from "./guest.ts";
 import {
   addInterface,
   appendOperations,
@@ -20,7 +20,7 @@ function readyCount(): number {
 
 beforeAll(async () => {
   machine.apply(vmManifest({ name: "oldtimer", machine: "pc" }));
-  await expectBooted("oldtimer");
+  await machine.booted("oldtimer");
 });
 
 afterAll(() => {

@@ -2,7 +2,7 @@
 // Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
 import { eventually, vmManifest, type ManifestNic } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectBooted, guestNics, type GuestNic } from "./guest.ts";
+import { guestNics, type GuestNic } from "./guest.ts";
 import {
   appendOperations,
   CHANGE_MS,
@@ -31,7 +31,7 @@ const BESIDE_PORTS = ["novell", "amd"];
 beforeAll(async () => {
   const nics = [{ name: "default", bootOrder: 1 }, ...MODELS];
   machine.apply(vmManifest({ name: VM, image: "full", nics }));
-  await expectBooted(VM);
+  await machine.booted(VM);
 });
 
 afterAll(() => {

@@ -4,7 +4,7 @@
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ALL_MS, expectBooted, guestNics, restart } from "./guest.ts";
+import { ALL_MS, guestNics, restart } from "./guest.ts";
 import {
   addInterface,
   appendOperations,
@@ -71,7 +71,7 @@ function podAnnotation(vm: string): string {
 describe("a VM with the default ports", () => {
   beforeAll(async () => {
     machine.apply(vmManifest({ name: VM }));
-    await expectBooted(VM);
+    await machine.booted(VM);
   });
 
   afterAll(() => {
@@ -159,7 +159,7 @@ describe("the number of ports", () => {
 
   test("can be none: nothing can be plugged, and the refusal says what to do", async () => {
     machine.apply(vmManifest({ name: "none", pcieRootPorts: 0 }));
-    await expectBooted("none");
+    await machine.booted("none");
     expect(() => {
       addInterface("none", { name: "red1", network: "red" });
     }).toThrow(/0 of 2 PCIe ports/);
@@ -168,7 +168,7 @@ describe("the number of ports", () => {
 
   test("can be one: of two requests for it the second is told", async () => {
     machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
-    await expectBooted("one");
+    await machine.booted("one");
     addInterface("one", { name: "red1", network: "red" });
     // The first request is not carried out yet: its port is promised.
     expect(() => {
@@ -180,7 +180,7 @@ describe("the number of ports", () => {
 
   test("can be 128, of which the last works", async () => {
     machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
-    await expectBooted("most");
+    await machine.booted("most");
     const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
     const operations = appendOperations(BASE, nic);
     machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
@@ -211,7 +211,7 @@ describe("the cluster's default", () => {
     const before = machine.findVmi("beta");
     setClusterDefault(3);
     machine.apply(vmManifest({ name: "narrow" }));
-    await expectBooted("narrow");
+    await machine.booted("narrow");
     expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(3);
     const after = machine.findVmi("beta");
     expect(after?.metadata.uid).toBe(before?.metadata.uid);
@@ -239,7 +239,7 @@ describe("a VM that was first started by an older version", () => {
       ...["-p", JSON.stringify({ status: { pcieTopology } })],
     );
     machine.patchbay("start", "elder");
-    await expectBooted("elder");
+    await machine.booted("elder");
     expect(await guestAddresses("elder")).toEqual([pciAddress]);
     expect(machine.findVmi("elder")?.status?.pciePorts).toEqual({ total: 33, free: 32 });
     expect(machine.findVm("elder")?.status?.pcieTopology).toEqual(pcieTopology);
@@ -253,7 +253,7 @@ describe("a VM of two vCPUs with several queues", () => {
 
   test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
     machine.apply(vmManifest({ name: "queues", cores: 2 }));
-    await expectBooted("queues");
+    await machine.booted("queues");
     addInterface("queues", { name: "red1", network: "red" });
     await eventually(() => readyCount("queues") === 2, { withinMs: CHANGE_MS });
     expect(statuses("queues").map(({ queueCount }) => queueCount)).toEqual([2, 2]);

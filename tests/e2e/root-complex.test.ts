@@ -2,7 +2,7 @@
 // A VM whose devices are to sit on the root complex: nothing can be plugged, which is told, until it starts without that.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectBooted, guestNics, restart } from "./guest.ts";
+import { guestNics, restart } from "./guest.ts";
 import { addInterface, CHANGE_MS, expectReady, machine, SUBRESOURCES } from "./machine.ts";
 
 const VM = "rooted";
@@ -20,7 +20,7 @@ function busOf(pciAddress: string): string | undefined {
 beforeAll(async () => {
   const nics = [{ name: "default" }, { name: "red1", network: "red" }];
   machine.apply(vmManifest({ name: VM, nics, annotations: { [ANNOTATION]: "true" } }));
-  await expectBooted(VM);
+  await machine.booted(VM);
 });
 
 afterAll(() => {

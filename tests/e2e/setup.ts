@@ -3,29 +3,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import {
-  bridgeNetworkManifest,
-  eventually,
-  Machine,
-  vmiManifest,
-  vmManifest,
-} from "@patchbay/testing";
+import { bridgeNetworkManifest, Machine, vmiManifest, vmManifest } from "@patchbay/testing";
 import type { TestProject } from "vitest/node";
 import { judgeMachine } from "./rights.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-
-/** Software emulation takes about 5 s for one guest on an idle machine; two boot at once. */
-const BOOT_MS = 120_000;
-
-async function booted(machine: Machine, names: readonly string[]): Promise<void> {
-  for (const name of names) {
-    await eventually(() => machine.findVmi(name)?.status?.phase === "Running", {
-      withinMs: BOOT_MS,
-    });
-    await machine.console(name).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
-  }
-}
 
 /** Whether every story was told to its end: only then a right that was not used is not needed. */
 async function isWhole(project: TestProject): Promise<boolean> {
@@ -65,9 +47,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       vmManifest({ name: "alpha" }),
       vmManifest({ name: "beta" }),
     );
-    await booted(machine, ["alpha", "beta"]);
+    await machine.booted("alpha");
+    await machine.booted("beta");
     machine.apply(vmiManifest({ name: "gamma" }));
-    await booted(machine, ["gamma"]);
+    await machine.booted("gamma");
   } catch (error) {
     tearDown(machine);
     throw error;

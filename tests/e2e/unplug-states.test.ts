@@ -77,9 +77,8 @@ let linksAtRest: readonly string[] = [];
 
 beforeAll(async () => {
   machine.apply(vmManifest({ name: VM }));
-  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", { withinMs: BOOT_MS });
+  await machine.booted(VM);
   guest = machine.console(VM);
-  await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
   podUid = machine.findPod(VM)?.metadata.uid ?? "";
   linksAtRest = linksOf(podUid);
 });

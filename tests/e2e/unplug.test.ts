@@ -91,9 +91,7 @@ describe("an unplug that the guest has not yet granted", () => {
     const nics = [{ name: "default" }, { name: "keep", network: "blue" }];
     machine.apply(vmManifest({ ...stubborn, nics }));
     await expectReady("stubborn", "keep");
-    await machine
-      .console("stubborn")
-      .waitForLine(/guest ready/, { timeoutMs: 60_000, fromStart: true });
+    await machine.booted("stubborn");
   });
 
   afterAll(() => {

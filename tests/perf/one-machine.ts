@@ -4,11 +4,11 @@ import { vmManifest, type Machine } from "@patchbay/testing";
 import { measureFloor } from "./floor.ts";
 import { measureHotplug } from "./hotplug.ts";
 import { printComparison } from "./report.ts";
-import { booted, withMachine } from "./standalone-machine.ts";
+import { withMachine } from "./standalone-machine.ts";
 
 async function measureRounds(machine: Machine, rounds: number): Promise<void> {
   machine.apply(vmManifest({ name: "perf" }));
-  await booted(machine, "perf");
+  await machine.booted("perf");
   // One of each by turns, so that both see the same machine.
   const ours = [];
   const floor = [];

@@ -10,7 +10,7 @@ import {
   type Machine,
 } from "@patchbay/testing";
 import { logLines } from "./component-log.ts";
-import { booted, withMachine } from "./standalone-machine.ts";
+import { withMachine } from "./standalone-machine.ts";
 
 const WAIT_MS = 120_000;
 const KIB_PER_MIB = 1024;
@@ -83,7 +83,7 @@ async function measureOne(machine: Machine, { ports, shared }: Setting): Promise
   const vm = `ports-${String(sinceMs)}`;
   machine.apply(vmManifest({ name: vm, pcieRootPorts: ports }));
   try {
-    await booted(machine, vm);
+    await machine.booted(vm);
     const readyMs = Date.now();
     const start = logLines(machine, "virt-handler", sinceMs).find(
       ({ action }) => action === "startDomain",

@@ -3,10 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { bridgeNetworkManifest, eventually, Machine } from "@patchbay/testing";
+import { bridgeNetworkManifest, Machine } from "@patchbay/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
-const BOOT_MS = 120_000;
 
 /** Brings a machine up with the guest image and the network `perf`, and leaves nothing of it behind. */
 export async function withMachine(use: (machine: Machine) => Promise<void>): Promise<void> {
@@ -22,10 +21,4 @@ export async function withMachine(use: (machine: Machine) => Promise<void>): Pro
     machine.patchbay("down", "--purge");
     rmSync(dirname(dataDir), { recursive: true, force: true });
   }
-}
-
-/** Waits until the VM's guest says that it is ready. */
-export async function booted(machine: Machine, vm: string): Promise<void> {
-  await eventually(() => machine.findVmi(vm)?.status?.phase === "Running", { withinMs: BOOT_MS });
-  await machine.console(vm).waitForLine(/guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
 }

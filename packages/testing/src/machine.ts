@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { names, type Pod, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
+import { eventually } from "./eventually.ts";
 import { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 
 /** How a command ended. */
@@ -22,6 +23,9 @@ export interface MachineAddress {
 
 /** Longest time for one command. */
 const COMMAND_TIMEOUT_MS = 180_000;
+
+/** Longest time for a boot: about 5 s under software emulation, more on a busy machine and with two at once. */
+const BOOT_TIMEOUT_MS = 120_000;
 
 /** A running standalone machine. */
 export class Machine {
@@ -126,6 +130,14 @@ export class Machine {
     });
     this.#consoles.set(directory, opened);
     return opened;
+  }
+
+  /** Waits until the guest of a VM or VMI has said that it is up. */
+  async booted(vmi: string): Promise<void> {
+    const isRunning = (): boolean => this.findVmi(vmi)?.status?.phase === "Running";
+    await eventually(isRunning, { withinMs: BOOT_TIMEOUT_MS });
+    const ready = { timeoutMs: BOOT_TIMEOUT_MS, fromStart: true };
+    await this.console(vmi).waitForLine(/guest ready/, ready);
   }
 
   /** Process id of a component, as the supervisor wrote it down. */
