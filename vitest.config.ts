@@ -31,6 +31,18 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          name: "attacks",
+          include: ["tests/attacks/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+          isolate: false,
+          env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
+        },
+      },
+      {
+        ...shared,
+        test: {
           name: "e2e",
           include: ["tests/e2e/**/*.test.ts"],
           globalSetup: ["tests/e2e/setup.ts"],

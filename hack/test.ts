@@ -106,6 +106,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
   ],
   [[suite("unit")]],
   [[suite("contract")]],
+  [[suite("attacks")]],
   [[suite("e2e")]],
 ];
 
