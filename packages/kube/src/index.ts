@@ -21,7 +21,15 @@ export {
   type KubeConfigSource,
 } from "./kubeconfig.ts";
 export { createOwnWrites, type OwnWrites } from "./own-writes.ts";
-export { createQueue, type Queue, type QueueOptions } from "./queue.ts";
+export {
+  createPauses,
+  type Failure,
+  type Held,
+  type Pauses,
+  type PauseOptions,
+  type Step,
+} from "./pauses.ts";
+export { createQueue, wishOf, type Queue, type QueueOptions } from "./queue.ts";
 export {
   after,
   done,

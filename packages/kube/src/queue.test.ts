@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createQueue, type Queue } from "./queue.ts";
 import { FakeClock, settle } from "./testing/fake-clock.ts";
 
+const lost = { code: "LOST" };
 const never = new AbortController().signal;
 
 function setUp(): { clock: FakeClock; queue: Queue } {
@@ -82,34 +83,83 @@ describe("a queue", () => {
 
   test("waits longer after each failure of a key, up to a minute, and forgets", async () => {
     const { queue } = setUp();
-    const waits = Array.from({ length: 12 }, () => queue.retry("a"));
+    const waits = Array.from({ length: 12 }, () => queue.retry("a", lost));
     expect(waits.slice(0, 4)).toEqual([100, 200, 400, 800]);
     expect(waits.at(-1)).toBe(60_000);
-    expect(queue.retry("b")).toBe(100);
+    expect(queue.retry("b", lost)).toBe(100);
     queue.forget("a");
     expect(queue.failuresOf("a")).toBe(0);
-    expect(queue.retry("a")).toBe(100);
+    expect(queue.retry("a", lost)).toBe(100);
     await settle();
   });
 
   test("half of the wait is random", () => {
     const queue = createQueue({ clock: new FakeClock(), random: () => 1 });
-    expect(queue.retry("a")).toBe(50);
+    expect(queue.retry("a", lost)).toBe(50);
   });
 
   test("a success takes back the retry, not a time that was asked for", async () => {
     const { clock, queue } = setUp();
-    queue.retry("a");
+    queue.retry("a", lost);
     queue.addAfter("a", 5000);
     queue.forget("a");
     await settle();
     expect(clock.dueMs).toEqual([5000]);
   });
 
+  test("leaves a key that failed alone however often it is woken, but for a few wakes", async () => {
+    const { clock, queue } = setUp();
+    for (let i = 0; i < 10; i += 1) queue.retry("a", lost); // 51.2 s by now
+    let passes = 0;
+    for (let tenth = 0; tenth < 200; tenth += 1) {
+      queue.add("a");
+      for (const key of await drain(queue)) {
+        passes += 1;
+        queue.retry(key, lost);
+      }
+      await clock.advance(100);
+    }
+    expect(passes).toBe(5);
+    await clock.advance(60_000);
+    expect(await drain(queue)).toEqual(["a"]);
+  });
+
+  test("runs a key that failed at once when its circumstances change", async () => {
+    const clock = new FakeClock();
+    let generation = 1;
+    const queue = createQueue({
+      clock,
+      random: () => 0,
+      circumstancesOf: () => String(generation),
+    });
+    for (let i = 0; i < 20; i += 1) {
+      queue.add("a");
+      await drain(queue);
+      queue.retry("a", lost);
+    }
+    queue.add("a");
+    expect(await drain(queue)).toEqual([]);
+    generation = 2;
+    queue.add("a");
+    expect(await drain(queue)).toEqual(["a"]);
+    expect(queue.retry("a", lost)).toBe(100);
+  });
+
+  test("a wake within a slow retry waits for the pause alone", async () => {
+    const { clock, queue } = setUp();
+    for (let i = 0; i < 6; i += 1) {
+      expect(queue.retry("a", { code: "REFUSED", retryAtLeastMs: 300_000 })).toBe(300_000);
+      queue.add("a");
+      await drain(queue);
+    }
+    await settle();
+    expect(clock.dueMs).toEqual([3200]);
+  });
+
   test("is quiet once it is closed", async () => {
     const { clock, queue } = setUp();
     queue.addAfter("a", 10);
-    queue.retry("b");
+    queue.retry("b", lost);
     queue.close();
     queue.add("c");
     queue.addAfter("d", 1);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which key is to be reconciled next? Semantics of client-go's workqueue: a key waits at most once, is worked on
-// at most once at a time, and is queued again when it was added while it was worked on.
+// at most once at a time, and is queued again when it was added while it was worked on. Unlike there, a key that
+// failed is not run by whatever wakes it: what fails tends to make the events that wake it.
+import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
-import { backoffMs, systemRandom, type BackoffRange, type Random } from "./backoff.ts";
+import type { BackoffRange, Random } from "./backoff.ts";
+import { createPauses, type Pauses, type Step } from "./pauses.ts";
+import { createTokenBuckets, type TokenBuckets } from "./token-buckets.ts";
 
 /** Settings of a queue. */
 export interface QueueOptions {
@@ -13,9 +17,33 @@ export interface QueueOptions {
   /** Wait after failures of one key; default 100 ms, doubled up to 60 s, half of it random. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
+  /**
+   * What the outcome of a key rests on and the loop does not write, for example the generation of the spec. When
+   * it changes, a key that failed is not left alone any longer. Default: nothing is known to matter.
+   */
+  readonly circumstancesOf?: (key: string) => string;
+}
+
+/** What is wanted of an object, in short: which one it is, the generation of its spec, and whether it is to go. */
+export function wishOf(object: KubeObject | undefined): string {
+  const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
+  return JSON.stringify([uid, generation, deletionTimestamp]);
+}
+
+/** How a key failed. */
+export interface KeyFailure {
+  /** The error's code. */
+  readonly code: string;
+  /** Try again no sooner than this by itself, milliseconds; a wake counts nevertheless. Default: none. */
+  readonly retryAtLeastMs?: number;
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
+/**
+ * How often something that wakes a key ends its pause early: what the failed pass waited for may have come. A loop
+ * that wakes itself has used them up at once.
+ */
+const EARLY_WAKES = { burst: 5, refillMs: 60_000 };
 
 /** A timer of one key. */
 interface Delay {
@@ -28,23 +56,25 @@ export class Queue {
   /** How many keys may be worked on at once. */
   readonly concurrency: number;
   readonly #clock: Clock;
-  readonly #backoff: BackoffRange;
-  readonly #random: Random;
+  readonly #circumstancesOf: (key: string) => string;
+  readonly #pauses: Pauses<undefined>;
+  readonly #earlyWakes: TokenBuckets;
   readonly #waiting = new Set<string>();
   readonly #working = new Set<string>();
   /** Added while being worked on. */
   readonly #dirty = new Set<string>();
   readonly #delayed = new Map<string, Delay>();
   readonly #retries = new Map<string, Delay>();
-  readonly #failures = new Map<string, number>();
   readonly #takers: ((key: string) => void)[] = [];
   #isClosed = false;
 
   constructor(options: QueueOptions) {
     this.concurrency = options.concurrency ?? 1;
     this.#clock = options.clock;
-    this.#backoff = options.backoff ?? BACKOFF;
-    this.#random = options.random ?? systemRandom;
+    this.#circumstancesOf = options.circumstancesOf ?? (() => "");
+    const { clock, random, backoff: range = BACKOFF } = options;
+    this.#pauses = createPauses({ clock, range, ...(random !== undefined && { random }) });
+    this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKES);
   }
 
   /** Number of keys that wait to be taken. */
@@ -52,16 +82,19 @@ export class Queue {
     return this.#waiting.size;
   }
 
-  /** Queues the key, unless it waits already. */
+  /**
+   * Queues the key, unless it waits already. One that failed is left alone until its pause is over, but for a few
+   * early wakes, and unless its circumstances have changed.
+   */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
       this.#dirty.add(key);
       return;
     }
-    const taker = this.#waiting.has(key) ? undefined : this.#takers.shift();
-    if (taker === undefined) this.#waiting.add(key);
-    else this.#handTo(taker, key);
+    const held = this.#waiting.has(key) ? undefined : this.#pauses.findHeld(this.#stepOf(key));
+    if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
+    else this.#delay(this.#retries, key, held.pauseMs);
   }
 
   /** Queues the key after `ms`; of several times the earliest counts. */
@@ -69,24 +102,26 @@ export class Queue {
     this.#delay(this.#delayed, key, ms);
   }
 
-  /** Queues the key after a wait that grows with its failures in a row; the wait in milliseconds. */
-  retry(key: string): number {
-    const failures = (this.#failures.get(key) ?? 0) + 1;
-    this.#failures.set(key, failures);
-    const waitMs = backoffMs(failures, this.#backoff, this.#random);
+  /**
+   * Leaves the key alone for a pause that grows with its failures in a row of the same code, and queues it then;
+   * the wait in milliseconds.
+   */
+  retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
+    const pauseMs = this.#pauses.fail(this.#stepOf(key), { code, shown: undefined });
+    const waitMs = Math.max(pauseMs, retryAtLeastMs);
     this.#cancel(this.#retries, key);
     this.#delay(this.#retries, key, waitMs);
     return waitMs;
   }
 
-  /** Failures of the key in a row. */
+  /** Failures in a row of a key that is left alone. */
   failuresOf(key: string): number {
-    return this.#failures.get(key) ?? 0;
+    return this.#pauses.findHeld(this.#stepOf(key))?.failures ?? 0;
   }
 
   /** Forgets the key's failures and their retry. */
   forget(key: string): void {
-    this.#failures.delete(key);
+    this.#pauses.succeed(this.#stepOf(key));
     this.#cancel(this.#retries, key);
   }
 
@@ -115,6 +150,17 @@ export class Queue {
       for (const delay of delays.values()) delay.abort.abort();
       delays.clear();
     }
+  }
+
+  /** The pass over the key, as a step that can fail. */
+  #stepOf(key: string): Step {
+    return { scope: key, name: "pass", circumstances: this.#circumstancesOf(key) };
+  }
+
+  #enqueue(key: string): void {
+    const taker = this.#waiting.has(key) ? undefined : this.#takers.shift();
+    if (taker === undefined) this.#waiting.add(key);
+    else this.#handTo(taker, key);
   }
 
   #handTo(taker: (key: string) => void, key: string): void {
@@ -148,7 +194,9 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        this.add(key);
+        // A retry's pause is over by the timer that ends now, whatever a fraction of a millisecond says.
+        if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
+        else this.add(key);
       },
       () => undefined, // cancelled
     );

@@ -55,10 +55,16 @@ function levelOf(error: unknown): Level {
   return entry.who === "bug" ? "error" : "warn";
 }
 
+/** An error of another's making has no code; its class is what stays the same. */
+function codeOf(error: unknown): string {
+  if (isAppError(error)) return error.code;
+  return error instanceof Error ? error.name : typeof error;
+}
+
 function requeue(reconciler: Reconciler, key: string, error: unknown): number {
-  if (retryRuleOf(error) === "backoff") return reconciler.queue.retry(key);
-  reconciler.queue.addAfter(key, SLOW_RETRY_MS);
-  return SLOW_RETRY_MS;
+  const isSlow = retryRuleOf(error) !== "backoff";
+  const failure = { code: codeOf(error), ...(isSlow && { retryAtLeastMs: SLOW_RETRY_MS }) };
+  return reconciler.queue.retry(key, failure);
 }
 
 function logFailure(

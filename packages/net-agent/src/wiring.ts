@@ -16,8 +16,10 @@ import {
   createEventRecorder,
   createQueue,
   keyOf,
+  parseKey,
   printKey,
   runReconciler,
+  wishOf,
   type Queue,
 } from "@patchbay/kube";
 import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
@@ -75,6 +77,11 @@ function wakePods(
   });
 }
 
+/** What is wanted of a pod: its annotation is no part of its generation. */
+function askedOf(pod: Pod | undefined): string {
+  return `${wishOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
+}
+
 function startCaches(
   { client, log: logger, signal }: DaemonContext,
   flags: Flags,
@@ -123,7 +130,8 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   };
   const synced = Promise.all([caches.pods.synced(), caches.nads.synced()]);
   await Promise.race([synced, aborted(signal)]);
-  const queue = createQueue({ clock, concurrency: flags.concurrency });
+  const circumstancesOf = (key: string): string => askedOf(caches.pods.find(parseKey(key)));
+  const queue = createQueue({ clock, concurrency: flags.concurrency, circumstancesOf });
   wakePods(queue, caches);
   for (const pod of caches.pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of deps.tracked.keys()) queue.add(key);

@@ -20,8 +20,10 @@ import {
   createOwnWrites,
   createQueue,
   keyOf,
+  parseKey,
   printKey,
   runReconciler,
+  wishOf,
   type Next,
   type Queue,
   type StartableCache,
@@ -112,8 +114,11 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const { clock, log, signal } = context;
   const caches = createCaches(context);
   const deps = createDeps(context, caches, flags);
-  const vmQueue = createQueue({ clock, concurrency: flags.concurrency });
-  const vmiQueue = createQueue({ clock, concurrency: flags.concurrency });
+  const { concurrency } = flags;
+  const vmOf = (key: string): string => wishOf(caches.vms.find(parseKey(key)));
+  const vmiOf = (key: string): string => wishOf(caches.vmis.find(parseKey(key)));
+  const vmQueue = createQueue({ clock, concurrency, circumstancesOf: vmOf });
+  const vmiQueue = createQueue({ clock, concurrency, circumstancesOf: vmiOf });
   wake(caches.vms, vmQueue, ownKeyOf);
   wake(caches.vmis, vmQueue, ownKeyOf);
   wake(caches.vmis, vmiQueue, ownKeyOf);

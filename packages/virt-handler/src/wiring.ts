@@ -15,8 +15,10 @@ import {
   createOwnWrites,
   createQueue,
   keyOf,
+  parseKey,
   printKey,
   runReconciler,
+  wishOf,
 } from "@patchbay/kube";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
@@ -74,6 +76,12 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   deps.guests.forget(uid);
 }
 
+/** What others say that is to be done with a VMI, and where. */
+function givenTo(vmi: VirtualMachineInstance | undefined): string {
+  const { attachments, activePods } = vmi?.status ?? {};
+  return JSON.stringify([wishOf(vmi), attachments, activePods]);
+}
+
 /** Runs the loop until the signal is aborted. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
@@ -102,7 +110,8 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     log,
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
   };
-  const queue = createQueue({ clock, concurrency: flags.concurrency });
+  const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
+  const queue = createQueue({ clock, concurrency: flags.concurrency, circumstancesOf });
   const wake = (key: string): void => {
     queue.add(key);
   };

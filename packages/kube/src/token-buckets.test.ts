@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { FakeClock } from "./testing/fake-clock.ts";
+import { createTokenBuckets } from "./token-buckets.ts";
+
+test("a bucket gives a burst, then one in a while, each key for itself", async () => {
+  const clock = new FakeClock();
+  const buckets = createTokenBuckets(clock, { burst: 3, refillMs: 1000 });
+  const take = (key: string): boolean => buckets.take(key);
+  expect(["a", "a", "a", "a", "b"].map(take)).toEqual([true, true, true, false, true]);
+  await clock.advance(999);
+  expect(buckets.has("a")).toBe(false);
+  await clock.advance(1);
+  expect(["a", "a"].map(take)).toEqual([true, false]);
+  buckets.forget("a");
+  expect(["a", "a", "a", "a"].map(take)).toEqual([true, true, true, false]);
+});
