@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { InheritedFd } from "@patchbay/ports";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "./process-runner.ts";
 
@@ -15,6 +25,13 @@ beforeEach(() => {
 afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
+
+/** A file of that name and text, open for reading. */
+function openFile(name: string): InheritedFd {
+  writeFileSync(join(directory, name), name);
+  const fd = openSync(join(directory, name), "r");
+  return { fd, inode: fstatSync(fd, { bigint: true }).ino.toString() };
+}
 
 /** Whether a process runs; a zombie does not. */
 function isRunning(pid: number): boolean {
@@ -72,17 +89,29 @@ describe("a program's result", () => {
   });
 
   test("descriptors are inherited as 3, 4 in this order", async () => {
-    const fds = ["one", "two"].map((text) => {
-      writeFileSync(join(directory, text), text);
-      return openSync(join(directory, text), "r");
-    });
+    const fds = ["one", "two"].map(openFile);
     const result = await runner.run({
       argv: ["sh", "-c", "cat <&4; cat <&3"],
       inheritFds: fds,
       timeoutMs,
     });
-    for (const fd of fds) closeSync(fd);
+    for (const { fd } of fds) closeSync(fd);
     expect(result.stdout).toBe("twoone");
+  });
+
+  test("a descriptor whose number is another file's by now is not inherited, and nothing is started", async () => {
+    const mine = openFile("mine");
+    closeSync(mine.fd);
+    const started = join(directory, "started");
+    const runStale = (): Promise<unknown> =>
+      runner.run({ argv: ["touch", started], inheritFds: [mine], timeoutMs });
+    const stale = { code: "OS_DESCRIPTOR_STALE", details: { fd: mine.fd } };
+    await expect(runStale()).rejects.toMatchObject(stale);
+    const other = openFile("other");
+    expect(other.fd).toBe(mine.fd);
+    await expect(runStale()).rejects.toMatchObject(stale);
+    closeSync(other.fd);
+    expect(existsSync(started)).toBe(false);
   });
 
   test("a child left behind that holds the pipes does not hold the result", async () => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a program run to its end, within its deadline, with everything that it started?
 import { spawn, type ChildProcess } from "node:child_process";
-import { accessSync, constants as fsConstants } from "node:fs";
+import { accessSync, fstatSync, constants as fsConstants } from "node:fs";
 import { constants } from "node:os";
 import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
-import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
+import type { Command, CommandResult, InheritedFd, ProcessRunner } from "@patchbay/ports";
 import { errnoOf } from "./file-errors.ts";
 
 /** From SIGTERM to SIGKILL, milliseconds. */
@@ -35,6 +35,20 @@ function argvOf({ argv, diesWithParent = false }: Command): readonly [string, ..
   return [...DIES_WITH_PARENT, ...argv];
 }
 
+function inodeOf(fd: number): string | undefined {
+  try {
+    return fstatSync(fd, { bigint: true }).ino.toString();
+  } catch {
+    return undefined; // closed
+  }
+}
+
+/** The number alone could be another file's by now: a program would act in another pod's namespace. */
+function checkedFd({ fd, inode }: InheritedFd): number {
+  if (inodeOf(fd) !== inode) throw new AppError("OS_DESCRIPTOR_STALE", { fd });
+  return fd;
+}
+
 function start(command: Command): ChildProcess {
   const [program, ...args] = argvOf(command);
   return spawn(program, args, {
@@ -44,12 +58,13 @@ function start(command: Command): ChildProcess {
       command.stdin === undefined ? "ignore" : "pipe",
       "pipe",
       "pipe",
-      ...(command.inheritFds ?? []),
+      ...(command.inheritFds ?? []).map(checkedFd),
     ],
   });
 }
 
 function spawnError(error: unknown, program: string): AppError {
+  if (isAppError(error)) return error;
   const errno = errnoOf(error);
   if (errno === "ENOENT") return new AppError("OS_PROGRAM_MISSING", { program }, { cause: error });
   return new AppError(

@@ -33,7 +33,7 @@ export async function runIn(
   const { exitCode, stdout, stderr } = await runner.run({
     argv: argvIn(program, args),
     stdin,
-    inheritFds: [netns.fd],
+    inheritFds: [netns],
     timeoutMs: TIMEOUT_MS,
   });
   if (exitCode === 0) return stdout;

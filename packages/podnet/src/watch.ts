@@ -41,7 +41,7 @@ async function follow(
     try {
       await deps.runner.run({
         argv: MONITOR,
-        inheritFds: [netns.fd],
+        inheritFds: [netns],
         timeoutMs: LIFETIME_MS,
         signal,
         onOutput: () => {

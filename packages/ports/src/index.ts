@@ -33,7 +33,7 @@ export type {
   PodNetwork,
   TapWiring,
 } from "./pod-network.ts";
-export type { Command, CommandResult, ProcessRunner } from "./process-runner.ts";
+export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
 export type { Sandbox, Sandboxes } from "./sandbox.ts";
 export type {
   Cache,

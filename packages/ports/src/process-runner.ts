@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs programs of the machine.
 
+/** An open descriptor of this process and what it names: after a close, the number may be another file's. */
+export interface InheritedFd {
+  readonly fd: number;
+  /** Inode, decimal text. */
+  readonly inode: string;
+}
+
 /** One program to run. */
 export interface Command {
   /** Program and arguments; never goes through a shell. */
@@ -9,8 +16,8 @@ export interface Command {
   readonly stdin?: string;
   /** The whole environment; absent: PATH only. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Open descriptors of this process that the program inherits as 3, 4, ... in this order. */
-  readonly inheritFds?: readonly number[];
+  /** What the program inherits as 3, 4, ... in this order; looked at in the same tick as the program is started. */
+  readonly inheritFds?: readonly InheritedFd[];
   /** Whether the program is killed when this process dies, so that a successor finds it ended. Its own children are not. */
   readonly diesWithParent?: boolean;
   /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
@@ -34,6 +41,7 @@ export interface ProcessRunner {
    * Resolves with the result whatever the exit code.
    * @throws AppError with OS_PROGRAM_MISSING when there is no such program.
    * @throws AppError with OS_TIMED_OUT when it was killed at the deadline.
+   * @throws AppError with OS_DESCRIPTOR_STALE when a descriptor is closed or names something else: nothing was started.
    */
   run(command: Command): Promise<CommandResult>;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open ways to the launchers of this node: their libvirt and their network namespace.
+import { AppError } from "@patchbay/core";
 import type {
   Hypervisor,
   HypervisorConnection,
@@ -8,7 +9,7 @@ import type {
   Logger,
 } from "@patchbay/ports";
 
-/** A launcher whose libvirt answers. */
+/** A launcher whose libvirt answers. Its descriptors are open, and name what they did, while somebody uses it. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
@@ -17,17 +18,63 @@ export interface Session {
 /** Opens a session at its first use and keeps it until either end is gone. */
 export interface Sessions {
   /**
-   * `wake` is called whenever something about the launcher may have changed, also when it comes later.
-   * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
+   * Works with the session of a pod. A session that is lost or closed meanwhile keeps its descriptors until the last
+   * `work` with it has ended, since their numbers would be given to the next that is opened. `wake` is called whenever
+   * something about the launcher may have changed, also when it comes later.
+   * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
+   *   LIBVIRT_TIMED_OUT; and what `work` throws
    */
-  open(podUid: string, wake: () => void): Promise<Session>;
-  /** Closes what belongs to the pod. */
+  use<T>(podUid: string, wake: () => void, work: (session: Session) => Promise<T>): Promise<T>;
+  /** Closes what belongs to the pod; what is still used, when its last user is done. */
   close(podUid: string): void;
   closeAll(): void;
 }
 
+/** A session and those who work with it. */
+class SharedSession implements Session {
+  readonly launcher: Launcher;
+  readonly connection: HypervisorConnection;
+  #users = 0;
+  #isOver = false;
+
+  constructor({ launcher, connection }: Session) {
+    this.launcher = launcher;
+    this.connection = connection;
+  }
+
+  /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
+  async use<T>(podUid: string, work: (session: Session) => Promise<T>): Promise<T> {
+    if (this.#isOver) {
+      const reason = "its session was closed meanwhile";
+      throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${podUid}`, reason });
+    }
+    this.#users += 1;
+    try {
+      return await work(this);
+    } finally {
+      this.#users -= 1;
+      this.#closeUnused();
+    }
+  }
+
+  /** Ends the connection at once, so that whoever works with it soon hears. False when it had ended. */
+  end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    void this.connection.close();
+    this.#closeUnused();
+    return true;
+  }
+
+  #closeUnused(): void {
+    if (this.#isOver && this.#users === 0) this.launcher.close();
+  }
+}
+
+/** What there is of one pod, until it is closed. */
 interface Entry {
-  session: Session | undefined;
+  /** Absent while no launcher answers; one attempt at a time. */
+  session: Promise<SharedSession> | undefined;
   /** Ends the watch for a launcher that is not there yet. */
   watch: AbortController | undefined;
 }
@@ -46,24 +93,28 @@ class LauncherSessions implements Sessions {
     this.#options = options;
   }
 
-  async open(podUid: string, wake: () => void): Promise<Session> {
+  async use<T>(
+    podUid: string,
+    wake: () => void,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T> {
     const entry = this.#entryOf(podUid);
-    if (entry.session !== undefined) return entry.session;
-    this.#awaitLauncher(podUid, entry, wake);
-    const session = await this.#connect(podUid);
-    entry.watch?.abort();
-    entry.watch = undefined;
-    entry.session = session;
-    this.#follow(podUid, session, wake);
-    this.#options.log.info("opened session", { uid: podUid });
-    return session;
+    entry.session ??= this.#begin(podUid, entry, wake);
+    const session = await entry.session;
+    return session.use(podUid, work);
   }
 
   close(podUid: string): void {
     const entry = this.#entries.get(podUid);
-    entry?.watch?.abort();
-    if (entry?.session !== undefined) this.#drop(podUid, entry.session, "the pod is not needed");
+    if (entry === undefined) return;
     this.#entries.delete(podUid);
+    entry.watch?.abort();
+    entry.session?.then(
+      (session) => {
+        this.#end(podUid, session, "the pod is not needed");
+      },
+      () => undefined, // told to those who wait for it
+    );
   }
 
   closeAll(): void {
@@ -74,6 +125,24 @@ class LauncherSessions implements Sessions {
     const entry = this.#entries.get(podUid) ?? { session: undefined, watch: undefined };
     this.#entries.set(podUid, entry);
     return entry;
+  }
+
+  #begin(podUid: string, entry: Entry, wake: () => void): Promise<SharedSession> {
+    const opening = this.#open(podUid, entry, wake);
+    opening.catch(() => {
+      entry.session = undefined;
+    });
+    return opening;
+  }
+
+  async #open(podUid: string, entry: Entry, wake: () => void): Promise<SharedSession> {
+    this.#awaitLauncher(podUid, entry, wake);
+    const session = new SharedSession(await this.#connect(podUid));
+    entry.watch?.abort();
+    entry.watch = undefined;
+    this.#options.log.info("opened session", { uid: podUid });
+    this.#follow(podUid, { entry, session }, wake);
+    return session;
   }
 
   /** The socket comes later, or again: inotify tells. */
@@ -94,9 +163,14 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  #follow(podUid: string, session: Session, wake: () => void): void {
+  #follow(
+    podUid: string,
+    { entry, session }: { readonly entry: Entry; readonly session: SharedSession },
+    wake: () => void,
+  ): void {
     const lose = (reason: string): void => {
-      this.#drop(podUid, session, reason);
+      if (!this.#end(podUid, session, reason)) return;
+      entry.session = undefined;
       wake();
     };
     session.connection.onEvent(wake);
@@ -106,13 +180,11 @@ class LauncherSessions implements Sessions {
     });
   }
 
-  #drop(podUid: string, session: Session, reason: string): void {
-    const entry = this.#entries.get(podUid);
-    if (entry?.session !== session) return;
-    entry.session = undefined;
+  /** False when it had ended. */
+  #end(podUid: string, session: SharedSession, reason: string): boolean {
+    if (!session.end()) return false;
     this.#options.log.info("closed session", { uid: podUid, reason });
-    session.launcher.close();
-    void session.connection.close();
+    return true;
   }
 }
 

@@ -21,6 +21,12 @@ export const OS_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  OS_DESCRIPTOR_STALE: {
+    summary: "descriptor {fd} does not name what it was opened for any more",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   OS_PATH_REFUSED: {
     summary: "{path} is refused: {reason}",
     who: "environment",

@@ -73,6 +73,16 @@ function firstOf(...times: readonly (number | undefined)[]): Next {
   return known.length === 0 ? done() : after(Math.min(...known));
 }
 
+/** Converges, reports, and asks the guest, with a launcher that answers. */
+async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps): Promise<Next> {
+  const { facts, outcome } = await converge(vmi, session, deps);
+  forgetDone(facts, outcome, deps);
+  await reportNodeVm(facts, outcome.hindrances, deps);
+  if (outcome.lost !== undefined) throw outcome.lost;
+  const askInMs = await askGuest(facts, session, deps);
+  return firstOf(outcome.againInMs, askInMs);
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -87,16 +97,11 @@ export async function reconcileNodeVm(
     deps.sessions.close(podUid);
     return done();
   }
+  const wakeMe = (): void => {
+    wake(key);
+  };
   try {
-    const session = await deps.sessions.open(podUid, () => {
-      wake(key);
-    });
-    const { facts, outcome } = await converge(vmi, session, deps);
-    forgetDone(facts, outcome, deps);
-    await reportNodeVm(facts, outcome.hindrances, deps);
-    if (outcome.lost !== undefined) throw outcome.lost;
-    const askInMs = await askGuest(facts, session, deps);
-    return firstOf(outcome.againInMs, askInMs);
+    return await deps.sessions.use(podUid, wakeMe, (session) => workOn(vmi, session, deps));
   } catch (error) {
     if (isUnreachable(error)) await reportUnreachable(vmi, error, deps);
     // Not there yet, or gone: the watch on its socket wakes this key. Of a socket at which nobody listens yet, or any

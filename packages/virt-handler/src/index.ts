@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of virt-handler.
+export { createSessions, type Session, type Sessions } from "./sessions.ts";

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Launcher, Launchers } from "@patchbay/ports";
+import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { createSessions, type Session, type Sessions } from "./sessions.ts";
+
+const POD = "pod-uid";
+
+/** A launcher that tells whether its descriptors are open. */
+class WatchedLauncher implements Launcher {
+  readonly socketFd = 7;
+  readonly netns = { fd: 8, inode: "42" };
+  readonly #end = Promise.withResolvers<undefined>();
+  readonly ended: Promise<void> = this.#end.promise;
+  closed = 0;
+
+  close(): void {
+    this.closed += 1;
+  }
+
+  die(): void {
+    this.#end.resolve(undefined);
+  }
+}
+
+/** Launchers that answer when they are told to. */
+class HeldLaunchers implements Launchers {
+  readonly opened: WatchedLauncher[] = [];
+  watches = 0;
+  /** Lets an opening end. */
+  release: () => void = () => undefined;
+  error: Error | undefined;
+  isHeld = false;
+
+  async open(): Promise<Launcher> {
+    const gate = Promise.withResolvers<undefined>();
+    this.release = () => {
+      gate.resolve(undefined);
+    };
+    if (this.isHeld) await gate.promise;
+    if (this.error !== undefined) throw this.error;
+    const launcher = new WatchedLauncher();
+    this.opened.push(launcher);
+    return launcher;
+  }
+
+  watch(_podUid: string, _changed: () => void, signal: AbortSignal): void {
+    this.watches += 1;
+    signal.addEventListener("abort", () => (this.watches -= 1));
+  }
+}
+
+/** Work that goes on until it is told to end. */
+function longWork(): { readonly work: (session: Session) => Promise<Session>; end(): void } {
+  const gate = Promise.withResolvers<undefined>();
+  return {
+    work: async (session) => {
+      await gate.promise;
+      return session;
+    },
+    end: () => {
+      gate.resolve(undefined);
+    },
+  };
+}
+
+/** Lets everything that is due happen. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+let launchers: HeldLaunchers;
+let hypervisor: FakeHypervisor;
+let sessions: Sessions;
+let wakes = 0;
+
+const wake = (): void => {
+  wakes += 1;
+};
+const same = (session: Session): Promise<Session> => Promise.resolve(session);
+
+beforeEach(() => {
+  launchers = new HeldLaunchers();
+  hypervisor = createFakeHypervisor();
+  hypervisor.daemonAt({ kind: "socket", fd: 7 });
+  sessions = createSessions({ launchers, hypervisor, log: createSilentLogger() });
+  wakes = 0;
+});
+
+test("a session is opened once and used again", async () => {
+  const first = await sessions.use(POD, wake, same);
+  expect(await sessions.use(POD, wake, same)).toBe(first);
+  expect(launchers.opened).toHaveLength(1);
+  expect(launchers.watches).toBe(0);
+});
+
+test("two that come at once share one", async () => {
+  const both = await Promise.all([sessions.use(POD, wake, same), sessions.use(POD, wake, same)]);
+  expect(both[0]).toBe(both[1]);
+  expect(launchers.opened).toHaveLength(1);
+});
+
+describe("descriptors that are in use", () => {
+  const losses = [
+    {
+      name: "the session is closed",
+      lose: () => {
+        sessions.close(POD);
+      },
+    },
+    {
+      name: "the connection drops",
+      lose: () => {
+        daemon().dropConnections("gone");
+      },
+    },
+    { name: "the launcher ends", lose: () => launchers.opened[0]?.die() },
+  ];
+
+  function daemon(): ReturnType<FakeHypervisor["daemonAt"]> {
+    return hypervisor.daemonAt({ kind: "socket", fd: 7 });
+  }
+
+  test.each(losses)("stay open when $name, until the last user is done", async ({ lose }) => {
+    const one = longWork();
+    const two = longWork();
+    const used = [sessions.use(POD, wake, one.work), sessions.use(POD, wake, two.work)];
+    await settle();
+    const [launcher] = launchers.opened;
+    lose();
+    await settle();
+    expect(launcher?.closed).toBe(0);
+    one.end();
+    await used[0];
+    expect(launcher?.closed).toBe(0);
+    two.end();
+    const session = await used[1];
+    expect(launcher?.closed).toBe(1);
+    await expect(session?.connection.findDomain("vm")).rejects.toMatchObject({
+      code: "LIBVIRT_CONNECTION_LOST",
+    });
+  });
+
+  test("do not hold up the next session of the pod", async () => {
+    const one = longWork();
+    const used = sessions.use(POD, wake, one.work);
+    await settle();
+    daemon().dropConnections("gone");
+    await settle();
+    expect(wakes).toBe(1);
+    expect((await sessions.use(POD, wake, same)).launcher).toBe(launchers.opened[1]);
+    one.end();
+    await used;
+    expect(launchers.opened.map(({ closed }) => closed)).toEqual([1, 0]);
+  });
+
+  test("are closed when the work fails", async () => {
+    const failing = sessions.use(POD, wake, () => {
+      sessions.close(POD);
+      return Promise.reject(new Error("no"));
+    });
+    await expect(failing).rejects.toThrow("no");
+    expect(launchers.opened[0]?.closed).toBe(1);
+  });
+});
+
+describe("a session that is closed while it is opened", () => {
+  test("is not left open", async () => {
+    launchers.isHeld = true;
+    const used = sessions.use(POD, wake, same);
+    await settle();
+    sessions.close(POD);
+    expect(launchers.watches).toBe(0);
+    launchers.release();
+    await used.catch(() => undefined);
+    await settle();
+    expect(launchers.opened[0]?.closed).toBe(1);
+    launchers.isHeld = false;
+    await sessions.use(POD, wake, same);
+    expect(launchers.opened).toHaveLength(2);
+  });
+});
+
+describe("a launcher that cannot be opened", () => {
+  test("is watched for, and opened at the next try", async () => {
+    launchers.error = new Error("not yet");
+    await expect(sessions.use(POD, wake, same)).rejects.toThrow("not yet");
+    expect(launchers.watches).toBe(1);
+    launchers.error = undefined;
+    await sessions.use(POD, wake, same);
+    expect(launchers.watches).toBe(0);
+  });
+
+  test("keeps no descriptor when its libvirt does not answer", async () => {
+    hypervisor.daemonAt({ kind: "socket", fd: 7 }).stop();
+    await expect(sessions.use(POD, wake, same)).rejects.toMatchObject({
+      code: "LIBVIRT_UNREACHABLE",
+    });
+    expect(launchers.opened[0]?.closed).toBe(1);
+  });
+});
+
+test("closing all closes what is not used at once", async () => {
+  await sessions.use(POD, wake, same);
+  sessions.closeAll();
+  await settle();
+  expect(launchers.opened[0]?.closed).toBe(1);
+});
