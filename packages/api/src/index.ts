@@ -13,6 +13,7 @@ export {
   type NetworkStatus,
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
+export { unbuiltBindingOf, type UnbuiltBinding } from "./binding.ts";
 export {
   customResourceDefinitions,
   type CustomResourceDefinition,
@@ -78,4 +79,4 @@ export { isMulticastMac, normalizeMac, parseMac } from "./mac.ts";
 export { parseNadName, type NadName } from "./nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
 export { validateVmiSpec, validateVmSpec, type Admission } from "./validate/spec.ts";
-export { validateVmiNetworkChange } from "./validate/vmi-change.ts";
+export { validatePluggedBindings, validateVmiNetworkChange } from "./validate/vmi-change.ts";

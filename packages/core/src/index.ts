@@ -55,6 +55,7 @@ export {
   type RemoveIfaceRequest,
 } from "./plan/nic-body.ts";
 export {
+  isOver,
   targetProblem,
   toRefusal,
   type NicPlan,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which states and bindings an iface may have. Source: KubeVirt pkg/network/admitter/admit.go, binding.go.
+import { bindingsOf, type Binding } from "../binding.ts";
 import { isDefaultNetwork, type Iface } from "../network.ts";
 import { normalizeMac } from "../mac.ts";
 import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
@@ -8,12 +9,12 @@ const STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
 const RESERVED_MAC = "02:00:00:00:00:00";
 
-/** Bindings of which an iface has exactly one. Source: KubeVirt InterfaceBindingMethod. */
-function bindingsOf(iface: Iface): number {
-  // `passtBinding` is KubeVirt's and kept as an unknown field.
-  const { passtBinding } = iface as Iface & { readonly passtBinding?: object };
-  const bindings = [iface.bridge, iface.masquerade, iface.sriov, passtBinding, iface.binding];
-  return bindings.filter((binding) => binding !== undefined).length;
+/** Bindings that KubeVirt took out; they have a rule of their own. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
+
+/** Bindings of which an iface has exactly one. Source: KubeVirt pkg/network/admitter/binding.go. */
+function countBindings(iface: Iface): number {
+  return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding)).length;
 }
 
 function isOnDefaultNetwork(spec: NetworkingSpec, iface: Iface): boolean {
@@ -38,7 +39,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
 );
 
 const absentNeedsBridge = forEachIface((iface, path) =>
-  causeIf(iface.state === "absent" && iface.bridge === undefined && bindingsOf(iface) > 0, {
+  causeIf(iface.state === "absent" && iface.bridge === undefined && countBindings(iface) > 0, {
     reason: "FieldValueInvalid",
     field: `${path}.state`,
     message: `"${iface.name}" interface's state "absent" is supported only for bridge binding`,
@@ -55,7 +56,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
 
 /** No binding on a secondary network means bridge, which the defaults fill in. */
 const oneBinding = forEachIface((iface, path, spec) => {
-  const bindings = bindingsOf(iface);
+  const bindings = countBindings(iface);
   const defaulted = bindings === 0 && findNetworkOf(spec, iface)?.multus !== undefined;
   return causeIf(bindings !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
     reason: "FieldValueInvalid",

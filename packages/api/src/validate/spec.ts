@@ -5,7 +5,7 @@ import type { VmSpec } from "../vm.ts";
 import type { VmiSpec } from "../vmi.ts";
 import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
-import { IFACE_STATE_RULES } from "./iface-state.ts";
+import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { causeIf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
 
@@ -17,8 +17,6 @@ const RULES: readonly Rule[] = [
   ...IFACE_FIELD_RULES,
   ...DEVICE_RULES,
 ];
-
-const DISCONTINUED = ["slirp", "passt", "macvtap"] as const;
 
 /** Bindings that KubeVirt took out. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>

@@ -3,6 +3,7 @@
 import {
   isAbsent,
   isSecondary,
+  unbuiltBindingOf,
   type Iface,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -32,7 +33,11 @@ function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
 /** Secondary ifaces that are to have a device and have none yet. */
 function withoutDevice(vmi: VirtualMachineInstance, spec: VmiSpec): readonly Iface[] {
   return ifacesOf(spec).filter(
-    (iface) => !isAbsent(iface) && isSecondary(iface, networksOf(spec)) && !hasDevice(vmi, iface),
+    (iface) =>
+      !isAbsent(iface) &&
+      unbuiltBindingOf(iface) === undefined &&
+      isSecondary(iface, networksOf(spec)) &&
+      !hasDevice(vmi, iface),
   );
 }
 

@@ -4,6 +4,7 @@ import {
   isAbsent,
   isDefaultNetwork,
   normalizeMac,
+  unbuiltBindingOf,
   validateVmiSpec,
   withDefaultBinding,
   type Cause,
@@ -79,6 +80,11 @@ function takenBack(iface: Iface, state: string | undefined): Iface {
   return state === undefined ? back : { ...back, state };
 }
 
+function bindingCauses(iface: Iface): readonly Cause[] {
+  const unbuilt = unbuiltBindingOf(iface);
+  return unbuilt === undefined ? [] : [{ reason: "FieldValueNotSupported", ...unbuilt }];
+}
+
 /** The iface is in the specification already. */
 function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const { target, request } = facts;
@@ -88,6 +94,8 @@ function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
     const doing = isAbsent(iface) ? "is being unplugged from" : "is on";
     return nameTaken(facts, `interface '${iface.name}' ${doing} network ${sayNetwork(network)}`);
   }
+  const causes = bindingCauses(iface);
+  if (causes.length > 0) return refuse(422, causes);
   const differing = differingFields(iface, facts);
   if (differing.length > 0) {
     const fields = differing.join(", ");
@@ -165,8 +173,8 @@ function ruleCauses(
   });
 }
 
-function requestCauses({ request, nadExists }: AddIfaceFacts): readonly Cause[] {
-  const causes: Cause[] = [];
+function requestCauses({ request, nadExists }: AddIfaceFacts, wanted: Iface): readonly Cause[] {
+  const causes = [...bindingCauses(wanted)];
   if (request.fields.state === "absent") {
     const message = "an interface cannot be added as absent";
     causes.push({ reason: "FieldValueInvalid", field: "state", message });
@@ -199,7 +207,7 @@ function planNew(facts: AddIfaceFacts): NicPlan {
   const chosen = macAddress === undefined ? {} : { macAddress };
   const wanted: Iface = { name: request.name, ...chosen, ...request.fields };
   const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
-  const causes = [...requestCauses(facts), ...ruleCauses(facts, networks, ifaces)];
+  const causes = [...requestCauses(facts, wanted), ...ruleCauses(facts, networks, ifaces)];
   if (causes.length > 0) return refuse(422, causes);
   const full = leaving === undefined ? capacityProblem(facts, wanted) : undefined;
   return full === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], full);

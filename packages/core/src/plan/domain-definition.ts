@@ -2,6 +2,7 @@
 // The libvirt domain of a VMI.
 import {
   names,
+  unbuiltBindingOf,
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -55,17 +56,13 @@ export function memoryMiBOf(domain: VmiSpec["domain"]): number {
   return (quantity === undefined ? undefined : parseMemoryMiB(quantity)) ?? DEFAULT_MEMORY_MIB;
 }
 
-/** Bindings that would give the guest another network than the one it asked for. */
-const UNSUPPORTED_BINDINGS = ["masquerade", "sriov", "binding"] as const;
-
 function bindingProblem(spec: VmiSpec): string | undefined {
   return ifacesOf(spec)
-    .flatMap((iface, index) =>
-      UNSUPPORTED_BINDINGS.filter((binding) => iface[binding] !== undefined).map(
-        (binding) =>
-          `spec.domain.devices.interfaces[${String(index)}].${binding}: is not supported yet, use bridge`,
-      ),
-    )
+    .flatMap((iface, index) => {
+      const unbuilt = unbuiltBindingOf(iface);
+      const path = `spec.domain.devices.interfaces[${String(index)}]`;
+      return unbuilt === undefined ? [] : [`${path}.${unbuilt.field}: ${unbuilt.message}`];
+    })
     .at(0);
 }
 

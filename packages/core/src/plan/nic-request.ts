@@ -79,14 +79,18 @@ export function namespaceOf(target: NicTarget): string {
   return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
 }
 
+/** Whether no change reaches the VMI's guest any more: it has ended, or is about to. */
+export function isOver(vmi: VirtualMachineInstance): boolean {
+  const phase = vmi.status?.phase;
+  return (
+    phase === "Succeeded" || phase === "Failed" || vmi.metadata.deletionTimestamp !== undefined
+  );
+}
+
 /** The VMI whose guest the change would reach now. */
 export function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefined {
   const { vmi } = target;
-  const phase = vmi?.status?.phase;
-  const over = phase === "Succeeded" || phase === "Failed";
-  return vmi === undefined || over || vmi.metadata.deletionTimestamp !== undefined
-    ? undefined
-    : vmi;
+  return vmi === undefined || isOver(vmi) ? undefined : vmi;
 }
 
 /** Why the target takes no request now, or undefined. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
-import type { IfacePhase, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
+import {
+  unbuiltBindingOf,
+  type IfacePhase,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { isWanted, phaseOf } from "../iface/phase.ts";
@@ -73,9 +78,15 @@ function wiringOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan 
   return { podInterfaceName, bridgeName, tapName, mac: macOf(iface), queues };
 }
 
+/** Whether the iface can become a NIC: its binding is one that is built. */
+function isBuilt({ iface }: IfaceFacts): boolean {
+  return iface === undefined || unbuiltBindingOf(iface) === undefined;
+}
+
 /** Whether the iface may be wired: it is wanted and the pod has it. */
 function isWirable(facts: IfaceFacts): boolean {
-  return isWanted(facts) && facts.attachment?.state === "Attached" && facts.links.podInterface;
+  const inPod = facts.attachment?.state === "Attached" && facts.links.podInterface;
+  return isWanted(facts) && isBuilt(facts) && inPod;
 }
 
 function wireActions(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
@@ -93,7 +104,7 @@ function hasOutcome(facts: IfaceFacts): boolean {
 /** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
-  if (!facts.ifaces.every(hasOutcome)) return [];
+  if (!facts.ifaces.every((iface) => hasOutcome(iface) && isBuilt(iface))) return [];
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.flatMap((iface) => wireActions(facts, iface));
@@ -129,11 +140,14 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
-  const newcomers = facts.ifaces.filter((iface) => phaseOf(iface) === "Attaching");
+  const newcomers = facts.ifaces.filter(
+    (iface) => phaseOf(iface) === "Attaching" && isBuilt(iface),
+  );
   const places = planLivePlaces(facts, domain.facts, newcomers);
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) => (isWirable(iface) ? wireActions(facts, iface) : []),
-    Attaching: (iface) => [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")],
+    Attaching: (iface) =>
+      isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [],
     Detaching: (iface) => planDetach(iface, facts.askedAgoMs[iface.name]),
     Unwiring: planUnwire,
   };

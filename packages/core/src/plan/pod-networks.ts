@@ -3,6 +3,7 @@
 import {
   isAbsent,
   isDefaultNetwork,
+  unbuiltBindingOf,
   type Iface,
   type Network,
   type NetworkSelection,
@@ -28,7 +29,7 @@ function elementOf(
   };
 }
 
-/** The elements that the spec asks for, in the order of the ifaces; none for one that the VM has no port for. */
+/** The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC. */
 function wantedElements(
   vmi: VirtualMachineInstance,
   sha256Hex: Sha256Hex,
@@ -37,7 +38,7 @@ function wantedElements(
   const portless = ifacesWithoutPort(vmi, vmi.spec);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
-    if (portless.has(iface.name)) return [];
+    if (portless.has(iface.name) || unbuiltBindingOf(iface) !== undefined) return [];
     if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
     const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
     return [elementOf(iface, network, { podInterfaceName, namespace })];

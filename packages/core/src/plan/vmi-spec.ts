@@ -3,6 +3,7 @@
 import {
   isAbsent,
   isDefaultNetwork,
+  unbuiltBindingOf,
   type Iface,
   type Network,
   type VirtualMachineInstance,
@@ -40,7 +41,7 @@ export function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boo
   );
 }
 
-/** The VMI's entry as the VM wants it: its state, unless the VM means another network, which waits for the unplug. */
+/** The VMI's entry as the VM wants it: its state, unless the VM means another NIC than the one that leaves. */
 function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
   if (isOnDefaultNetwork(actual, current.name)) return current;
   const wanted = findByName(desired.ifaces, current.name);
@@ -48,7 +49,8 @@ function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  if (!sameNetwork && isAbsent(current)) return current;
+  const waits = !sameNetwork || unbuiltBindingOf(wanted) !== undefined;
+  if (waits && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
 
@@ -56,6 +58,7 @@ function pluggable(desired: Nics, actual: Nics): readonly Iface[] {
   return desired.ifaces.filter(
     (iface) =>
       !isAbsent(iface) &&
+      unbuiltBindingOf(iface) === undefined &&
       findByName(actual.ifaces, iface.name) === undefined &&
       findByName(desired.networks, iface.name)?.multus !== undefined &&
       !isOnDefaultNetwork(desired, iface.name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
-import type { IfacePhase, IfaceStatus } from "@patchbay/api";
+import { unbuiltBindingOf, type IfacePhase, type IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../iface/ports.ts";
@@ -28,6 +28,14 @@ function attachmentHindrance(
   return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
 }
 
+function bindingHindrance({ iface }: IfaceFacts, phase: IfacePhase): Hindrance | undefined {
+  const unbuilt = iface === undefined ? undefined : unbuiltBindingOf(iface);
+  if (unbuilt === undefined || phase === "Ready" || kindOfPhase(phase) === "Unplug") {
+    return undefined;
+  }
+  return { reason: "BindingNotSupported", message: unbuilt.message, attempts: 0 };
+}
+
 function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | undefined {
   const noPort = report.portless.get(facts.name);
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
@@ -36,6 +44,7 @@ function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | unde
 function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
   const hindrance =
     report.hindrances[facts.name] ??
+    bindingHindrance(facts, phase) ??
     attachmentHindrance(facts, phase) ??
     portHindrance(facts, report);
   const previous = facts.reported?.hotplug;

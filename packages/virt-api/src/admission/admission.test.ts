@@ -197,6 +197,56 @@ describe("validation of a VM", () => {
     expect(verdict).toEqual({ allowed: true, warnings: [want] });
   });
 
+  describe("of an interface whose binding is not built", () => {
+    const SRIOV = vmWith({ sriov: {} });
+    const FIELD = "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].sriov";
+
+    function putVmi(status: VirtualMachineInstance["status"]): void {
+      const owner = {
+        apiVersion: "kubevirt.io/v1",
+        kind: "VirtualMachine",
+        name: "vm",
+        uid: "uid",
+      };
+      const running = vmiWith("vm", undefined);
+      const metadata = { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] };
+      store.put(VIRTUAL_MACHINE_INSTANCES, { ...running, metadata, ...(status && { status }) });
+    }
+
+    function of(vm: VirtualMachine): VirtualMachine {
+      return { ...vm, metadata: { ...vm.metadata, uid: "uid" } };
+    }
+
+    test("refuses it while the guest runs", async () => {
+      putVmi({ phase: "Running" });
+      const verdict = await validate(deps(), asked(of(SRIOV), of(vmWith(undefined))));
+      expect(causesOf(verdict)).toEqual([FIELD]);
+      const leaving = of(vmWith({ bridge: {}, state: "absent" }));
+      expect(causesOf(await validate(deps(), asked(of(SRIOV), leaving)))).toEqual([FIELD]);
+    });
+
+    test("keeps it in a VM that does not run, or whose guest has ended", async () => {
+      const request = asked(of(SRIOV), of(vmWith(undefined)));
+      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+      putVmi({ phase: "Succeeded" });
+      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    });
+
+    test("does not judge what was stored before", async () => {
+      putVmi({ phase: "Running" });
+      const halted = { ...SRIOV.spec, runStrategy: "Halted" as const };
+      const request = asked(of({ ...SRIOV, spec: halted }), of(SRIOV));
+      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    });
+
+    test("refuses it to a running VMI without a VM", async () => {
+      const request = asked(vmiWith("lone", { sriov: {} }), vmiWith("lone", undefined));
+      expect(causesOf(await validate(deps(), request))).toEqual([
+        "FieldValueNotSupported spec.domain.devices.interfaces[1].sriov",
+      ]);
+    });
+  });
+
   test("refuses a new MAC that another VM has on the network, and no old one", async () => {
     owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
     const vm = vmWith({ bridge: {}, macAddress: MAC });

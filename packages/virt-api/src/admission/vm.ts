@@ -1,65 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VM may be stored.
 import {
+  isAbsent,
+  validatePluggedBindings,
   validateVmSpec,
   VIRTUAL_MACHINE_INSTANCES,
+  type Cause,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findByName, ifacesOf, isEqual, isOwnedBy, messageOf } from "@patchbay/core";
+import { findByName, ifacesOf, isEqual, isOver, isOwnedBy, messageOf } from "@patchbay/core";
 import type { Deps } from "../call.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
 import { warningsFor, type Specs } from "./warnings.ts";
 
+const BASE = "spec.template.spec";
 /** The account under which virt-api itself writes. */
 const OWN_ACCOUNT = "system:serviceaccount:patchbay:virt-api";
+
+/** A VM and what was stored before. */
+interface Vms {
+  readonly vm: VirtualMachine;
+  readonly old: VirtualMachine | undefined;
+}
+
+function addsIface({ spec, old = spec }: Specs): boolean {
+  return ifacesOf(spec).some(({ name }) => {
+    const before = findByName(ifacesOf(old), name);
+    return before === undefined || isAbsent(before);
+  });
+}
 
 /** The VM's VMI, where the edit adds an iface to it. */
 async function findLiveVmi(
   deps: Deps,
   vm: VirtualMachine,
-  { spec, old }: Specs,
+  specs: Specs,
 ): Promise<VirtualMachineInstance | undefined> {
-  const adds = ifacesOf(spec).some(
-    ({ name }) => findByName(ifacesOf(old ?? spec), name) === undefined,
-  );
-  if (!adds) return undefined;
+  if (!addsIface(specs)) return undefined;
   const { name, namespace = "" } = vm.metadata;
   try {
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
-    return vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
+    return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
-    // A warning less does no harm.
+    // A warning less does no harm, and virt-controller plugs only what it may.
     deps.log.warn("cannot look for the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
+}
+
+/** What is wrong with the edit; `vmi` is the guest that it would reach. */
+function causesOf(
+  deps: Deps,
+  request: AdmissionRequest,
+  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+): readonly Cause[] {
+  const { namespace, operation } = request;
+  const { spec } = vm.spec.template;
+  const before = old?.spec.template.spec;
+  return [
+    ...validateVmSpec(vm.spec, operation === "CREATE" ? "create" : "update"),
+    ...(vmi === undefined ? [] : validatePluggedBindings(before ?? vmi.spec, spec, BASE)),
+    ...twinCauses(deps, { spec, old: before, namespace, name: vm.metadata.name, base: BASE }),
+  ];
 }
 
 /** Judges a VM; what was stored before and is not changed is not judged again. */
 export async function validateVm(
   deps: Deps,
   request: AdmissionRequest,
-  vms: { readonly vm: VirtualMachine; readonly old: VirtualMachine | undefined },
+  vms: Vms,
 ): Promise<Verdict> {
   const { vm, old } = vms;
   if (vm.metadata.deletionTimestamp !== undefined || isEqual(vm.spec, old?.spec)) return ALLOWED;
   const { namespace } = request;
-  const spec = vm.spec.template.spec;
+  const { spec } = vm.spec.template;
   const specs = { spec, old: old?.spec.template.spec };
-  const causes = [
-    ...validateVmSpec(vm.spec, request.operation === "CREATE" ? "create" : "update"),
-    ...twinCauses(deps, {
-      ...specs,
-      namespace,
-      name: vm.metadata.name,
-      base: "spec.template.spec",
-    }),
-  ];
-  // Whoever asked virt-api for a network was told there whether it exists.
-  if (causes.length > 0 || request.user.name === OWN_ACCOUNT) return toVerdict(causes, []);
-  const vmi = await findLiveVmi(deps, vm, specs);
+  // What was asked of virt-api was judged there.
+  const isOwn = request.user.name === OWN_ACCOUNT;
+  const vmi = isOwn ? undefined : await findLiveVmi(deps, vm, specs);
+  const causes = causesOf(deps, request, { ...vms, vmi });
+  if (causes.length > 0 || isOwn) return toVerdict(causes, []);
   return toVerdict(
     [],
     [...(await warningsFor(deps, specs, namespace)), ...capacityWarnings(vmi, spec)],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VMI may be stored, and who may change it.
 import {
+  validatePluggedBindings,
   validateVmiNetworkChange,
   validateVmiSpec,
   VIRTUAL_MACHINES,
@@ -95,7 +96,12 @@ export async function validateVmi(
   const isOwned = ownerNameOf(vmi) !== undefined;
   const causes = [
     ...validateVmiSpec(vmi.spec, "spec", old === undefined ? "create" : "update"),
-    ...(old === undefined ? [] : validateVmiNetworkChange(old.spec, vmi.spec)),
+    ...(old === undefined
+      ? []
+      : [
+          ...validateVmiNetworkChange(old.spec, vmi.spec),
+          ...validatePluggedBindings(old.spec, vmi.spec, "spec"),
+        ]),
     // The MACs of a VM were judged when the VM was stored.
     ...(isOwned
       ? []

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// An iface whose binding is not built never becomes a NIC, whatever door it comes in by.
+import { createHash } from "node:crypto";
+import { networkConfigOf, type Iface, type Network, type VmiSpec } from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
+import { withNics } from "../iface/specs.ts";
+import { ifaceStatuses } from "../status/ifaces.ts";
+import { planAddIface } from "./add-iface.ts";
+import { domainProblem } from "./domain-definition.ts";
+import type { IfaceFields } from "./nic-body.ts";
+import { planNodeVm, type NodeVmFacts } from "./node-vm.ts";
+import { planPodNetworks } from "./pod-networks.ts";
+import { planVmiNics } from "./vmi-spec.ts";
+
+const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
+const NETWORK = networkConfigOf(undefined);
+const NIC = "nic1";
+const BLUE: Network = { name: NIC, multus: { networkName: "blue" } };
+
+// KubeVirt's API is wider than the type.
+const ROWS = (
+  [
+    { field: "masquerade", binding: { masquerade: {} } },
+    { field: "sriov", binding: { sriov: {} } },
+    { field: "passtBinding", binding: { passtBinding: {} } },
+    { field: "binding", binding: { binding: { name: "plugin" } } },
+    { field: "slirp", binding: { slirp: {} } },
+    { field: "passt", binding: { passt: {} } },
+    { field: "macvtap", binding: { macvtap: {} } },
+    { field: "sriov", binding: { bridge: {}, sriov: {} } },
+  ] as readonly { field: string; binding: Omit<Iface, "name"> }[]
+).map((row) => ({ ...row, shown: Object.keys(row.binding).join("+") }));
+
+function specWith(binding: Omit<Iface, "name">): VmiSpec {
+  return withNics(aVmi({}).spec, [BLUE], [{ name: NIC, ...binding }]);
+}
+
+/** An iface that the pod has, as an older version may have left it, on links that stand. */
+function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["links"]>) {
+  const podInterfaceName = "pod676b8bb84ce";
+  const vmi = { ...aVmi({ status: { phase: "Running" } }), spec: specWith(binding) };
+  const iface: IfaceFacts = {
+    name: NIC,
+    iface: { name: NIC, ...binding },
+    network: BLUE,
+    podInterfaceName,
+    links: { ...NO_LINKS, podInterface: true, mtu: 1500, ...links },
+    attachment: { name: NIC, podInterfaceName, state: "Attached" },
+  };
+  const facts = {
+    family: "q35",
+    nics: [],
+    controllers: [{ index: 1, model: "pcie-root-port", hotplug: true }],
+    pciAddresses: [],
+    vcpus: 1,
+    sharesMemory: true,
+    agentConnected: false,
+  } as const;
+  const node: NodeVmFacts = {
+    vmi,
+    ifaces: [iface],
+    domain: { running: true, isPaused: false, crashed: false, facts },
+    useEmulation: true,
+    network: NETWORK,
+    uuid: "u",
+    askedAgoMs: {},
+  };
+  return node;
+}
+
+describe.each(ROWS)("$shown", ({ field, binding }) => {
+  test("is refused to addinterface, with its field", () => {
+    const vm = aVm();
+    const request = {
+      name: NIC,
+      networkAttachmentDefinitionName: "blue",
+      // The parser lets less through.
+      fields: binding as IfaceFields,
+    };
+    const vmi = aVmi({ status: { phase: "Running" } });
+    const target = { kind: "vm", vm, vmi } as const;
+    const plan = planAddIface({ target, request, nadExists: true });
+    expect(plan).toMatchObject({ kind: "refused", refusal: { code: 422 } });
+    expect(JSON.stringify(plan)).toContain(`"FieldValueNotSupported","field":"${field}"`);
+    const stored = { ...vm, spec: { template: { spec: specWith(binding) } } };
+    const again = planAddIface({
+      target: { kind: "vm", vm: stored, vmi },
+      request,
+      nadExists: true,
+    });
+    expect(again).toMatchObject({ kind: "refused", refusal: { causes: [{ field }] } });
+  });
+
+  test("is not taken over from the VM by its running VMI", () => {
+    expect(planVmiNics(specWith(binding), aVmi({}))).toEqual({ networks: [], ifaces: [] });
+  });
+
+  test("does not take back the unplug of the NIC that had the name", () => {
+    const absent = aVmi({ nics: [{ name: NIC, state: "absent" }] });
+    const left = { ...absent, status: { attachments: [{ name: NIC }] } };
+    const nics = planVmiNics(specWith(binding), left as typeof absent);
+    expect(nics.ifaces).toEqual([{ name: NIC, bridge: {}, state: "absent" }]);
+  });
+
+  test("gets no element of the pod's annotation", () => {
+    const vmi = { ...aVmi({}), spec: specWith(binding) };
+    expect(planPodNetworks(vmi, [], sha256Hex)).toEqual([]);
+  });
+
+  test("keeps the VM from being started", () => {
+    const vmi = { ...aVmi({}), spec: specWith(binding) };
+    expect(domainProblem(vmi, NETWORK)).toContain(`spec.domain.devices.interfaces[0].${field}: `);
+    const facts = nodeFacts(binding, { bridge: true, tap: true, wired: true });
+    const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
+    expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
+  });
+
+  test.each([
+    { phase: "Wiring", links: {} },
+    { phase: "Attaching", links: { bridge: true, tap: true, wired: true } },
+  ])("waits on the node in phase $phase, and says why", ({ phase, links }) => {
+    const facts = nodeFacts(binding, links);
+    expect(planNodeVm(facts)).toEqual([]);
+    const report = { ifaces: facts.ifaces, hindrances: {}, portless: new Map(), now: "now" };
+    expect(ifaceStatuses(report)).toMatchObject([
+      { hotplug: { phase, reason: "BindingNotSupported" } },
+    ]);
+  });
+
+  test("is unplugged where an older version plugged it", () => {
+    const facts = nodeFacts({ ...binding, state: "absent" }, { bridge: true, tap: true });
+    expect(planNodeVm(facts)).toMatchObject([{ kind: "unwireTap", iface: NIC }]);
+  });
+});
+
+test("bridge, and no binding at all, become NICs", () => {
+  for (const binding of [{ bridge: {} }, {}]) {
+    expect(planVmiNics(specWith(binding), aVmi({})).ifaces).toHaveLength(1);
+    const vmi = { ...aVmi({}), spec: specWith(binding) };
+    expect(planPodNetworks(vmi, [], sha256Hex)).toHaveLength(1);
+    expect(domainProblem(vmi, NETWORK)).toBeUndefined();
+  }
+});
