@@ -66,14 +66,15 @@ test("kubectl applies them, and the supervisor then finds nothing to change", as
 });
 
 test("each right is granted, also in a namespace, and its neighbours are not", async () => {
-  const isAllowed = async ({ user, verb, resource: text }: Right): Promise<unknown> => {
+  const isAllowed = async (right: Right): Promise<unknown> => {
+    const { user, verb, resource: text, namespace = "ns" } = right;
     const [whole = "", subresource = ""] = text.split("/");
     const [resource = "", ...group] = whole.split(".");
     const target = {
       group: group.join("."),
       resource,
       subresource,
-      namespace: "ns",
+      namespace,
       name: "NODE_NAME",
     };
     const spec = { user, groups: [], resourceAttributes: { verb, ...target } };

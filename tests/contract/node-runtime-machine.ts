@@ -92,6 +92,7 @@ export class RuntimeMachine {
         ...["--conditions=@patchbay/source", main, "--node-name", NODE],
         ...["--kubeconfig", this.path("kubeconfig"), "--pods-dir", this.path("pods")],
         ...["--images-dir", this.path("images"), "--state-dir", this.path("node-runtime")],
+        ...["--binder-kubeconfig", this.path("kubeconfig")],
         ...["--cni-conf-dir", this.path("cni"), "--cni-bin-dir", "/usr/lib/cni"],
         ...["--log-level", process.env["RUNTIME_LOG_LEVEL"] ?? "error"],
       ],

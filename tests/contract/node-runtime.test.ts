@@ -10,6 +10,8 @@ import { launcherPod, NODE, PODS, RuntimeMachine } from "./node-runtime-machine.
 
 const STATUS = "k8s.v1.cni.cncf.io/network-status";
 
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
+
 /** A container that ends with that code. */
 function shortPod(name: string, exitCode: number): object {
   const command = ["sh", "-c", `exit ${String(exitCode)}`];
@@ -36,8 +38,29 @@ describe("node-runtime", () => {
     const node = await machine.api.get(`/api/v1/nodes/${NODE}`);
     expect(node.body.status).toMatchObject({
       allocatable: { "devices.kubevirt.io/tun": "1k" },
-      conditions: [{ type: "Ready", status: "True" }],
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: "Ready", status: "True" }),
+      ]) as unknown,
     });
+  });
+
+  test("renews the lease of its node and writes nothing else into it", async () => {
+    const lease = async () => (await machine.api.get(LEASE)).body;
+    const node = async () => (await machine.api.get(`/api/v1/nodes/${NODE}`)).body;
+    const [before, nodeBefore] = [await lease(), await node()];
+    expect(before).toMatchObject({
+      metadata: { ownerReferences: [{ kind: "Node", name: NODE }] },
+      spec: { holderIdentity: NODE, leaseDurationSeconds: 40 },
+    });
+    const renewed = await eventually(
+      async () => {
+        const now = await lease();
+        return now.metadata.resourceVersion === before.metadata.resourceVersion ? undefined : now;
+      },
+      { withinMs: 15_000 },
+    );
+    expect(renewed.spec).not.toEqual(before.spec);
+    expect((await node()).metadata.resourceVersion).toBe(nodeBefore.metadata.resourceVersion);
   });
 
   test("runs a launcher: namespace, default network, volumes, status", async () => {

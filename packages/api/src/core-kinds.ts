@@ -2,12 +2,36 @@
 // The parts of Kubernetes' own kinds that Patchbay reads or writes.
 import type { Condition, KubeObject } from "./meta.ts";
 
+/** A condition of a node, which is told again while it stays the same. */
+export interface NodeCondition extends Condition {
+  /** RFC 3339. */
+  readonly lastHeartbeatTime?: string;
+}
+
+/** What a node is. Source: Kubernetes core/v1 NodeSystemInfo; all members are required. */
+export interface NodeSystemInfo {
+  readonly machineID: string;
+  readonly systemUUID: string;
+  readonly bootID: string;
+  readonly kernelVersion: string;
+  readonly osImage: string;
+  readonly containerRuntimeVersion: string;
+  readonly kubeletVersion: string;
+  /** Empty: nobody sets it any more. */
+  readonly kubeProxyVersion: string;
+  readonly operatingSystem: string;
+  /** As Go names it, for example `amd64`. */
+  readonly architecture: string;
+}
+
 /** A node. Source: Kubernetes core/v1 Node. */
 export interface KubeNode extends KubeObject {
   readonly status?: {
-    readonly conditions?: readonly Condition[];
+    readonly conditions?: readonly NodeCondition[];
     readonly allocatable?: Readonly<Record<string, string>>;
     readonly capacity?: Readonly<Record<string, string>>;
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+    readonly nodeInfo?: NodeSystemInfo;
   };
 }
 

@@ -19,7 +19,14 @@ export {
   type CustomResourceDefinition,
   type PrinterColumn,
 } from "./crds.ts";
-export type { KubeEvent, KubeNode, Lease, Namespace } from "./core-kinds.ts";
+export type {
+  KubeEvent,
+  KubeNode,
+  Lease,
+  Namespace,
+  NodeCondition,
+  NodeSystemInfo,
+} from "./core-kinds.ts";
 export {
   networkConfigOf,
   usesEmulation,

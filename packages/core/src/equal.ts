@@ -13,3 +13,27 @@ export function isEqual(left: unknown, right: unknown): boolean {
   const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
   return [...keys].every((key) => isEqual(left[key], right[key]));
 }
+
+/**
+ * Whether all that is wanted is stored so. What is stored beside it does not count: servers fill in defaults and nulls.
+ * Lists are compared element by element, and are as long as wanted.
+ */
+export function covers(stored: unknown, wanted: unknown): boolean {
+  if (stored === wanted || wanted === undefined) return true;
+  if (!isObject(stored) || !isObject(wanted)) return false;
+  if (Array.isArray(stored) || Array.isArray(wanted)) {
+    return lengthOf(stored) === lengthOf(wanted) && areCovered(stored, wanted);
+  }
+  return areCovered(stored, wanted);
+}
+
+function lengthOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : -1;
+}
+
+function areCovered(
+  stored: Readonly<Record<string, unknown>>,
+  wanted: Readonly<Record<string, unknown>>,
+): boolean {
+  return Object.entries(wanted).every(([key, value]) => covers(stored[key], value));
+}

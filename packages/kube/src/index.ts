@@ -38,6 +38,6 @@ export {
   type Reconciler,
   type ReconcileMetrics,
 } from "./reconciler.ts";
-export { printTime } from "./time.ts";
+export { printMicroTime, printTime } from "./time.ts";
 export type { Reflection, Selection } from "./reflector.ts";
 export { keyOf, parseKey, printKey } from "./resource-path.ts";

@@ -6,3 +6,8 @@ export function printTime(ms: number): string {
   // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return new Date(ms).toISOString();
 }
+
+/** RFC 3339 with microseconds, as leases and events have it. Source: Kubernetes metav1.MicroTime. */
+export function printMicroTime(ms: number): string {
+  return printTime(ms).replace("Z", "000Z");
+}

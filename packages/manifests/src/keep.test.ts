@@ -9,20 +9,24 @@ import { parseManifests, readManifests } from "./read.ts";
 import { isRole, type Role } from "./rights.ts";
 
 const objects = parseManifests(await readManifests(createFiles(), "standalone"), "node1");
-const CLUSTER_ROLES: ResourceType<KubeObject> = {
-  ...{ group: "rbac.authorization.k8s.io", version: "v1", namespaced: false },
-  ...{ resource: "clusterroles", kind: "ClusterRole" },
-};
+const RBAC = { group: "rbac.authorization.k8s.io", version: "v1" } as const;
+const ROLE_TYPES: readonly ResourceType<KubeObject>[] = [
+  { ...RBAC, namespaced: false, resource: "clusterroles", kind: "ClusterRole" },
+  { ...RBAC, namespaced: true, resource: "roles", kind: "Role" },
+];
 
 /** Rules and labels of all roles that the store has, by name. */
 async function storedRoles(store: ReturnType<typeof createFakeStore>): Promise<unknown> {
-  const { items } = await store.list(CLUSTER_ROLES);
-  return byName(items.filter(isRole));
+  const lists = await Promise.all(ROLE_TYPES.map((type) => store.list(type)));
+  return byName(lists.flatMap(({ items }) => items).filter(isRole));
 }
 
 function byName(roles: readonly Role[]): unknown {
   return Object.fromEntries(
-    roles.map(({ metadata, rules }) => [metadata.name, { labels: metadata.labels, rules }]),
+    roles.map(({ kind, metadata, rules }) => [
+      `${kind} ${metadata.name}`,
+      { labels: metadata.labels, rules },
+    ]),
   );
 }
 
@@ -46,8 +50,10 @@ test("a role of another version gets the rules and labels of this one", async ()
   for (const role of objects.filter(isRole)) {
     const { apiVersion, kind, metadata } = role;
     const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
-    const older: Role = { apiVersion, kind, metadata: { name: metadata.name }, rules };
-    store.put(CLUSTER_ROLES, older);
+    const { name, namespace } = metadata;
+    const where = namespace === undefined ? {} : { namespace };
+    const older: Role = { apiVersion, kind, metadata: { name, ...where }, rules };
+    for (const type of ROLE_TYPES) if (type.kind === kind) store.put(type, older);
   }
   await keepManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);

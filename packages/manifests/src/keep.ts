@@ -13,6 +13,8 @@ const TYPES: readonly ResourceType<KubeObject>[] = [
   { ...CORE, resource: "serviceaccounts", kind: "ServiceAccount", namespaced: true },
   { ...RBAC, resource: "clusterroles", kind: "ClusterRole" },
   { ...RBAC, resource: "clusterrolebindings", kind: "ClusterRoleBinding" },
+  { ...RBAC, resource: "roles", kind: "Role", namespaced: true },
+  { ...RBAC, resource: "rolebindings", kind: "RoleBinding", namespaced: true },
 ];
 
 /** Members that say which object it is; the rest is what it is to be. */

@@ -71,9 +71,16 @@ describe("the standalone machine", () => {
     const node = rightsOf(standalone).filter(({ user }) => user === "system:node:node1");
     expect(node).toContainEqual({
       user: "system:node:node1",
-      verb: "create",
-      resource: "pods/binding",
+      verb: "patch",
+      resource: "leases.coordination.k8s.io",
+      namespace: "kube-node-lease",
     });
+  });
+
+  test("lets a node bind no pods: that is an account's own", () => {
+    const binding = rightsOf(standalone).filter(({ resource }) => resource === "pods/binding");
+    const user = "system:serviceaccount:patchbay:binder";
+    expect(binding).toEqual([{ user, verb: "create", resource: "pods/binding" }]);
   });
 
   test("lets node-runtime change its own node only", () => {

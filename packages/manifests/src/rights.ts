@@ -31,6 +31,8 @@ export interface Right {
   readonly verb: string;
   /** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
   readonly resource: string;
+  /** Where; absent: everywhere. */
+  readonly namespace?: string;
 }
 
 /** Whether the object is a role. */
@@ -64,12 +66,15 @@ function rightsOfRule(user: string, { apiGroups, resources, verbs }: Rule): read
 /** What the bindings among the objects grant by the roles among them, verb by verb. */
 export function rightsOf(objects: readonly KubeObject[]): readonly Right[] {
   const roles = objects.filter(isRole);
-  return objects.filter(isBinding).flatMap(({ roleRef, subjects }) => {
+  return objects.filter(isBinding).flatMap(({ metadata: { namespace }, roleRef, subjects }) => {
     const bound = roles.filter(
       ({ kind, metadata }) => kind === roleRef.kind && metadata.name === roleRef.name,
     );
+    const where = namespace === undefined ? {} : { namespace };
     return subjects.flatMap((subject) =>
-      bound.flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(userOf(subject), rule))),
+      bound
+        .flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(userOf(subject), rule)))
+        .map((right) => ({ ...right, ...where })),
     );
   });
 }

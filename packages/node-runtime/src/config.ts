@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of node-runtime, and the files that come with it.
-import { hostname } from "node:os";
+import { arch, hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
@@ -14,6 +14,8 @@ export interface Flags extends CommonFlags {
   readonly cniConfDir: string;
   readonly cniBinDir: readonly string[];
   readonly launcher: string;
+  /** Absent: somebody else binds pods to nodes. */
+  readonly binderKubeconfig?: string;
 }
 
 const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
@@ -22,6 +24,11 @@ const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
 export const LIBEXEC_DIR: string = fileURLToPath(new URL("../libexec", import.meta.url));
 
 const LAUNCHER = fileURLToPath(new URL("../../virt-launcher/bin/virt-launcher", import.meta.url));
+
+/** The machine's, as Node.js says it. */
+export function architecture(): string {
+  return arch();
+}
 
 /** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
@@ -48,6 +55,10 @@ export function parseFlags(argv: readonly string[]): Flags {
       BIN_DIRS,
     )
     .option("--launcher <file>", "program of the image virt-launcher", LAUNCHER)
+    .option(
+      "--binder-kubeconfig <file>",
+      "kubeconfig of the account that binds pods to this node (default: another program binds them)",
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the adapters together and starts the loops. No decisions.
 import { dirname, resolve } from "node:path";
-import { PODS, type Pod } from "@patchbay/api";
+import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { createCni } from "@patchbay/cni";
-import { AppError } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, createQueue, runReconciler, type Queue } from "@patchbay/kube";
+import {
+  createCache,
+  createKubeClient,
+  createQueue,
+  loadKubeConfig,
+  runReconciler,
+  type Queue,
+} from "@patchbay/kube";
 import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
 import type { Cache, Files } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { runBinder } from "./binder.ts";
-import { LIBEXEC_DIR, type Flags } from "./config.ts";
+import { architecture, LIBEXEC_DIR, type Flags } from "./config.ts";
 import { BY_UID, type Deps, type Directories } from "./deps.ts";
 import { keepLauncherImage } from "./images.ts";
-import { readHostIp, registerNode } from "./node-object.ts";
+import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
+import { readIdentity } from "./node/machine.ts";
 import { createProcessEnds } from "./process-ends.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 
 /** How many pods are worked on at once. */
 const CONCURRENCY = 8;
-
-async function readBootId(files: Files): Promise<string> {
-  const path = "/proc/sys/kernel/random/boot_id";
-  const text = await files.readText(path);
-  if (text !== undefined) return text.trim();
-  throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it is not there" });
-}
 
 function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? "";
@@ -72,26 +72,62 @@ function aborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
+/** The node, registered and with a lease, and its cache. */
+async function startNode(
+  { client, clock, log, signal }: DaemonContext,
+  deps: Pick<NodeDeps, "files" | "identity"> & { readonly directories: Directories },
+  nodeName: string,
+): Promise<{ readonly node: NodeDeps; readonly nodes: Cache<KubeNode> }> {
+  const { files, identity, directories } = deps;
+  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
+  const nodes = createCache(itself, { logger: log });
+  nodes.start(signal);
+  const node: NodeDeps = {
+    ...{ store: client.store, files, clock, log, nodeName, identity },
+    podsDir: directories.pods,
+    cniConfDir: directories.cniConf,
+  };
+  await Promise.race([nodes.synced(), aborted(signal)]);
+  if (!signal.aborted) await beat(node, nodes.find({ name: nodeName }));
+  return { node, nodes };
+}
+
+/** Binds with an account of its own: a node's may not. Without one somebody else binds. */
+async function bindPods(context: DaemonContext, flags: Flags): Promise<void> {
+  const { clock, log, signal } = context;
+  const { binderKubeconfig: kubeconfig, nodeName } = flags;
+  if (kubeconfig === undefined) return;
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
+  try {
+    await runBinder({ client, clock, log, nodeName }, signal);
+  } finally {
+    await client.close();
+  }
+}
+
 /** Runs the loops until the signal is aborted; pods go on running. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
-  const { nodeName } = flags;
   const files = createFiles();
   const runner = createProcessRunner();
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
   const wake = (uid: string): void => {
     queue.add(uid);
   };
-  const hostIp = await readHostIp(runner);
-  await registerNode({ store: client.store, files, runner, clock }, nodeName, hostIp);
+  const directories = await makeDirectories(files, flags);
+  const identity = await readIdentity({ files, runner }, architecture());
+  const { node, nodes } = await startNode(
+    context,
+    { files, identity, directories },
+    flags.nodeName,
+  );
+  const { hostIp, bootId } = identity;
   const deps: Deps = {
-    ...{ files, runner, clock, log, hostIp, store: client.store },
-    pods: startPods(context, nodeName),
+    ...{ files, runner, clock, log, hostIp, bootId, directories, store: client.store },
+    pods: startPods(context, flags.nodeName),
     namespaces: createNamespaces(),
     cni: createCni({ runner, binDirs: flags.cniBinDir }),
     ends: createProcessEnds({ files, log, wake }, signal),
-    directories: await makeDirectories(files, flags),
-    bootId: await readBootId(files),
   };
   await Promise.race([deps.pods.synced(), aborted(signal)]);
   if (signal.aborted) return;
@@ -102,12 +138,13 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   const wakePods = (): void => {
     for (const pod of deps.pods.list()) wake(uidOf(pod)); // one may wait for this image
   };
-  files.watchDirectory(deps.directories.images, wakePods, signal);
+  files.watchDirectory(directories.images, wakePods, signal);
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
   const pods = { name: "pod", queue, reconcile, log, clock, metrics: createMetrics() };
   await Promise.all([
     runReconciler(pods, signal),
-    runBinder({ client, clock, log, nodeName }, signal),
+    keepNode(node, nodes, signal),
+    bindPods(context, flags),
   ]);
 }

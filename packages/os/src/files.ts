@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are files of this machine read and written, so that a crash leaves the old file or the new one?
-import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Files } from "@patchbay/ports";
 import { isMissing, toFileError } from "./file-errors.ts";
@@ -82,6 +82,11 @@ export function createFiles(): Files {
     remove: (path) => attempt("remove", path, () => rm(path, { recursive: true, force: true })),
     exists: (path) =>
       attempt("lstat", path, () => unlessMissing(false, () => lstat(path).then(() => true))),
+    space: (path) =>
+      attempt("statfs", path, async () => {
+        const { bsize, blocks, bavail } = await statfs(path);
+        return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize };
+      }),
     watchDirectory,
   };
 }

@@ -14,6 +14,8 @@ export interface Files {
   remove(path: string): Promise<void>;
   /** Whether there is anything at `path`. */
   exists(path: string): Promise<boolean>;
+  /** How much the file system of `path` holds and has left for others than root, bytes. Equivalent to: `df` */
+  space(path: string): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }>;
   /** Calls `changed` after each change of names in `directory` (inotify) until aborted. */
   watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void;
 }

@@ -22,8 +22,8 @@ const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
 /** Namespace of the product. */
 const NAMESPACE = "patchbay";
 
-/** Services that have an account of their own. */
-const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent"] as const;
+/** Programs that have an account of their own. */
+const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent", "binder"] as const;
 
 /** What the certificates need. */
 export interface CertificateDeps {

@@ -45,6 +45,8 @@ export function programsOf(
       paths.nodeRuntime,
       "--cni-conf-dir",
       paths.cniConf,
+      "--binder-kubeconfig",
+      kubeconfigOf(paths, "binder"),
     ]),
     virtApi: serviceOf(paths, "virt-api", [
       "--listen-address",

@@ -85,21 +85,30 @@ function phaseOf(facts: PodFacts): NonNullable<PodStatus["phase"]> {
   return exited.every((exitCode) => exitCode === 0) ? "Succeeded" : "Failed";
 }
 
+const OWN_CONDITIONS: readonly string[] = [
+  "Initialized",
+  "Ready",
+  "ContainersReady",
+  "PodScheduled",
+];
+
 function conditionsOf(facts: PodFacts, now: string): readonly Condition[] {
   const before = facts.pod?.status?.conditions ?? [];
   const isReady = facts.containers.every(({ state }) => state.kind === "running");
-  const wanted: readonly (readonly [type: string, isTrue: boolean])[] = [
-    ["Initialized", true],
-    ["Ready", isReady],
-    ["ContainersReady", isReady],
-    ["PodScheduled", true],
-  ];
-  return wanted.map(([type, isTrue]) => {
-    const status = isTrue ? "True" : "False";
+  const own = OWN_CONDITIONS.map((type): Condition => {
+    const status = type.endsWith("Ready") && !isReady ? "False" : "True";
     const earlier = before.find((condition) => condition.type === type);
     const isSame = earlier?.status === status && earlier.lastTransitionTime !== undefined;
     return { type, status, lastTransitionTime: isSame ? earlier.lastTransitionTime : now };
   });
+  // In the order in which they are there; those of others stay.
+  const kept = before.map((earlier) => own.find(({ type }) => type === earlier.type) ?? earlier);
+  return [...kept, ...own.filter(({ type }) => !before.some((one) => one.type === type))];
+}
+
+/** Whether the list of conditions has one that the runtime does not own: a write of the list must lose no race then. */
+export function hasForeignCondition(status: PodStatus): boolean {
+  return (status.conditions ?? []).some(({ type }) => !OWN_CONDITIONS.includes(type));
 }
 
 /** The status; equal to the one that is there when nothing has changed. */

@@ -61,6 +61,10 @@ class MemoryFiles implements FakeFiles {
     return Promise.resolve(known.some((entry) => entry === path || entry.startsWith(`${path}/`)));
   }
 
+  space(): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }> {
+    return Promise.resolve({ sizeBytes: 2 ** 40, freeBytes: 2 ** 39 });
+  }
+
   watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void {
     const watchers = this.#watchers.get(directory) ?? new Set();
     this.#watchers.set(directory, watchers.add(changed));

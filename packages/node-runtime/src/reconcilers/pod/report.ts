@@ -9,11 +9,16 @@ import {
   type Pod,
 } from "@patchbay/api";
 import { networkStatusOf } from "@patchbay/cni";
-import { isEqual, messageOf } from "@patchbay/core";
+import { covers, messageOf } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "../../pod/facts.ts";
-import { podStatusOf, type PodStatus, type StatusContext } from "../../pod/status.ts";
+import {
+  hasForeignCondition,
+  podStatusOf,
+  type PodStatus,
+  type StatusContext,
+} from "../../pod/status.ts";
 
 /** The entry of the default network, as Multus writes it when a pod is made. */
 function defaultNetworkOf(facts: PodFacts): NetworkStatus | undefined {
@@ -22,18 +27,15 @@ function defaultNetworkOf(facts: PodFacts): NetworkStatus | undefined {
   return { ...networkStatusOf(result, request.config.name, request.interfaceName), default: true };
 }
 
-/**
- * The annotation with the default network, or undefined when it is there. The write names the resourceVersion: others
- * add their entries meanwhile.
- */
-function metadataFor(pod: Pod, entry: NetworkStatus | undefined): object | undefined {
+/** The annotation with the default network, or undefined when it is there. */
+function annotationsFor(
+  pod: Pod,
+  entry: NetworkStatus | undefined,
+): Readonly<Record<string, string>> | undefined {
   const text = pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION];
   const entries = parseNetworkStatus(text);
   if (entry === undefined || entries.some((other) => other.default === true)) return undefined;
-  return {
-    resourceVersion: pod.metadata.resourceVersion,
-    annotations: { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus([entry, ...entries]) },
-  };
+  return { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus([entry, ...entries]) };
 }
 
 function statusFor(
@@ -55,9 +57,15 @@ export async function report(facts: PodFacts, failure: unknown, deps: Deps): Pro
     ...{ hostIp: deps.hostIp, now },
     ...(failure === undefined ? {} : { failure: messageOf(failure) }),
   });
-  const metadata = metadataFor(pod, entry);
-  const isSame = isEqual({ ...pod.status, ...status }, pod.status ?? {});
-  if (isSame && metadata === undefined) return;
-  const fields = { status, ...(metadata === undefined ? {} : { metadata }) };
+  const annotations = annotationsFor(pod, entry);
+  if (covers(pod.status, status) && annotations === undefined) return;
+  // Lists that others write too are written whole: not over what they have added meanwhile.
+  const isShared = annotations !== undefined || hasForeignCondition(status);
+  const { resourceVersion } = pod.metadata;
+  const metadata = {
+    ...(isShared ? { resourceVersion } : {}),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+  const fields = { status, metadata };
   await deps.store.patch(PODS, keyOf(pod), { type: "merge", fields }, { subresource: "status" });
 }

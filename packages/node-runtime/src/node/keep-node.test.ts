@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a control plane hears of the node: at registration, at rest, in need, and after somebody else wrote.
+import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
+import type { Clock } from "@patchbay/ports";
+import { createFakeFiles, createFakeStore, type FakeFiles } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { beat, type NodeDeps } from "./keep-node.ts";
+import { RENEW_MS } from "./lease.ts";
+import { HEARTBEAT_MS } from "./status.ts";
+
+const NAME = { name: "n" };
+const IDENTITY = {
+  architecture: "x64",
+  hostIp: "192.0.2.1",
+  bootId: "b",
+  machineId: "m",
+  systemUuid: "u",
+  kernelVersion: "6.1",
+  osImage: "Debian",
+};
+
+let nowMs = 0;
+let files: FakeFiles;
+let store: ReturnType<typeof createFakeStore>;
+let deps: NodeDeps;
+
+beforeEach(async () => {
+  nowMs = 1_700_000_000_000;
+  files = createFakeFiles();
+  store = createFakeStore();
+  await files.writeAtomic("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+  await files.writeAtomic("/proc/cpuinfo", "processor : 0\nprocessor : 1\n");
+  await files.writeAtomic("/proc/loadavg", "0.1 0.1 0.1 1/200 4711\n");
+  await files.writeAtomic("/proc/sys/kernel/threads-max", "30000\n");
+  await files.writeAtomic("/dev/net/tun", "");
+  await files.writeAtomic("/cni/10-default.conflist", "{}");
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonicMs: () => nowMs,
+    sleep: () => Promise.resolve(),
+  };
+  deps = {
+    ...{ store, files, clock, log: createSilentLogger(), nodeName: "n", identity: IDENTITY },
+    ...{ podsDir: "/pods", cniConfDir: "/cni" },
+  };
+});
+
+async function stored(): Promise<KubeNode> {
+  const node = await store.find(NODES, NAME);
+  if (node === undefined) throw new Error("no node");
+  return node;
+}
+
+/** One heartbeat after `ms`; the writes that it made. */
+async function beatAfter(ms: number): Promise<readonly string[]> {
+  nowMs += ms;
+  const node = await store.find(NODES, NAME);
+  const from = store.calls.length;
+  await beat(deps, node);
+  return store.calls.slice(from);
+}
+
+function statusOf(node: KubeNode, type: string): string | undefined {
+  return node.status?.conditions?.find((one) => one.type === type)?.status;
+}
+
+describe("the first heartbeat", () => {
+  test("registers the node with labels, resources, addresses and what it is", async () => {
+    await beatAfter(0);
+    const { metadata, status } = await stored();
+    expect(metadata.labels).toEqual({
+      "kubernetes.io/arch": "amd64",
+      "kubernetes.io/hostname": "n",
+      "kubernetes.io/os": "linux",
+    });
+    expect(status?.capacity).toEqual({
+      ...{ cpu: "2", memory: "2Gi", "ephemeral-storage": "1Ti", pods: "110" },
+      "devices.kubevirt.io/tun": "1k",
+    });
+    expect(status?.nodeInfo).toMatchObject({
+      ...{ machineID: "m", bootID: "b", architecture: "amd64", operatingSystem: "linux" },
+      kubeletVersion: expect.stringMatching(/^v1\.\d+\.\d+\+patchbay$/) as unknown,
+    });
+    expect(status?.addresses).toContainEqual({ type: "InternalIP", address: "192.0.2.1" });
+    expect(status?.conditions?.map(({ type, status: value }) => `${type} ${value}`)).toEqual([
+      "NetworkUnavailable False",
+      "MemoryPressure False",
+      "DiskPressure False",
+      "PIDPressure False",
+      "Ready True",
+    ]);
+  });
+
+  test("makes the lease, which goes with its node", async () => {
+    await beatAfter(0);
+    const lease = await store.find(LEASES, { namespace: "kube-node-lease", ...NAME });
+    expect(lease?.metadata.ownerReferences).toMatchObject([{ kind: "Node", name: "n" }]);
+    expect(lease?.spec).toEqual({
+      ...{ holderIdentity: "n", leaseDurationSeconds: 40 },
+      renewTime: "2023-11-14T22:13:20.000000Z",
+    });
+  });
+});
+
+describe("at rest", () => {
+  test("only the lease is renewed, and the status every five minutes", async () => {
+    await beatAfter(0);
+    const rest = ["patch leases kube-node-lease/n"];
+    expect(await beatAfter(RENEW_MS)).toEqual(rest);
+    expect(await beatAfter(HEARTBEAT_MS - RENEW_MS - 1)).toEqual(rest);
+    expect(await beatAfter(1)).toEqual(["patch nodes /n", ...rest]);
+    const ready = (await stored()).status?.conditions?.find(({ type }) => type === "Ready");
+    expect(ready?.lastHeartbeatTime).not.toBe(ready?.lastTransitionTime);
+    expect(await beatAfter(RENEW_MS)).toEqual(rest);
+  });
+
+  test("what a server fills in and others say is left alone", async () => {
+    await beatAfter(0);
+    const node = await stored();
+    const foreign = { type: "KernelDeadlock", status: "False" } as const;
+    const filled = {
+      ...node.status,
+      daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+      images: null,
+    };
+    const conditions = [foreign, ...(node.status?.conditions ?? [])];
+    store.put(NODES, { ...node, status: { ...filled, conditions } });
+    expect(await beatAfter(RENEW_MS)).toEqual(["patch leases kube-node-lease/n"]);
+    await beatAfter(HEARTBEAT_MS);
+    expect((await stored()).status?.conditions).toContainEqual(foreign);
+  });
+});
+
+describe("a change is written at once", () => {
+  test("when memory is short, and not taken back before five minutes", async () => {
+    await beatAfter(0);
+    await files.writeAtomic("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1024 kB\n");
+    await beatAfter(RENEW_MS);
+    expect(statusOf(await stored(), "MemoryPressure")).toBe("True");
+    await files.writeAtomic("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    await beatAfter(RENEW_MS);
+    expect(statusOf(await stored(), "MemoryPressure")).toBe("True");
+    await beatAfter(HEARTBEAT_MS);
+    expect(statusOf(await stored(), "MemoryPressure")).toBe("False");
+  });
+
+  test("when a control plane took the node for dead", async () => {
+    await beatAfter(0);
+    const node = await stored();
+    const conditions = (node.status?.conditions ?? []).map((one) => ({
+      ...one,
+      status: "Unknown" as const,
+    }));
+    store.put(NODES, { ...node, status: { ...node.status, conditions } });
+    await beatAfter(RENEW_MS);
+    expect(statusOf(await stored(), "Ready")).toBe("True");
+  });
+
+  test("when the default network's configuration is gone", async () => {
+    await beatAfter(0);
+    await files.remove("/cni/10-default.conflist");
+    await beatAfter(RENEW_MS);
+    expect(statusOf(await stored(), "NetworkUnavailable")).toBe("True");
+  });
+
+  test("when a node of an older version lacks a label; others' labels stay", async () => {
+    store.put(NODES, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { ...NAME, labels: { rack: "7" } },
+    });
+    await beatAfter(0);
+    expect((await stored()).metadata.labels).toMatchObject({
+      rack: "7",
+      "kubernetes.io/arch": "amd64",
+    });
+  });
+
+  test("when the node was deleted", async () => {
+    await beatAfter(0);
+    await store.delete(NODES, NAME);
+    await beatAfter(RENEW_MS);
+    expect(statusOf(await stored(), "Ready")).toBe("True");
+  });
+});
+
+test("a lease that somebody deleted is made again", async () => {
+  await beatAfter(0);
+  await store.delete(LEASES, { namespace: "kube-node-lease", ...NAME });
+  await beatAfter(RENEW_MS);
+  const lease: Lease | undefined = await store.find(LEASES, {
+    namespace: "kube-node-lease",
+    ...NAME,
+  });
+  expect(lease?.spec?.holderIdentity).toBe("n");
+});

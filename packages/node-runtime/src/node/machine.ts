@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does this machine say of itself? Read anew for each heartbeat, from small files of the kernel.
+import { names } from "@patchbay/api";
+import type { Files, ProcessRunner } from "@patchbay/ports";
+import { runProgram } from "../run-program.ts";
+
+/** What cannot change while the runtime runs. */
+export interface MachineIdentity {
+  /** As Node.js says: `x64` or `arm64`. */
+  readonly architecture: string;
+  /** First global IPv4 address. */
+  readonly hostIp: string;
+  /** Boot of this machine. Source: proc(5) random/boot_id */
+  readonly bootId: string;
+  /** Source: machine-id(5); empty where there is none. */
+  readonly machineId: string;
+  /** Source: SMBIOS; empty where there is none. */
+  readonly systemUuid: string;
+  readonly kernelVersion: string;
+  /** Source: os-release(5), PRETTY_NAME. */
+  readonly osImage: string;
+}
+
+/** How it stands with the machine now. */
+export interface MachineFacts {
+  readonly cpus: number;
+  readonly memoryKiB: number;
+  readonly memoryAvailableKiB: number;
+  /** The file system of the pods' directories. */
+  readonly diskKiB: number;
+  readonly diskFreeKiB: number;
+  /** Threads that run, and how many there may be. */
+  readonly threads: number;
+  readonly threadsMax: number;
+  /** Resource names of the devices that pods may ask for. */
+  readonly devices: readonly string[];
+  readonly hasDefaultNetwork: boolean;
+}
+
+const DEVICES: readonly (readonly [resource: string, device: string])[] = [
+  [names.KVM_RESOURCE, "/dev/kvm"],
+  [names.TUN_RESOURCE, "/dev/net/tun"],
+];
+
+interface IpAddress {
+  readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
+}
+
+/** The first global IPv4 address of the machine; the loopback's where there is none. */
+async function readHostIp(runner: ProcessRunner): Promise<string> {
+  const text = await runProgram(runner, "ip", "-j", "-4", "addr", "show", "up");
+  // Source: iproute2 `ip -j addr`
+  const links = JSON.parse(text === "" ? "[]" : text) as readonly IpAddress[];
+  const addresses = links.flatMap((link) => link.addr_info ?? []);
+  return addresses.find(({ scope }) => scope === "global")?.local ?? "127.0.0.1";
+}
+
+async function readLine(files: Files, path: string): Promise<string> {
+  return ((await files.readText(path)) ?? "").trim();
+}
+
+/** Reads what stays as it is. */
+export async function readIdentity(
+  { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
+  architecture: string,
+): Promise<MachineIdentity> {
+  const release = await readLine(files, "/etc/os-release");
+  return {
+    architecture,
+    hostIp: await readHostIp(runner),
+    bootId: await readLine(files, "/proc/sys/kernel/random/boot_id"),
+    machineId: await readLine(files, "/etc/machine-id"),
+    systemUuid: await readLine(files, "/sys/class/dmi/id/product_uuid"),
+    kernelVersion: await readLine(files, "/proc/sys/kernel/osrelease"),
+    osImage: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(release)?.[1] ?? "Linux",
+  };
+}
+
+function numberIn(text: string, pattern: RegExp): number {
+  return Number(pattern.exec(text)?.[1] ?? "0");
+}
+
+async function listDevices(files: Files): Promise<readonly string[]> {
+  const there: string[] = [];
+  for (const [resource, device] of DEVICES) {
+    if (await files.exists(device)) there.push(resource);
+  }
+  return there;
+}
+
+/** Reads how it stands now; `cniConfDir` holds the configuration of the default network. */
+export async function readMachine(
+  files: Files,
+  { podsDir, cniConfDir }: { readonly podsDir: string; readonly cniConfDir: string },
+): Promise<MachineFacts> {
+  const memory = await readLine(files, "/proc/meminfo");
+  const cpus = await readLine(files, "/proc/cpuinfo");
+  const { sizeBytes, freeBytes } = await files.space(podsDir);
+  return {
+    cpus: cpus.match(/^processor\s*:/gm)?.length ?? 1,
+    memoryKiB: numberIn(memory, /^MemTotal:\s*(\d+) kB$/m),
+    memoryAvailableKiB: numberIn(memory, /^MemAvailable:\s*(\d+) kB$/m),
+    diskKiB: Math.floor(sizeBytes / 1024),
+    diskFreeKiB: Math.floor(freeBytes / 1024),
+    threads: numberIn(await readLine(files, "/proc/loadavg"), /\d+\/(\d+)/),
+    threadsMax: Number(await readLine(files, "/proc/sys/kernel/threads-max")),
+    devices: await listDevices(files),
+    hasDefaultNetwork: (await files.list(cniConfDir)).some((name) => /\.conf(list)?$/.test(name)),
+  };
+}
