@@ -72,7 +72,8 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
   const random = deps.random ?? systemRandom;
   const http = new HttpClient(config, clock);
   const store = new HttpStore(http);
-  const watches = new WatchConnection(http, random, deps.watchTimes ?? WATCH_TIMES);
+  const times = deps.watchTimes ?? WATCH_TIMES;
+  const watches = new WatchConnection({ http, clock, random, times });
   return {
     server: config.server,
     store,

@@ -77,13 +77,10 @@ export class HttpClient {
 
   /**
    * Sends and answers as soon as the headers are there; the deadline is for the headers only.
-   * The body breaks when `signal` is aborted, and when no byte comes for `silenceMs`.
+   * The body breaks when `signal` is aborted, never for being silent.
    * @throws AppError with KUBE_UNREACHABLE
    */
-  async stream(
-    request: HttpRequest & { readonly signal: AbortSignal },
-    silenceMs: number,
-  ): Promise<HttpStream> {
+  async stream(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpStream> {
     const headersLate = new AbortController();
     const late = AbortSignal.timeout(request.timeoutMs);
     late.onabort = () => {
@@ -91,7 +88,7 @@ export class HttpClient {
     };
     try {
       const signal = AbortSignal.any([request.signal, headersLate.signal]);
-      const response = await this.#send(request, signal, silenceMs);
+      const response = await this.#send(request, signal);
       return { status: response.statusCode, body: response.body };
     } catch (error) {
       throw this.toError(error, request, late);
@@ -132,23 +129,15 @@ export class HttpClient {
   }
 
   /** Sends; when the credentials are refused they are read anew and it is sent once more. */
-  async #send(
-    request: HttpRequest,
-    signal: AbortSignal,
-    silenceMs = 0,
-  ): Promise<Dispatcher.ResponseData> {
-    const response = await this.#sendOnce(request, signal, silenceMs);
+  async #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const response = await this.#sendOnce(request, signal);
     if (response.statusCode !== 401) return response;
     await response.body.dump();
     this.#pool.expire();
-    return this.#sendOnce(request, signal, silenceMs);
+    return this.#sendOnce(request, signal);
   }
 
-  async #sendOnce(
-    request: HttpRequest,
-    signal: AbortSignal,
-    silenceMs: number,
-  ): Promise<Dispatcher.ResponseData> {
+  async #sendOnce(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     signal.throwIfAborted();
     const transport = await this.#pool.transport();
     return send(urlOf(this.server, request), {
@@ -157,7 +146,6 @@ export class HttpClient {
       headers: { ...headersOf(request), ...transport.headers },
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal,
-      bodyTimeout: silenceMs,
     });
   }
 }

@@ -13,6 +13,12 @@ const KEEP_ALIVE_MS = 30_000;
 /** Deadline of connecting and of the TLS handshake, milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000;
 
+/**
+ * A connection on which nothing comes is probed by the kernel after this, milliseconds, and given up 10 s later when
+ * the other end is gone (libuv probes ten times, a second apart). Source: client-go, keep-alive of 30 s.
+ */
+const PROBE_AFTER_MS = 30_000;
+
 /** What one request is sent with. */
 export interface Transport {
   readonly dispatcher: Dispatcher;
@@ -28,6 +34,8 @@ function createDispatcher(config: KubeConfig, credentials: Credentials): Dispatc
     ...(config.tlsServerName !== undefined && { servername: config.tlsServerName }),
     rejectUnauthorized: !config.skipTlsVerify,
     timeout: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
   };
   const pool = {
     connections: CONNECTIONS_MAX,

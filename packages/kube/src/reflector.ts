@@ -36,9 +36,12 @@ export interface ReflectorDeps {
 
 /** Objects of one page of a list. */
 const PAGE_SIZE = 500;
-/** Wait after a failure. Source: client-go tools/cache/reflector.go (0.8 s to 30 s). */
-const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 30_000, jitter: 1 };
-/** A watch that ends sooner than this without having told anything counts as a failure; milliseconds. */
+/**
+ * Wait after a failure. Source: client-go tools/cache/reflector.go (0.8 s); the longest is shorter than its 30 s, since
+ * who waits for a server that is back is deaf.
+ */
+const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
+/** A watch that ends sooner than this without having told anything was of no use; milliseconds. */
 const SHORT_WATCH_MS = 1000;
 /** Failures in a row from which a line is logged as a warning. */
 const WARN_FROM_FAILURES = 3;
@@ -54,7 +57,10 @@ class Reflecting<T extends KubeObject> {
   readonly #selection: Selection;
   readonly #deps: ReflectorDeps;
   readonly #tell: (reflection: Reflection<T>) => void;
+  /** Requests in a row that failed. */
   #failures = 0;
+  /** Watches in a row that were of no use, though nothing failed: the first is everyday, more are somebody's fault. */
+  #fruitless = 0;
   /** Where the next watch begins; undefined: list first. */
   #resourceVersion: string | undefined;
   /** The server lost its place within the last list; the next list is unpaged. */
@@ -73,7 +79,10 @@ class Reflecting<T extends KubeObject> {
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#pass(signal).catch((error: unknown) => this.#onFailure(error, signal));
+      await this.#pass(signal).catch((error: unknown) => {
+        if (!signal.aborted) this.#onFailure(error);
+      });
+      await this.#wait(signal);
     }
   }
 
@@ -82,15 +91,11 @@ class Reflecting<T extends KubeObject> {
     if (this.#resourceVersion === undefined) {
       const { objects, resourceVersion } = await this.#list(signal);
       if (signal.aborted) return;
+      this.#failures = 0;
       this.#resourceVersion = resourceVersion;
       this.#tell({ kind: "listed", objects });
     }
-    const { clock, logger } = this.#deps;
-    const start = clock.monotonicMs();
-    const events = await this.#watch(this.#resourceVersion, signal);
-    const isShort = events === 0 && clock.monotonicMs() - start < SHORT_WATCH_MS;
-    if (isShort && !signal.aborted) throw new Error("the watch ended at once");
-    logger.debug("watch ended", { resource: this.#type.resource, events });
+    await this.#watch(this.#resourceVersion, signal);
   }
 
   async #list(signal: AbortSignal): Promise<Listed<T>> {
@@ -113,20 +118,40 @@ class Reflecting<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Number of events, bookmarks included. */
-  async #watch(resourceVersion: string, signal: AbortSignal): Promise<number> {
-    let events = 0;
+  /** Watches until the server ends it, and notes whether that was of use: an event came, or it lasted. */
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#deps;
+    const startMs = clock.monotonicMs();
+    let isServed = false;
+    const onOpen = (): void => {
+      isServed = true;
+      this.#failures = 0;
+    };
+    try {
+      await this.#tellEvents(resourceVersion, { signal, onOpen });
+      logger.debug("watch ended", { resource: this.#type.resource });
+    } catch (error) {
+      isServed ||= isAppError(error, "KUBE_EXPIRED");
+      throw error;
+    } finally {
+      const isShort = clock.monotonicMs() - startMs < SHORT_WATCH_MS;
+      const isFruitless = isServed && isShort && this.#resourceVersion === resourceVersion;
+      this.#fruitless = isFruitless ? this.#fruitless + 1 : 0;
+    }
+  }
+
+  async #tellEvents(
+    resourceVersion: string,
+    { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
+  ): Promise<void> {
     const path = collectionPath(this.#type, this.#selection.namespace);
     const { labelSelector, fieldSelector } = this.#selection;
     const query = { labelSelector, fieldSelector, resourceVersion };
-    for await (const event of this.#deps.watches.open({ path, query }, signal)) {
-      if (signal.aborted) return events;
-      events += 1;
-      this.#failures = 0;
+    for await (const event of this.#deps.watches.open({ path, query }, signal, onOpen)) {
+      if (signal.aborted) return;
       this.#resourceVersion = event.object.metadata.resourceVersion ?? this.#resourceVersion;
       this.#tellEvent(event.type, event.object);
     }
-    return events;
   }
 
   #tellEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", seen: KubeObject): void {
@@ -136,24 +161,29 @@ class Reflecting<T extends KubeObject> {
     this.#tell({ kind: type === "DELETED" ? "removed" : "applied", object });
   }
 
-  async #onFailure(error: unknown, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
+  /** That a place is too old is no failure: the server says what it keeps, and a new list follows at once. */
+  #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
+    const isFailure = !isExpired || this.#isUnpaged;
     this.#isUnpaged = isExpired && this.#resourceVersion === undefined;
     if (isExpired || isAppError(error, "API_MALFORMED")) this.#resourceVersion = undefined;
-    this.#failures += 1;
-    const { clock, logger, random } = this.#deps;
-    const waitMs =
-      isExpired && this.#failures === 1 ? 0 : backoffMs(this.#failures, BACKOFF, random);
+    this.#failures = isFailure ? this.#failures + 1 : 0;
+    const { logger } = this.#deps;
     const fields = {
       resource: this.#type.resource,
       attempt: this.#failures,
-      waitMs,
       reason: messageOf(error),
     };
     if (this.#failures < WARN_FROM_FAILURES) logger.debug("watch broken", fields);
     else logger.warn("watch broken", fields);
-    await clock.sleep(waitMs, signal).catch(() => undefined); // aborted: the loop sees it
+  }
+
+  /** Waits after a failure, and where the server takes every watch on and ends it at once; else goes on at once. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    const faults = Math.max(this.#failures, this.#fruitless - 1);
+    if (faults === 0) return;
+    const { clock, random } = this.#deps;
+    await clock.sleep(backoffMs(faults, BACKOFF, random), signal).catch(() => undefined); // aborted: the loop sees it
   }
 }
 

@@ -2,6 +2,7 @@
 // What does one watch request tell, until its connection ends?
 import type { KubeObject } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
+import type { Clock } from "@patchbay/ports";
 import type { Random } from "./backoff.ts";
 import type { HttpClient, HttpRequest } from "./http.ts";
 import { LineSplitter } from "./line-splitter.ts";
@@ -21,22 +22,27 @@ export interface WatchTarget {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Times of a watch. */
+/** Times of a watch. Silence is none of them: where nothing happens, a server may say nothing for as long as it likes. */
 export interface WatchTimes {
   /** Deadline of the answer's headers, milliseconds. */
   readonly headersMs: number;
-  /** The server ends a watch after this and up to a fifth more, seconds. Source: client-go reflector minWatchTimeout. */
+  /** The server is asked to end a watch after this and up to as much again, seconds. */
   readonly serverSeconds: number;
-  /** Without a byte for this long the connection is taken for dead, milliseconds. */
-  readonly silenceMs: number;
+  /**
+   * A watch that goes on so long after the server should have ended it is given up, milliseconds. Only a connection
+   * that is dead behind something that still acknowledges, a proxy for example, gets there.
+   */
+  readonly overdueMs: number;
 }
 
-/** Usual times. A dead connection is noticed after 90 s; a server that sends bookmarks each minute is never cut. */
+/** Usual times. Source: client-go reflector minWatchTimeout (5 to 10 minutes). */
 export const WATCH_TIMES: WatchTimes = {
   headersMs: 15_000,
   serverSeconds: 300,
-  silenceMs: 90_000,
+  overdueMs: 30_000,
 };
+
+type WatchRequest = HttpRequest & { readonly signal: AbortSignal };
 
 const TYPES: ReadonlySet<string> = new Set(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
 
@@ -67,12 +73,12 @@ function parseEvent(line: string): { readonly type: string; readonly object: Kub
   return event;
 }
 
-function toEvent(line: string, target: WatchTarget): WatchEvent {
+function toEvent(line: string, path: string): WatchEvent {
   const event = parseEvent(line);
   if (event.type === "ERROR") {
     const code = "code" in event.object ? Number(event.object.code) : 500;
     const answer = { status: code, text: JSON.stringify(event.object) };
-    throw toStatusError(answer, { verb: "watch", resource: target.path, object: "" });
+    throw toStatusError(answer, { verb: "watch", resource: path, object: "" });
   }
   if (typeof event.object.metadata !== "object") throw malformed("its object has no metadata");
   return event as WatchEvent; // its type is one of the four others
@@ -86,56 +92,82 @@ function pushTo(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   }
 }
 
+/** What a watch connection works with. */
+export interface WatchDeps {
+  readonly http: HttpClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly times: WatchTimes;
+}
+
 /** Opens watches on one server. */
 export class WatchConnection {
-  readonly #http: HttpClient;
-  readonly #random: Random;
-  readonly #times: WatchTimes;
+  readonly #deps: WatchDeps;
 
-  constructor(http: HttpClient, random: Random, times: WatchTimes = WATCH_TIMES) {
-    this.#http = http;
-    this.#random = random;
-    this.#times = times;
+  constructor(deps: WatchDeps) {
+    this.#deps = deps;
   }
 
   /**
-   * The events of one watch, bookmarks included, until the server ends it.
+   * The events of one watch, bookmarks included, until the server ends it. Calls `onOpen` when the server has taken
+   * it on, which may be long before the first event.
    * @throws AppError with KUBE_EXPIRED when the resource version is too old, KUBE_UNREACHABLE when the connection
-   *   breaks or is silent, API_MALFORMED when a line is no event; and with what the server refuses it with.
+   *   breaks, API_MALFORMED when a line is no event; and with what the server refuses it with.
    */
-  async *open(target: WatchTarget, signal: AbortSignal): AsyncGenerator<WatchEvent> {
-    const request = this.#request(target, signal);
-    const stream = await this.#http.stream(request, this.#times.silenceMs);
+  async *open(
+    target: WatchTarget,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): AsyncGenerator<WatchEvent> {
+    const { clock, random, times } = this.#deps;
+    const seconds = Math.round(times.serverSeconds * (1 + random()));
+    const overdue = new AbortController();
+    const closed = new AbortController();
+    const giveUp = (): void => {
+      overdue.abort();
+    };
+    clock.sleep(seconds * 1000 + times.overdueMs, closed.signal).then(giveUp, () => undefined);
+    try {
+      const ended = AbortSignal.any([signal, overdue.signal]);
+      yield* this.#read(this.#request(target, seconds, ended), onOpen);
+    } catch (error) {
+      if (signal.aborted || !overdue.signal.aborted) throw error;
+    } finally {
+      closed.abort();
+    }
+  }
+
+  async *#read(request: WatchRequest, onOpen: () => void): AsyncGenerator<WatchEvent> {
+    const { http } = this.#deps;
+    const { path } = request;
+    const stream = await http.stream(request);
     if (stream.status >= 300) {
       const answer = { status: stream.status, text: await stream.body.text() };
-      throw toStatusError(answer, { verb: "watch", resource: target.path, object: "" });
+      throw toStatusError(answer, { verb: "watch", resource: path, object: "" });
     }
+    onOpen();
     const splitter = new LineSplitter();
     try {
       for await (const chunk of stream.body) {
-        for (const line of pushTo(splitter, chunk)) yield toEvent(line, target);
+        for (const line of pushTo(splitter, chunk)) yield toEvent(line, path);
       }
     } catch (error) {
-      throw this.#http.toError(error, request);
+      throw http.toError(error, request);
     }
-    if (splitter.hasPending) throw this.#http.toError(new Error("cut within a line"), request);
+    if (splitter.hasPending) throw http.toError(new Error("cut within a line"), request);
   }
 
-  #request(
-    target: WatchTarget,
-    signal: AbortSignal,
-  ): HttpRequest & { readonly signal: AbortSignal } {
-    const seconds = this.#times.serverSeconds * (1 + this.#random() / 5);
+  #request({ path, query }: WatchTarget, seconds: number, signal: AbortSignal): WatchRequest {
     return {
       method: "GET",
-      path: target.path,
+      path,
       query: {
-        ...target.query,
+        ...query,
         watch: "1",
         allowWatchBookmarks: "true",
-        timeoutSeconds: String(Math.round(seconds)),
+        timeoutSeconds: String(seconds),
       },
-      timeoutMs: this.#times.headersMs,
+      timeoutMs: this.#deps.times.headersMs,
       signal,
     };
   }

@@ -26,6 +26,10 @@ export interface ScriptedServer extends AsyncDisposable {
   readonly connections: () => number;
   /** Breaks all connections. */
   readonly cut: () => void;
+  /** Breaks all connections and refuses new ones. */
+  readonly stop: () => Promise<void>;
+  /** Takes connections again, at the same address. */
+  readonly startAgain: () => Promise<void>;
 }
 
 /** Answers with JSON. */
@@ -84,10 +88,17 @@ export async function startScriptedServer(answer: Answer): Promise<ScriptedServe
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const listen = (at: number): Promise<void> =>
+    new Promise((resolve) => server.listen(at, "127.0.0.1", resolve));
+  await listen(0);
   const { port } = server.address() as AddressInfo; // it listens on TCP
   const cut = (): void => {
     for (const socket of sockets) socket.resetAndDestroy();
+  };
+  const stop = async (): Promise<void> => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    cut();
+    await closed;
   };
   return {
     config: {
@@ -98,10 +109,9 @@ export async function startScriptedServer(answer: Answer): Promise<ScriptedServe
     seen,
     connections: () => connections,
     cut,
-    [Symbol.asyncDispose]: async () => {
-      cut();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    stop,
+    startAgain: () => listen(port),
+    [Symbol.asyncDispose]: stop,
   };
 }
 
