@@ -137,7 +137,12 @@ export class Watch implements AsyncDisposable {
   }
 }
 
-function identity(authority: Authority, commonName: string, organizations: readonly string[]) {
+/** A client's certificate. */
+export function identity(
+  authority: Authority,
+  commonName: string,
+  organizations: readonly string[],
+) {
   return issueCertificate(authority, {
     commonName,
     organizations,
@@ -169,6 +174,7 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
     clientCaPem: authority.certPem,
     frontProxy: await identity(authority, "front-proxy-client", []),
     frontProxyCaPem: authority.certPem,
+    webhookClient: await identity(authority, "webhook-client", []),
     tokens: [{ token: "jane-token", user: "jane", groups: ["devs"] }],
     logger: QUIET,
     clock,

@@ -33,6 +33,9 @@ export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Node of a VMI. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
+/** Before a node's name: group of an account that may only write what is of that node. */
+export const NODE_GROUP_PREFIX = "patchbay.io:node:";
+
 /** Keeps a VMI until its launcher pod is gone; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
 

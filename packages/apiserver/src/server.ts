@@ -48,6 +48,8 @@ export interface ApiServerOptions {
   readonly frontProxy: KeyPair;
   /** Authority of `frontProxy`, PEM: aggregated servers are told to believe it. */
   readonly frontProxyCaPem: string;
+  /** What this server shows to webhooks; absent: nothing. */
+  readonly webhookClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
   /** Signs tokens of service accounts: P-256, PKCS #8 PEM; absent: a new key, so that they end with this server. Secret. */
   readonly tokenKeyPem?: string;
@@ -82,7 +84,7 @@ type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCa
 
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
   const registry = new Registry(store);
-  const webhooks = new Connections();
+  const webhooks = new Connections(options.webhookClient);
   const aggregated = new Connections(options.frontProxy);
   stop.addEventListener("abort", () => {
     webhooks.close();

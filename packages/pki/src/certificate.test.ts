@@ -10,6 +10,7 @@ import {
   createAuthority,
   endOfCertificate,
   issueCertificate,
+  subjectOfCertificate,
   kubeconfigText,
   loadAuthority,
 } from "./index.ts";
@@ -112,6 +113,19 @@ test("the key belongs to the certificate", async () => {
   expect(new X509Certificate(issued.certPem).checkPrivateKey(createPrivateKey(issued.keyPem))).toBe(
     true,
   );
+});
+
+test("a certificate tells whom it names", async () => {
+  const { certPem } = await issueCertificate(await createAuthority("test", clock), {
+    commonName: "jane",
+    organizations: ["devs", "patchbay.io:node:a"],
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["client"],
+    validDays: 1,
+  });
+  const want = { commonName: "jane", organizations: ["devs", "patchbay.io:node:a"] };
+  expect(subjectOfCertificate(certPem)).toEqual(want);
 });
 
 test.each([

@@ -14,13 +14,9 @@ export async function issueCertificate(
   return signCertificate(authority, request, authority.clock.now());
 }
 
-/**
- * When a certificate ends, in milliseconds since 1970; for renewal.
- * @throws AppError with PKI_PEM_INVALID when it cannot be read.
- */
-export function endOfCertificate(certPem: string): number {
+function read(certPem: string): X509Certificate {
   try {
-    return new X509Certificate(certPem).validToDate.getTime();
+    return new X509Certificate(certPem);
   } catch (error) {
     throw new AppError(
       "PKI_PEM_INVALID",
@@ -28,4 +24,30 @@ export function endOfCertificate(certPem: string): number {
       { cause: error },
     );
   }
+}
+
+/**
+ * When a certificate ends, in milliseconds since 1970; for renewal.
+ * @throws AppError with PKI_PEM_INVALID when it cannot be read.
+ */
+export function endOfCertificate(certPem: string): number {
+  return read(certPem).validToDate.getTime();
+}
+
+/** One attribute of a subject: a text, or a list where it is there more than once. */
+function textsOf(value: unknown): readonly string[] {
+  return [value].flat().filter((text): text is string => typeof text === "string");
+}
+
+/**
+ * Whom a certificate names.
+ * @throws AppError with PKI_PEM_INVALID when it cannot be read.
+ */
+export function subjectOfCertificate(
+  certPem: string,
+): Pick<CertificateRequest, "commonName" | "organizations"> {
+  // Node gives the subject as attribute names to text, or to a list of texts.
+  const subject: Readonly<Record<string, unknown>> = { ...read(certPem).toLegacyObject().subject };
+  const [commonName = ""] = textsOf(subject["CN"]);
+  return { commonName, organizations: textsOf(subject["O"]) };
 }

@@ -65,8 +65,9 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const paths = pathsOf(run.dataDir);
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
-  const { ca, apiServer, frontProxyCa, frontProxyClient, tokenKeyPem } =
-    await keepServerCertificates(deps);
+  const certificates = await keepServerCertificates(deps);
+  const { ca, apiServer, frontProxyCa, frontProxyClient, webhookClient, tokenKeyPem } =
+    certificates;
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
@@ -75,6 +76,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,
     frontProxyCaPem: frontProxyCa.certPem,
+    webhookClient,
     tokens: [],
     tokenKeyPem,
     logger: createLogger({ component: "apiserver", level: run.logLevel ?? "info" }),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is who on a standalone machine: authorities, certificates and kubeconfigs, made once and renewed in time.
 import { join } from "node:path";
+import { names } from "@patchbay/api";
 import {
   createAuthority,
   createSigningKey,
@@ -8,6 +9,7 @@ import {
   issueCertificate,
   kubeconfigText,
   loadAuthority,
+  subjectOfCertificate,
   type Authority,
   type CertificateRequest,
   type IssuedCertificate,
@@ -22,8 +24,16 @@ const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
 /** Namespace of the product. */
 const NAMESPACE = "patchbay";
 
+/** Common name of what the API server shows to aggregated servers; they believe whom it names. */
+export const FRONT_PROXY_CLIENT = "front-proxy-client";
+/** Common name of what it shows to webhooks. Of the same authority, for another use: the names tell them apart. */
+export const WEBHOOK_CLIENT = "webhook-client";
+
 /** Programs that have an account of their own. */
 const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent", "binder"] as const;
+
+/** The one whose writes are bound to its node: a group of its account names it. */
+const NODE_SERVICE = "virt-handler";
 
 /** What the certificates need. */
 export interface CertificateDeps {
@@ -37,6 +47,8 @@ export interface Certificates {
   readonly ca: Authority;
   readonly apiServer: IssuedCertificate;
   readonly frontProxyClient: IssuedCertificate;
+  /** What is shown to webhooks. */
+  readonly webhookClient: IssuedCertificate;
   /** Signs tokens of service accounts, PEM. Secret. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
@@ -57,12 +69,20 @@ async function keepAuthority(deps: CertificateDeps, name: string): Promise<Autho
   return authority;
 }
 
-function isFresh(certPem: string, clock: Clock): boolean {
-  return endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS;
-}
-
 type Request = Pick<CertificateRequest, "commonName" | "usages"> &
   Partial<Pick<CertificateRequest, "organizations" | "dnsNames">>;
+
+/** An older version, or another name of the node, may have named somebody else. */
+function isStillRight(certPem: string, clock: Clock, wanted: Request): boolean {
+  const { commonName, organizations } = subjectOfCertificate(certPem);
+  const groups = new Set(wanted.organizations);
+  return (
+    endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS &&
+    commonName === wanted.commonName &&
+    organizations.length === groups.size &&
+    organizations.every((group) => groups.has(group))
+  );
+}
 
 async function keepCertificate(
   deps: CertificateDeps,
@@ -74,9 +94,8 @@ async function keepCertificate(
   const keyFile = join(paths.pki, `${wanted.name}.key`);
   const certPem = await files.readText(certFile);
   const keyPem = await files.readText(keyFile);
-  if (certPem !== undefined && keyPem !== undefined && isFresh(certPem, clock)) {
-    return { certPem, keyPem };
-  }
+  const isKept = certPem !== undefined && keyPem !== undefined;
+  if (isKept && isStillRight(certPem, clock, wanted.request)) return { certPem, keyPem };
   const isServer = wanted.request.usages.includes("server");
   const issued = await issueCertificate(authority, {
     organizations: [],
@@ -104,17 +123,21 @@ async function keepSigningKey({ files, paths }: CertificateDeps, name: string): 
 export async function keepServerCertificates(deps: CertificateDeps): Promise<Certificates> {
   const ca = await keepAuthority(deps, "ca");
   const frontProxyCa = await keepAuthority(deps, "front-proxy-ca");
-  const names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
+  const dnsNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
   return {
     ca,
     frontProxyCa,
     apiServer: await keepCertificate(deps, ca, {
       name: "apiserver",
-      request: { commonName: "kube-apiserver", dnsNames: names, usages: ["server"] },
+      request: { commonName: "kube-apiserver", dnsNames, usages: ["server"] },
     }),
     frontProxyClient: await keepCertificate(deps, frontProxyCa, {
-      name: "front-proxy-client",
-      request: { commonName: "front-proxy-client", usages: ["client"] },
+      name: FRONT_PROXY_CLIENT,
+      request: { commonName: FRONT_PROXY_CLIENT, usages: ["client"] },
+    }),
+    webhookClient: await keepCertificate(deps, frontProxyCa, {
+      name: WEBHOOK_CLIENT,
+      request: { commonName: WEBHOOK_CLIENT, usages: ["client"] },
     }),
     tokenKeyPem: await keepSigningKey(deps, "service-account"),
   };
@@ -137,7 +160,11 @@ function accountsOf(nodeName: string): readonly Account[] {
   const services = SERVICES.map((name) => ({
     name,
     user: `system:serviceaccount:${NAMESPACE}:${name}`,
-    groups: ["system:serviceaccounts", `system:serviceaccounts:${NAMESPACE}`],
+    groups: [
+      "system:serviceaccounts",
+      `system:serviceaccounts:${NAMESPACE}`,
+      ...(name === NODE_SERVICE ? [`${names.NODE_GROUP_PREFIX}${nodeName}`] : []),
+    ],
   }));
   const node = { name: "node-runtime", user: `system:node:${nodeName}`, groups: ["system:nodes"] };
   return [...services, node];

@@ -2,7 +2,7 @@
 // Which processes make up a standalone machine, and with which arguments.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { kubeconfigOf } from "./certificates.ts";
+import { FRONT_PROXY_CLIENT, kubeconfigOf, WEBHOOK_CLIENT } from "./certificates.ts";
 import type { ComponentProgram } from "./component.ts";
 import type { Paths } from "./paths.ts";
 import type { Settings } from "./settings.ts";
@@ -59,6 +59,12 @@ export function programsOf(
       pki("virt-api.key"),
       "--requestheader-client-ca-file",
       pki("front-proxy-ca.crt"),
+      "--requestheader-allowed-names",
+      FRONT_PROXY_CLIENT,
+      "--webhook-client-ca-file",
+      pki("front-proxy-ca.crt"),
+      "--webhook-allowed-names",
+      WEBHOOK_CLIENT,
     ]),
     netAgent: serviceOf(paths, "net-agent", [...node, "--state-dir", paths.netAgent]),
     virtHandler: serviceOf(paths, "virt-handler", [...node, "--state-dir", paths.virtHandler]),

@@ -58,11 +58,22 @@ describe("who may ask", () => {
   test.each([
     { name: "nobody's certificate", as: "nobody" as const },
     { name: "a certificate of another authority", as: "stranger" as const },
+    { name: "a certificate of the same authority for something else", as: "webhooks" as const },
+    { name: "a server's certificate of the same authority and name", as: "server" as const },
   ])("$name is 401, whatever user the header names", async ({ as }) => {
     const answer = await bench.send("PUT", `${VM_PATH}/addinterface`, { as });
     expect(answer).toMatchObject({ code: 401, body: { kind: "Status", reason: "Unauthorized" } });
     expect(await bench.send("GET", "/apis", { as })).toMatchObject({ code: 401 });
   });
+
+  test.each(["apiserver", "server", "stranger", "nobody"] as const)(
+    "%s asks nothing in the place of a webhook's client",
+    async (as) => {
+      for (const path of ["/mutate", "/validate"]) {
+        expect(await bench.send("POST", path, { text: "{}", as })).toMatchObject({ code: 401 });
+      }
+    },
+  );
 
   test("anybody sees whether it is healthy", async () => {
     expect(await bench.send("GET", "/healthz", { as: "nobody" })).toEqual({
@@ -341,11 +352,11 @@ test("an admission review is answered over HTTP", async () => {
     kind: "AdmissionReview",
     request,
   });
-  expect(await bench.send("POST", "/validate", { text, as: "nobody" })).toMatchObject({
+  expect(await bench.send("POST", "/validate", { text, as: "webhooks" })).toMatchObject({
     code: 200,
     body: { kind: "AdmissionReview", response: { uid: "7", allowed: false } },
   });
-  expect(await bench.send("POST", "/mutate", { text: "{}", as: "nobody" })).toMatchObject({
+  expect(await bench.send("POST", "/mutate", { text: "{}", as: "webhooks" })).toMatchObject({
     code: 400,
   });
 });

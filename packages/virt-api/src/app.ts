@@ -18,6 +18,7 @@ import {
 } from "./admission/review.ts";
 import { validate } from "./admission/validate.ts";
 import type { Call, CallHandler, Deps, User } from "./call.ts";
+import type { ClientAuthority } from "./client-authority.ts";
 import { findRemoteUser } from "./front-proxy.ts";
 import { addIface } from "./routes/add-iface.ts";
 import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "./routes/discovery.ts";
@@ -29,24 +30,32 @@ import { toErrorAnswer, toFailureAnswer, type Answer } from "./status.ts";
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
+/** Reads a body only from whoever may ask. */
+const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 const VERSION_PATH = `${GROUP_PATH}/v1`;
 
-/** Nobody comes here without a user: {@link requireUser}. */
+/** Nobody comes to a subresource without a user: {@link serveGroup}. */
 const NOBODY: User = { name: "", groups: [] };
 
 function send(response: Response, answer: Answer): void {
   response.status(answer.code).json(answer.body);
 }
 
-/** Refuses whoever is not brought by the API server. */
-const requireUser: RequestHandler = (request, response, next) => {
-  if (findRemoteUser(request) !== undefined) {
-    next();
-    return;
-  }
-  send(response, toFailureAnswer({ code: 401, message: "Unauthorized" }));
-};
+/** Whose requests are believed. */
+export interface Callers {
+  /** Brings users to the subresources; absent: nobody does. */
+  readonly frontProxy?: ClientAuthority;
+  /** Asks at admission; absent: everybody may. */
+  readonly webhooks?: ClientAuthority;
+}
+
+function refuseUnless(isKnown: (request: Request) => boolean): RequestHandler {
+  return (request, response, next) => {
+    if (isKnown(request)) next();
+    else send(response, toFailureAnswer({ code: 401, message: "Unauthorized" }));
+  };
+}
 
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
@@ -69,20 +78,20 @@ function parameterOf(request: Request, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-function toCall(request: Request): Call {
+function toCall(request: Request, { frontProxy }: Callers): Call {
   const body = parseBody(request);
   return {
     namespace: parameterOf(request, "namespace"),
     name: parameterOf(request, "name"),
-    user: findRemoteUser(request) ?? NOBODY,
+    user: findRemoteUser(frontProxy, request) ?? NOBODY,
     dryRun: isDryRun(request, body),
     body,
   };
 }
 
-function serve(handle: CallHandler): RequestHandler {
+function serve(handle: CallHandler, callers: Callers): RequestHandler {
   return async (request, response) => {
-    send(response, await handle(toCall(request)));
+    send(response, await handle(toCall(request, callers)));
   };
 }
 
@@ -115,13 +124,13 @@ function handlersOf(deps: Deps): Handlers {
   };
 }
 
-function serveSubresources(app: Express, deps: Deps): void {
+function serveSubresources(app: Express, deps: Deps, callers: Callers): void {
   for (const [resource, handlers] of Object.entries(handlersOf(deps))) {
     for (const [subresource, handler] of Object.entries(handlers)) {
       const path = `${VERSION_PATH}/namespaces/:namespace/${resource}/:name/${subresource}`;
       app
         .route(path)
-        .put(serve(handler))
+        .put(serve(handler, callers))
         .all((_request, response) => {
           const message = "the server does not allow this method on the requested resource";
           send(response, toFailureAnswer({ code: 405, message }));
@@ -154,27 +163,41 @@ function answerErrors(deps: Deps): ErrorRequestHandler {
   };
 }
 
+function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
+  const isKnown = (request: Request): boolean => webhooks?.vouchesFor(request) ?? true;
+  const verdicts = { mutate, validate };
+  for (const [name, judge] of Object.entries(verdicts)) {
+    app.post(
+      `/${name}`,
+      refuseUnless(isKnown),
+      TEXT_BODY,
+      serveReview((request) => judge(deps, request)),
+    );
+  }
+}
+
+function serveGroup(app: Express, deps: Deps, callers: Callers): void {
+  const { frontProxy } = callers;
+  app.use(
+    "/apis",
+    refuseUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
+    TEXT_BODY,
+  );
+  app.get("/apis", (_request, response) => void response.json(GROUP_LIST));
+  app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
+  app.get(VERSION_PATH, (_request, response) => void response.json(RESOURCE_LIST));
+  serveSubresources(app, deps, callers);
+}
+
 /** Makes the application; it holds no state of its own. */
-export function createApp(deps: Deps): Express {
+export function createApp(deps: Deps, callers: Callers): Express {
   const app = express();
   app.disable("x-powered-by");
   app.get("/healthz", (_request, response) => {
     response.type("text/plain").send("ok");
   });
-  app.use(express.text({ type: () => true, limit: BODY_MAX_BYTES }));
-  app.post(
-    "/mutate",
-    serveReview((request) => mutate(deps, request)),
-  );
-  app.post(
-    "/validate",
-    serveReview((request) => validate(deps, request)),
-  );
-  app.use("/apis", requireUser);
-  app.get("/apis", (_request, response) => void response.json(GROUP_LIST));
-  app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
-  app.get(VERSION_PATH, (_request, response) => void response.json(RESOURCE_LIST));
-  serveSubresources(app, deps);
+  serveAdmission(app, deps, callers);
+  serveGroup(app, deps, callers);
   app.use((_request, response) => {
     const message = "the server could not find the requested resource";
     send(response, toFailureAnswer({ code: 404, message }));

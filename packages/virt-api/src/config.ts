@@ -10,6 +10,9 @@ export interface Flags extends CommonFlags {
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
   readonly requestheaderClientCaFile?: string;
+  readonly requestheaderAllowedNames: readonly string[];
+  readonly webhookClientCaFile?: string;
+  readonly webhookAllowedNames: readonly string[];
 }
 
 const PORT_MAX = 65_535;
@@ -18,6 +21,10 @@ function toPort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
   throw new InvalidArgumentError("It must be a number from 0 to 65535.");
+}
+
+function toNames(text: string): readonly string[] {
+  return text.split(",").filter((name) => name !== "");
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
@@ -31,6 +38,22 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option(
       "--requestheader-client-ca-file <file>",
       "authority of the API server's front proxy; without it subresources are refused",
+    )
+    .option(
+      "--requestheader-allowed-names <names>",
+      "common names of the front proxy's certificate, with commas between; without them every client of its authority is believed",
+      toNames,
+      [],
+    )
+    .option(
+      "--webhook-client-ca-file <file>",
+      "authority of the certificate with which the API server calls webhooks; without it everybody is answered",
+    )
+    .option(
+      "--webhook-allowed-names <names>",
+      "common names of that certificate, with commas between; without them every client of its authority is answered",
+      toNames,
+      [],
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the application is served: TLS, with the API server's client certificate asked for, and new certificates taken up.
 import { createServer, type Server } from "node:https";
+import { constants } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/ports";
+import type { ClientAuthority } from "./client-authority.ts";
 
 /** Milliseconds in which a request must have come whole. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -18,8 +20,8 @@ export interface ServerSettings {
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Authority of the API server's front proxy; without it no user is trusted. */
-  readonly requestHeaderCaFile?: string;
+  /** Authorities of clients that are trusted with something; their files are read with the certificate. */
+  readonly clientAuthorities: readonly ClientAuthority[];
 }
 
 /** What serving needs. */
@@ -36,10 +38,12 @@ export interface RunningServer {
   readonly closed: Promise<void>;
 }
 
+/** What TLS works with from one change of the files to the next. */
 interface Certificates {
   readonly cert: string;
   readonly key: string;
-  readonly ca?: string;
+  readonly ca: string[];
+  readonly secureOptions: number;
 }
 
 async function readRequired(files: Files, path: string): Promise<string> {
@@ -49,11 +53,14 @@ async function readRequired(files: Files, path: string): Promise<string> {
 }
 
 async function readCertificates(files: Files, settings: ServerSettings): Promise<Certificates> {
-  const { certFile, keyFile, requestHeaderCaFile: caFile } = settings;
+  const { certFile, keyFile, clientAuthorities } = settings;
   return {
     cert: await readRequired(files, certFile),
     key: await readRequired(files, keyFile),
-    ...(caFile === undefined ? {} : { ca: await readRequired(files, caFile) }),
+    // Without this member the authorities of the web would count.
+    ca: await Promise.all(clientAuthorities.map((authority) => authority.read(files))),
+    // No session is taken up again: every client shows its certificate. Counts for new certificates too, or not at all.
+    secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
 
@@ -112,8 +119,8 @@ export async function startServer(
   const server = createServer(
     {
       ...certificates,
-      // Asked for, but not demanded: webhooks and probes come without one.
-      requestCert: settings.requestHeaderCaFile !== undefined,
+      // Asked for, but not demanded: probes come without one.
+      requestCert: settings.clientAuthorities.length > 0,
       rejectUnauthorized: false,
       requestTimeout: REQUEST_TIMEOUT_MS,
     },

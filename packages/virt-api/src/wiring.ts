@@ -14,7 +14,8 @@ import type { DaemonContext } from "@patchbay/daemon";
 import { createCache } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
-import { createApp } from "./app.ts";
+import { createApp, type Callers } from "./app.ts";
+import { ClientAuthority } from "./client-authority.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./foreign-network.ts";
 import { startServer } from "./server.ts";
@@ -34,6 +35,19 @@ function listMacOwners(
   ];
 }
 
+function authorityOf(caFile: string | undefined, names: readonly string[]) {
+  return caFile === undefined ? undefined : new ClientAuthority({ caFile, names });
+}
+
+function callersOf(flags: Flags): Callers {
+  const frontProxy = authorityOf(flags.requestheaderClientCaFile, flags.requestheaderAllowedNames);
+  const webhooks = authorityOf(flags.webhookClientCaFile, flags.webhookAllowedNames);
+  return {
+    ...(frontProxy === undefined ? {} : { frontProxy }),
+    ...(webhooks === undefined ? {} : { webhooks }),
+  };
+}
+
 /** Serves until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, log, signal } = context;
@@ -45,25 +59,19 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     logger: log,
     trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
   });
-  const app = createApp({
+  const callers = callersOf(flags);
+  const deps = {
     store: client.store,
     log,
     randomBytes,
     mayReadNetwork: askApiServer(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
-  });
-  const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, requestheaderClientCaFile } = flags;
+  };
+  const { listenAddress, port, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;
+  const clientAuthorities = Object.values(callers);
   const server = await startServer(
-    app,
-    {
-      listenAddress,
-      port,
-      certFile: tlsCertFile,
-      keyFile: tlsPrivateKeyFile,
-      ...(requestheaderClientCaFile === undefined
-        ? {}
-        : { requestHeaderCaFile: requestheaderClientCaFile }),
-    },
+    createApp(deps, callers),
+    { listenAddress, port, certFile, keyFile, clientAuthorities },
     { files: createFiles(), log, signal },
   );
   const caches = [vms, vmis];

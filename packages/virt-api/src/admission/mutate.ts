@@ -6,7 +6,7 @@ import {
   type Iface,
   type VmiSpec,
 } from "@patchbay/api";
-import { ifacesOf, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
+import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
 import type { Deps } from "../call.ts";
 import type { AddOperation, AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
@@ -31,7 +31,7 @@ async function findRunningSpec(
     const key = { namespace, name };
     const options = { timeoutMs: LOOKUP_TIMEOUT_MS };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key, options);
-    return vmi?.spec;
+    return vmi !== undefined && isOwnedBy(vmi, subject.vm) ? vmi.spec : undefined;
   } catch (error) {
     deps.log.warn("cannot look for an earlier MAC", {
       vm: `${namespace}/${name}`,

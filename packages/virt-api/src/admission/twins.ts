@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether another VM has the same MAC on the same network.
 import { type Cause, type VmiSpec } from "@patchbay/api";
-import { findByName, findMacTwins, ifacesOf } from "@patchbay/core";
+import { findByName, findMacTwins, ifacesOf, type MacTwin } from "@patchbay/core";
 import type { Deps } from "../call.ts";
 
 /** The object that is judged. */
@@ -15,6 +15,11 @@ export interface TwinQuestion {
   readonly base: string;
 }
 
+/** Another namespace's VMs are not named: who asks may not be allowed to know them. */
+function nameTwin(twin: MacTwin, namespace: string): string {
+  return twin.owner.startsWith(`${namespace}/`) ? `VM ${twin.owner}` : "a VM of another namespace";
+}
+
 /** One cause for each new MAC that another VM has on the same network. */
 export function twinCauses(deps: Deps, question: TwinQuestion): readonly Cause[] {
   const { spec, old, base } = question;
@@ -26,9 +31,9 @@ export function twinCauses(deps: Deps, question: TwinQuestion): readonly Cause[]
   if (!ifacesOf(spec).some((_iface, index) => isNew(index))) return [];
   return findMacTwins(question, deps.listMacOwners())
     .filter(({ index }) => isNew(index))
-    .map(({ index, mac, network, owner }) => ({
+    .map((twin) => ({
       reason: "FieldValueDuplicate",
-      field: `${base}.domain.devices.interfaces[${String(index)}].macAddress`,
-      message: `MAC address ${mac} is in use on network ${network} by VM ${owner}`,
+      field: `${base}.domain.devices.interfaces[${String(twin.index)}].macAddress`,
+      message: `MAC address ${twin.mac} is in use on network ${twin.network} by ${nameTwin(twin, question.namespace)}`,
     }));
 }

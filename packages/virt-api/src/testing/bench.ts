@@ -5,14 +5,22 @@ import { request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClock, createFiles } from "@patchbay/os";
-import { createAuthority, issueCertificate, type IssuedCertificate } from "@patchbay/pki";
+import {
+  createAuthority,
+  issueCertificate,
+  type Authority,
+  type CertificateUsage,
+  type IssuedCertificate,
+} from "@patchbay/pki";
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../app.ts";
+import type { User } from "../call.ts";
+import { ClientAuthority } from "../client-authority.ts";
 import { startServer } from "../server.ts";
 
-/** Who calls: the API server, somebody with a certificate of another authority, somebody without one. */
-export type Caller = "apiserver" | "stranger" | "nobody";
+/** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
+export type Caller = "apiserver" | "webhooks" | "server" | "stranger" | "nobody";
 
 /** An answer; `body` is parsed when it is JSON. */
 export interface Answer {
@@ -22,6 +30,11 @@ export interface Answer {
 
 /** A running virt-api. */
 export interface Bench {
+  readonly port: number;
+  /** Where its certificates are. */
+  readonly directory: string;
+  /** Gives it a new certificate, PEM, which it takes up by itself. */
+  renew(): Promise<string>;
   send(
     method: string,
     path: string,
@@ -31,20 +44,35 @@ export interface Bench {
 }
 
 const DAYS = 1;
+const PROXY_NAME = "front-proxy-client";
+const WEBHOOKS_NAME = "webhook-client";
 /** Mode of a directory with keys. */
 const PRIVATE = 0o700;
 
-async function issue(commonName: string): Promise<{ caPem: string; issued: IssuedCertificate }> {
-  const authority = await createAuthority(`${commonName}-ca`, createClock());
-  const issued = await issueCertificate(authority, {
+function issue(
+  authority: Authority,
+  commonName: string,
+  usage: CertificateUsage = "client",
+): Promise<IssuedCertificate> {
+  return issueCertificate(authority, {
     commonName,
     organizations: [],
-    usages: ["server", "client"],
+    usages: [usage],
     dnsNames: ["localhost"],
     ipAddresses: ["127.0.0.1"],
     validDays: DAYS,
   });
-  return { caPem: authority.certPem, issued };
+}
+
+async function issueAll(proxy: Authority) {
+  const others = await createAuthority("others-ca", createClock());
+  return {
+    apiserver: await issue(proxy, PROXY_NAME),
+    webhooks: await issue(proxy, WEBHOOKS_NAME),
+    server: await issue(proxy, PROXY_NAME, "server"),
+    stranger: await issue(others, PROXY_NAME),
+    nobody: undefined,
+  } satisfies Record<Caller, IssuedCertificate | undefined>;
 }
 
 interface Exchange {
@@ -81,50 +109,58 @@ function exchange({ port, method, path, text, client }: Exchange): Promise<Answe
   return promise;
 }
 
+async function writeCertificate(directory: string, { certPem, keyPem }: IssuedCertificate) {
+  const [certFile, keyFile] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  await createFiles().writeAtomic(keyFile, keyPem);
+  await createFiles().writeAtomic(certFile, certPem);
+  return { certFile, keyFile };
+}
+
 async function writeCertificates(server: IssuedCertificate, proxyCaPem: string) {
   const directory = join(tmpdir(), `virt-api-${randomUUID()}`);
   await createFiles().ensureDirectory(directory, PRIVATE);
-  const files = {
-    certFile: join(directory, "cert.pem"),
-    keyFile: join(directory, "key.pem"),
-    requestHeaderCaFile: join(directory, "front-proxy-ca.pem"),
-  };
-  await createFiles().writeAtomic(files.certFile, server.certPem);
-  await createFiles().writeAtomic(files.keyFile, server.keyPem);
-  await createFiles().writeAtomic(files.requestHeaderCaFile, proxyCaPem);
-  return { directory, files };
+  const files = await writeCertificate(directory, server);
+  const caFile = join(directory, "front-proxy-ca.pem");
+  await createFiles().writeAtomic(caFile, proxyCaPem);
+  return { directory, files, caFile };
 }
 
 /** Starts virt-api on a free port; `findStore` is asked at each use, so that a test can have its own. */
 export async function startBench(findStore: () => Store): Promise<Bench> {
-  const [server, proxy, stranger] = await Promise.all(
-    ["virt-api", "front-proxy-client", "stranger"].map(issue),
-  );
-  if (server === undefined || proxy === undefined) throw new Error("no certificates");
-  const { directory, files } = await writeCertificates(server.issued, proxy.caPem);
+  const proxy = await createAuthority("front-proxy-ca", createClock());
+  const clients = await issueAll(proxy);
+  const own = await issue(proxy, "virt-api", "server");
+  const { directory, files, caFile } = await writeCertificates(own, proxy.certPem);
   const log = createSilentLogger();
   const stop = new AbortController();
-  const app = createApp({
+  const callers = {
+    frontProxy: new ClientAuthority({ caFile, names: [PROXY_NAME] }),
+    webhooks: new ClientAuthority({ caFile, names: [WEBHOOKS_NAME] }),
+  };
+  const deps = {
     get store() {
       return findStore();
     },
     log,
-    randomBytes: (size) => new Uint8Array(size).fill(1),
+    randomBytes: (size: number) => new Uint8Array(size).fill(1),
     // Whoever is in the group of a namespace may read its networks.
-    mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
+    mayReadNetwork: ({ groups }: User, { namespace }: { readonly namespace: string }) =>
+      Promise.resolve(groups.includes(namespace)),
     listMacOwners: () => [],
-  });
+  };
   const { port, closed } = await startServer(
-    app,
-    { listenAddress: "127.0.0.1", port: 0, ...files },
+    createApp(deps, callers),
+    { listenAddress: "127.0.0.1", port: 0, ...files, clientAuthorities: Object.values(callers) },
     { files: createFiles(), log, signal: stop.signal },
   );
-  const clients: Readonly<Record<Caller, IssuedCertificate | undefined>> = {
-    apiserver: proxy.issued,
-    stranger: stranger?.issued,
-    nobody: undefined,
-  };
   return {
+    port,
+    directory,
+    renew: async () => {
+      const renewed = await issue(proxy, "virt-api", "server");
+      await writeCertificate(directory, renewed);
+      return renewed.certPem;
+    },
     send: (method, path, { text, as = "apiserver" } = {}) =>
       exchange({ port, method, path, text, client: clients[as] }),
     stop: async () => {

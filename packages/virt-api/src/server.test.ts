@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can somebody without a certificate come in by a TLS session that is taken up again?
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:https";
+import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { join } from "node:path";
+import { createFiles } from "@patchbay/os";
+import { createFakeStore } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ClientAuthority } from "./client-authority.ts";
+import { startBench, type Bench } from "./testing/bench.ts";
+
+const GET_GROUPS =
+  "GET /apis HTTP/1.1\r\nhost: a\r\nx-remote-user: root\r\nconnection: close\r\n\r\n";
+const WITHIN = { withinMs: 5000 };
+const VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
+
+let bench: Bench;
+
+beforeAll(async () => {
+  bench = await startBench(createFakeStore);
+});
+
+afterAll(async () => {
+  await bench.stop();
+});
+
+async function ask(socket: TLSSocket) {
+  let said = "";
+  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  socket.end(GET_GROUPS);
+  await once(socket, "secureConnect");
+  const seen = { isReused: socket.isSessionReused(), certificate: socket.getPeerX509Certificate() };
+  await once(socket, "close");
+  return { ...seen, said };
+}
+
+/** Comes twice without a certificate, the second time with what is left of the first. */
+async function comeAgain(options: ConnectionOptions) {
+  const address = { host: "127.0.0.1", rejectUnauthorized: false, ...options };
+  const first = connect(address);
+  let session: Buffer | undefined;
+  first.on("session", (given: Buffer) => (session = given));
+  await ask(first);
+  return ask(connect({ ...address, ...(session === undefined ? {} : { session }) }));
+}
+
+test.each(VERSIONS)("%s: no session is taken up again, also after a reload", async (version) => {
+  const options = { port: bench.port, minVersion: version, maxVersion: version };
+  const { said, isReused } = await comeAgain(options);
+  expect(said).toContain("HTTP/1.1 401 ");
+  expect(isReused).toBe(false);
+  const renewed = new X509Certificate(await bench.renew());
+  await eventually(async () => {
+    const again = await comeAgain(options);
+    expect(again.certificate?.fingerprint256).toBe(renewed.fingerprint256);
+    expect(again.isReused).toBe(false);
+    return true;
+  }, WITHIN);
+});
+
+test("nobody vouches for a session without a certificate that is taken up again", async () => {
+  const files = createFiles();
+  const read = async (name: string) => (await files.readText(join(bench.directory, name))) ?? "";
+  const authority = new ClientAuthority({
+    caFile: join(bench.directory, "front-proxy-ca.pem"),
+    names: [],
+  });
+  const tls = { cert: await read("cert.pem"), key: await read("key.pem") };
+  const server = createServer(
+    { ...tls, ca: await authority.read(files), requestCert: true, rejectUnauthorized: false },
+    (request, response) => {
+      response.end(`vouched: ${String(authority.vouchesFor(request))}`);
+    },
+  ).listen(0, "127.0.0.1");
+  try {
+    await once(server, "listening");
+    // A server that listens on an address has one.
+    const { port } = server.address() as { port: number };
+    const { said, isReused } = await comeAgain({ port, minVersion: "TLSv1.3" });
+    expect(isReused).toBe(true);
+    expect(said).toContain("vouched: false");
+  } finally {
+    server.close();
+  }
+});

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program virt-api behind an embedded API server, with the roles and webhooks of a standalone machine.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type Agent } from "node:https";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
+import { createClock, createFiles } from "@patchbay/os";
+import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
+import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
+import { makeAgent, readText, send } from "../contract/apiserver-client.ts";
+import {
+  type Body,
+  type Harness,
+  identity,
+  QUIET,
+  startHarness,
+} from "../contract/apiserver-harness.ts";
+
+const MAIN = join(import.meta.dirname, "../../packages/virt-api/src/main.ts");
+const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
+
+/** An answer of the API server or of virt-api. */
+export interface Answer {
+  readonly code: number;
+  readonly body: Body;
+}
+
+/** Somebody with a certificate, or without one. */
+export interface Person {
+  /** Asks the API server with a path, or whoever a URL names. */
+  ask(method: string, at: string, body?: unknown): Promise<Answer>;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // A server that listens on an address has one.
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** A running virt-api and the API server before it. */
+export class VirtApiMachine implements AsyncDisposable {
+  readonly api: Harness;
+  /** Of virt-api. */
+  readonly url: string;
+  readonly #directory: string;
+  readonly #agents: Agent[] = [];
+  #child: ChildProcess | undefined;
+
+  private constructor(api: Harness, directory: string, port: number) {
+    this.api = api;
+    this.#directory = directory;
+    this.url = `https://127.0.0.1:${String(port)}`;
+  }
+
+  /** Starts both. `flags`: more flags of virt-api, given the file of the authority. */
+  static async start(
+    flags: (caFile: string) => readonly string[] = () => [],
+  ): Promise<VirtApiMachine> {
+    const api = await startHarness();
+    const directory = await mkdtemp(join(tmpdir(), "attack-"));
+    const port = await freePort();
+    const machine = new VirtApiMachine(api, directory, port);
+    try {
+      await machine.#prepare(port);
+      await machine.#run(port, flags);
+      return machine;
+    } catch (error) {
+      await machine[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Somebody whose certificate is of the cluster's authority; nobody where no name is given. */
+  async person(name = "", groups: readonly string[] = []): Promise<Person> {
+    const { authority, server } = this.api;
+    const { certPem, keyPem } = await identity(authority, name || "nobody", groups);
+    const shown = name === "" ? {} : { cert: certPem, key: keyPem };
+    const agent = makeAgent({ ca: authority.certPem, ...shown });
+    this.#agents.push(agent);
+    return {
+      ask: async (method, at, body) => {
+        const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+        const text = body === undefined ? {} : { body: JSON.stringify(body) };
+        const headers = { "content-type": type };
+        const answer = await send(agent, at.startsWith("/") ? `${server.url}${at}` : at, {
+          method,
+          headers,
+          ...text,
+        });
+        // Everything that answers here answers in JSON.
+        const parsed = JSON.parse(await readText(answer)) as Body;
+        return { code: answer.statusCode ?? 0, body: parsed };
+      },
+    };
+  }
+
+  /** The virt-handler of a node. */
+  agentOf(node: string): Promise<Person> {
+    return this.person("system:serviceaccount:patchbay:virt-handler", [`patchbay.io:node:${node}`]);
+  }
+
+  /** Makes a VM with one NIC. */
+  async makeVm(namespace: string, name: string, mac: string): Promise<Answer> {
+    const spec = {
+      domain: { devices: { interfaces: [{ name: "nic1", bridge: {}, macAddress: mac }] } },
+      networks: [{ name: "nic1", multus: { networkName: "default/blue" } }],
+    };
+    const body = { metadata: { name }, spec: { runStrategy: "Halted", template: { spec } } };
+    return this.api.post(VMS.replace("/default/", `/${namespace}/`), {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      ...body,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const child = this.#child;
+    if (child !== undefined && child.exitCode === null) {
+      const exit = once(child, "exit");
+      child.kill("SIGKILL");
+      await exit;
+    }
+    for (const agent of this.#agents) agent.destroy();
+    await this.api.close();
+    await rm(this.#directory, { recursive: true });
+  }
+
+  async #prepare(port: number): Promise<void> {
+    const { api } = this;
+    const admin = join(this.#directory, "admin.kubeconfig");
+    await writeFile(admin, api.kubeconfig, { mode: 0o600 });
+    const client = createKubeClient(await loadKubeConfig({ kubeconfig: admin }), {
+      logger: QUIET,
+      clock: createClock(),
+    });
+    try {
+      await keepRights(client.store, createFiles(), "a");
+      await keepKinds(client.store);
+      await keepVirtApi(client.store, { port, caPem: api.authority.certPem });
+    } finally {
+      await client.close();
+    }
+  }
+
+  async #write(name: string, text: string): Promise<string> {
+    const file = join(this.#directory, name);
+    await writeFile(file, text, { mode: 0o600 });
+    return file;
+  }
+
+  async #serverCertificate(): Promise<IssuedCertificate> {
+    return issueCertificate(this.api.authority, {
+      commonName: "virt-api",
+      organizations: [],
+      dnsNames: ["virt-api.patchbay.svc"],
+      ipAddresses: ["127.0.0.1"],
+      usages: ["server"],
+      validDays: 1,
+    });
+  }
+
+  async #run(port: number, flags: (caFile: string) => readonly string[]): Promise<void> {
+    const { authority, server } = this.api;
+    const user = "system:serviceaccount:patchbay:virt-api";
+    const account = await identity(authority, user, []);
+    const own = await this.#serverCertificate();
+    const caFile = await this.#write("ca.crt", authority.certPem);
+    const text = kubeconfigText({ server: server.url, caPem: authority.certPem, user, ...account });
+    const child = spawn(
+      process.execPath,
+      [
+        ...["--conditions=@patchbay/source", MAIN, "--log-level", "error"],
+        ...["--kubeconfig", await this.#write("virt-api.kubeconfig", text)],
+        ...["--listen-address", "127.0.0.1", "--port", String(port)],
+        ...["--tls-cert-file", await this.#write("tls.crt", own.certPem)],
+        ...["--tls-private-key-file", await this.#write("tls.key", own.keyPem)],
+        ...["--requestheader-client-ca-file", caFile],
+        ...["--requestheader-allowed-names", "front-proxy-client", ...flags(caFile)],
+      ],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    this.#child = child;
+    const ended = once(child, "exit").then(() => {
+      throw new Error("virt-api ended before it was ready");
+    });
+    await Promise.race([once(child.stdout, "data"), ended]);
+    ended.catch(() => undefined);
+  }
+}
