@@ -76,29 +76,42 @@ export interface VirtApiAddress {
   readonly caPem: string;
 }
 
-function webhooksOf(path: string, address: VirtApiAddress): readonly object[] {
-  return [
-    {
-      name: `${path}.virt-api.patchbay.io`,
-      clientConfig: {
-        url: `https://127.0.0.1:${String(address.port)}/${path}`,
-        caBundle: Buffer.from(address.caPem).toString("base64"),
-      },
-      rules: [
-        {
-          apiGroups: [names.KUBEVIRT_GROUP],
-          apiVersions: ["v1"],
-          operations: ["CREATE", "UPDATE"],
-          resources: ["virtualmachines", "virtualmachineinstances"],
-          scope: "Namespaced",
-        },
-      ],
-      failurePolicy: "Fail",
-      sideEffects: "None",
-      admissionReviewVersions: ["v1"],
-      timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
+/** A webhook and what it is asked about. */
+interface Webhook {
+  readonly name: string;
+  /** Of virt-api. */
+  readonly path: string;
+  readonly operations: readonly string[];
+  readonly resources: readonly string[];
+}
+
+const BOTH_KINDS = ["virtualmachines", "virtualmachineinstances"];
+const WRITES = { operations: ["CREATE", "UPDATE"], resources: BOTH_KINDS };
+const MUTATE: Webhook = { name: "mutate", path: "mutate", ...WRITES };
+const VALIDATE: Webhook = { name: "validate", path: "validate", ...WRITES };
+/** An agent writes only what is of its node. */
+const GUARD: Webhook = {
+  name: "guard",
+  path: "validate",
+  operations: ["UPDATE"],
+  resources: ["virtualmachineinstances/status"],
+};
+
+function printWebhook({ name, path, ...rule }: Webhook, address: VirtApiAddress): object {
+  return {
+    name: `${name}.virt-api.patchbay.io`,
+    clientConfig: {
+      url: `https://127.0.0.1:${String(address.port)}/${path}`,
+      caBundle: Buffer.from(address.caPem).toString("base64"),
     },
-  ];
+    rules: [
+      { apiGroups: [names.KUBEVIRT_GROUP], apiVersions: ["v1"], ...rule, scope: "Namespaced" },
+    ],
+    failurePolicy: "Fail",
+    sideEffects: "None",
+    admissionReviewVersions: ["v1"],
+    timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
+  };
 }
 
 /** The way from the API server to virt-api: aggregation by a service, admission by URL. */
@@ -123,14 +136,11 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   };
   const apiService = newObject(API_SERVICES, `v1.${names.SUBRESOURCES_GROUP}`, { spec });
   await keepObject(store, API_SERVICES, apiService);
-  for (const [type, path] of [
-    [MUTATING, "mutate"],
-    [VALIDATING, "validate"],
+  for (const [type, asked] of [
+    [MUTATING, [MUTATE]],
+    [VALIDATING, [VALIDATE, GUARD]],
   ] as const) {
-    await keepObject(
-      store,
-      type,
-      newObject(type, NAMESPACE, { webhooks: webhooksOf(path, address) }),
-    );
+    const webhooks = asked.map((webhook) => printWebhook(webhook, address));
+    await keepObject(store, type, newObject(type, NAMESPACE, { webhooks }));
   }
 }

@@ -9,6 +9,8 @@ import type { Answer } from "./status.ts";
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
+  /** What else the API server knows of them, by name. */
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Answers whether the user may read the definition. */

@@ -73,7 +73,17 @@ function asked(
 ): AdmissionRequest {
   const operation = oldObject === undefined ? "CREATE" : "UPDATE";
   const user = { name: userName, groups: ["shared"] };
-  return { uid: "1", kind: object.kind, operation, namespace: "ns", user, object, oldObject };
+  const { kind } = object;
+  return {
+    uid: "1",
+    kind,
+    operation,
+    subresource: "",
+    namespace: "ns",
+    user,
+    object,
+    oldObject,
+  };
 }
 
 function causesOf(verdict: Verdict): readonly string[] {

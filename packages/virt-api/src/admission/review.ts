@@ -12,6 +12,8 @@ export interface AdmissionRequest {
   /** Kind of the object. */
   readonly kind: string;
   readonly operation: "CREATE" | "UPDATE";
+  /** Empty: the object itself. */
+  readonly subresource: string;
   readonly namespace: string;
   readonly user: User;
   readonly object: unknown;
@@ -45,7 +47,8 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function fieldsOf(value: unknown): Fields {
+/** The value as an object; an empty one where it is something else. */
+export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
@@ -53,11 +56,18 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(textOf).filter((text) => text !== "") : [];
+}
+
 function userOf(value: unknown): User {
-  const { username, groups } = fieldsOf(value);
+  const { username, groups, extra } = fieldsOf(value);
+  const claims = Object.entries(fieldsOf(extra)).map(([name, texts]) => [name, textsOf(texts)]);
   return {
     name: textOf(username),
-    groups: Array.isArray(groups) ? groups.map(textOf).filter((group) => group !== "") : [],
+    groups: textsOf(groups),
+    // Entries of a name and texts each.
+    extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
 
@@ -77,6 +87,7 @@ export function parseReview(body: unknown): AdmissionRequest {
     uid,
     operation,
     kind: textOf(fieldsOf(request["kind"])["kind"]),
+    subresource: textOf(request["subResource"]),
     namespace: textOf(request["namespace"]),
     user: userOf(request["userInfo"]),
     object: request["object"],

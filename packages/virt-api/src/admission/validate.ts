@@ -2,6 +2,7 @@
 // POST /validate: whether an object may be stored.
 import type { Deps } from "../call.ts";
 import { refuseForeignNetworks } from "./foreign-networks.ts";
+import { guardStatus } from "./node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
 import { findSubject, vmiSpecOf } from "./subject.ts";
 import { validateVm } from "./vm.ts";
@@ -9,6 +10,7 @@ import { validateVmi } from "./vmi.ts";
 
 /** Judges a request by its kind. The schema was checked before. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
+  if (request.subresource === "status") return guardStatus(request);
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
