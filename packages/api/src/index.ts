@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of api.
 export {
-  LINK_NAME_MAX,
+  isReadableSelection,
+  NETWORKS_MAX,
   parseNetworks,
   printNetworks,
   type NetworksAnnotation,

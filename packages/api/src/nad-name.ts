@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `spec.networks[].multus.networkName` says. Source: KubeVirt pkg/network/multus/nad.go.
 
-/** DNS-1123 subdomain, at most 253 characters. Source: Kubernetes apimachinery validation. */
+/** DNS-1123 label and subdomain, with the most characters of each. Source: Kubernetes apimachinery validation. */
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const LABEL_MAX = 63;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const SUBDOMAIN_MAX = 253;
 
@@ -11,14 +13,20 @@ export interface NadName {
   readonly name: string;
 }
 
-function isSubdomain(text: string): boolean {
+/** Whether an object can have this name. */
+export function isObjectName(text: string): boolean {
   return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
+}
+
+/** Whether a namespace can have this name. */
+export function isNamespaceName(text: string): boolean {
+  return text.length <= LABEL_MAX && LABEL.test(text);
 }
 
 /** Reads NAME or NAMESPACE/NAME; undefined when it is neither. */
 export function parseNadName(text: string): NadName | undefined {
-  const parts = text.split("/");
-  if (parts.length > 2 || !parts.every(isSubdomain)) return undefined;
-  const [first = "", second] = parts;
-  return second === undefined ? { name: first } : { namespace: first, name: second };
+  const [first = "", second, ...rest] = text.split("/", 3);
+  if (second === undefined) return isObjectName(first) ? { name: first } : undefined;
+  const isBoth = rest.length === 0 && isNamespaceName(first) && isObjectName(second);
+  return isBoth ? { namespace: first, name: second } : undefined;
 }

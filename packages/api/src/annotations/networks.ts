@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation `k8s.v1.cni.cncf.io/networks`, the network selection. Source: NPWG de-facto standard 1.3 section 4.1.
+import { isLinkName, LINK_NAME_MAX } from "../link-name.ts";
+import { isNamespaceName, isObjectName } from "../nad-name.ts";
 
 /** One network that is asked for; keys in the order in which KubeVirt prints them. */
 export interface NetworkSelection {
@@ -7,6 +9,8 @@ export interface NetworkSelection {
   readonly namespace?: string;
   readonly mac?: string;
   readonly interface?: string;
+  /** What `interface` was called once; read where that is missing. Source: Multus. */
+  readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
 }
@@ -16,40 +20,29 @@ export type NetworksAnnotation =
   | { readonly ok: true; readonly elements: readonly NetworkSelection[] }
   | { readonly ok: false; readonly reason: string };
 
-/** DNS-1123 label. Source: NPWG 1.3 section 3.3. */
-const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-/** IFNAMSIZ - 1. Source: linux/if.h */
-export const LINK_NAME_MAX = 15;
+/** Most networks of one pod; what asks for more asks for nothing. */
+export const NETWORKS_MAX = 64;
+/** Longest text that is looked at, in UTF-16 units: whoever may write a pod can give it 256 KiB of annotations. */
+const TEXT_MAX = 64 * 1024;
+/** Most of a text that a message repeats. */
+const QUOTE_MAX = 63;
 
-function hasControlOrSpace(text: string): boolean {
-  return /[\s/:]/.test(text);
+function quote(text: string): string {
+  return text.length > QUOTE_MAX ? `"${text.slice(0, QUOTE_MAX)}…"` : `"${text}"`;
 }
 
-function linkNameProblem(name: string): string | undefined {
-  if (name.length === 0 || name.length > LINK_NAME_MAX) {
-    return `interface "${name}" must have 1 to ${String(LINK_NAME_MAX)} characters`;
-  }
-  if (name === "." || name === ".." || hasControlOrSpace(name)) {
-    return `interface "${name}" is no valid link name`;
-  }
-  return undefined;
-}
-
-function labelProblem(what: string, text: string): string | undefined {
-  return LABEL.test(text) ? undefined : `${what} "${text}" is no valid DNS label`;
-}
+/** `[namespace/]name[@interface]`, with blanks around each part. */
+const SHORT_ITEM = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
 
 function parseShortItem(item: string): NetworkSelection | string {
-  const [path = "", link, ...restLinks] = item.trim().split("@");
-  const parts = path.split("/");
-  if (restLinks.length > 0 || parts.length > 2)
-    return `"${item.trim()}" is no [namespace/]name[@interface]`;
-  const name = (parts.at(-1) ?? "").trim();
-  const namespace = parts.length === 2 ? (parts[0] ?? "").trim() : undefined;
+  const parts: readonly (string | undefined)[] = SHORT_ITEM.exec(item) ?? [];
+  const [, namespace, name = "", link] = parts.map((part) => part?.trim());
+  if (name === "" || namespace === "" || link === "")
+    return `${quote(item.trim())} is no [namespace/]name[@interface]`;
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
-    ...(link === undefined ? {} : { interface: link.trim() }),
+    ...(link === undefined ? {} : { interface: link }),
   };
 }
 
@@ -57,9 +50,10 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-const STRING_KEYS = ["name", "namespace", "mac", "interface"] as const;
+const STRING_KEYS = ["namespace", "mac", "interface", "interfaceRequest"] as const;
 
 function shapeProblem(value: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof value["name"] !== "string") return "name is no string";
   const notText = STRING_KEYS.find(
     (key) => value[key] !== undefined && typeof value[key] !== "string",
   );
@@ -82,33 +76,47 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;
 }
 
+function linkProblem(link: string | undefined): string | undefined {
+  if (link === undefined || link === "" || isLinkName(link)) return undefined;
+  return `interface ${quote(link)} is no name of a link, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
+}
+
+/** Why an element says nothing that could be attached; one that has none may be printed. */
 function elementProblem(element: NetworkSelection): string | undefined {
-  return (
-    labelProblem("network", element.name) ??
-    (element.namespace === undefined || element.namespace === ""
-      ? undefined
-      : labelProblem("namespace", element.namespace)) ??
-    (element.interface === undefined || element.interface === ""
-      ? undefined
-      : linkNameProblem(element.interface))
-  );
+  const { name, namespace = "" } = element;
+  if (!isObjectName(name)) return `network ${quote(name)} is no name of an object`;
+  if (namespace !== "" && !isNamespaceName(namespace)) {
+    return `namespace ${quote(namespace)} is no name of a namespace`;
+  }
+  return linkProblem(element.interface) ?? linkProblem(element.interfaceRequest);
 }
 
 function parseItems(text: string): readonly (NetworkSelection | string)[] | string {
-  if (!/[[{"]/.test(text)) return text.split(",").map(parseShortItem);
+  if (!/[[{"]/.test(text)) return text.split(",", NETWORKS_MAX + 1).map(parseShortItem);
   try {
     const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.map(parseJsonItem) : "the value is no JSON list";
+    if (!Array.isArray(value)) return "the value is no JSON list";
+    return value.slice(0, NETWORKS_MAX + 1).map(parseJsonItem);
   } catch {
     return "the value is no valid JSON";
   }
 }
 
-/** Reads both forms, JSON and `[namespace/]name[@interface],...`. One bad element makes the whole annotation bad. */
+/**
+ * Reads both forms, JSON and `[namespace/]name[@interface],...`. One bad element makes the whole annotation bad, and so
+ * do more than {@link NETWORKS_MAX}: nobody can tell which of them were meant.
+ */
 export function parseNetworks(text: string | undefined): NetworksAnnotation {
-  if (text === undefined || text.trim() === "") return { ok: true, elements: [] };
+  if (text === undefined) return { ok: true, elements: [] };
+  if (text.length > TEXT_MAX) {
+    return { ok: false, reason: `it is longer than ${String(TEXT_MAX)} characters` };
+  }
+  if (text.trim() === "") return { ok: true, elements: [] };
   const items = parseItems(text);
   if (typeof items === "string") return { ok: false, reason: items };
+  if (items.length > NETWORKS_MAX) {
+    return { ok: false, reason: `it names more than ${String(NETWORKS_MAX)} networks` };
+  }
   const elements: NetworkSelection[] = [];
   for (const item of items) {
     const problem = typeof item === "string" ? item : elementProblem(item);
@@ -116,6 +124,11 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
     if (typeof item !== "string") elements.push(item);
   }
   return { ok: true, elements };
+}
+
+/** Whether {@link parseNetworks} reads an annotation that holds this element. */
+export function isReadableSelection(element: NetworkSelection): boolean {
+  return elementProblem(element) === undefined;
 }
 
 /** Writes the JSON form; order of elements and of keys is kept. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which networks a VM may name. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../meta.ts";
+import { NETWORKS_MAX } from "../annotations/networks.ts";
 import { parseNadName } from "../nad-name.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
 
@@ -57,6 +58,13 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
+const podCanNameAll: Rule = ({ networks, base }) =>
+  causeIf(networks.filter((network) => network.multus !== undefined).length > NETWORKS_MAX, {
+    reason: "FieldValueInvalid",
+    field: `${base}.networks`,
+    message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
+  });
+
 /** Judges the sources of the networks. */
 export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   onePodNetwork,
@@ -65,6 +73,7 @@ export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   oneSource,
   multusHasName,
   nadNameIsValid,
+  podCanNameAll,
 ];
 
 const nameIsUnique = forEachNetwork((network, path, { networks }) => {

@@ -3,6 +3,7 @@
 import {
   isAbsent,
   isDefaultNetwork,
+  parseNadName,
   type Attachment,
   type NetworkSelection,
   type NetworkStatus,
@@ -56,10 +57,17 @@ function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStat
   return pod.networkStatus.find((entry) => entry.interface === podInterfaceName);
 }
 
+/** Why the pod was not asked for it; admission refuses such a name, where it is asked. */
+function nameProblem({ networkName = "" }: Identity): AttachmentErrors[string] {
+  if (parseNadName(networkName) !== undefined) return undefined;
+  const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;
+  return { reason: "NetworkInvalid", message };
+}
+
 function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
   const entry = findStatus(pod, identity.podInterfaceName);
   if (entry?.name === identity.networkName && entry !== undefined) return attached(identity, entry);
-  const error = pod.errors[identity.podInterfaceName];
+  const error = nameProblem(identity) ?? pod.errors[identity.podInterfaceName];
   return error === undefined
     ? { ...identity, state: "Requested" }
     : { ...identity, state: "Failed", reason: error.reason, message: error.message };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what the node agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
-import type { NetworksAnnotation, NetworkSelection } from "@patchbay/api";
+import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
 
 /** One attachment that a pod asks for, with its defaults filled in. */
 export interface WantedAttachment {
@@ -49,7 +49,8 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
 
 /** Fills in the pod's namespace, and `net<index>` where no interface is named; the default network has index 0. Source: Multus getIfname. */
 function toWanted(selection: NetworkSelection, index: number, namespace: string): WantedAttachment {
-  const { name, namespace: own = "", interface: link = "" } = selection;
+  const { name, namespace: own = "", interface: asked = "", interfaceRequest = "" } = selection;
+  const link = asked === "" ? interfaceRequest : asked;
   return {
     network: `${own === "" ? namespace : own}/${name}`,
     interfaceName: link === "" ? `net${String(index + 1)}` : link,
@@ -70,8 +71,8 @@ function attributesError(
   wanted: WantedAttachment,
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
-  const asked = wanted.selection.mac?.toLowerCase();
-  if (asked === undefined || asked === owned.mac?.toLowerCase()) return [];
+  const asked = normalizeMac(wanted.selection.mac ?? "");
+  if (asked === "" || asked === normalizeMac(owned.mac ?? "")) return [];
   const message = `the MAC address of a live attachment cannot become ${asked}; remove it and add it again`;
   const { interfaceName } = wanted;
   return [{ kind: "reportError", interfaceName, reason: "AttributesFixed", message }];

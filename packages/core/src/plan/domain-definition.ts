@@ -6,6 +6,7 @@ import {
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
+  normalizeMac,
 } from "@patchbay/api";
 import {
   layoutOf,
@@ -134,7 +135,7 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicPlace): NicDefiniti
 /** The guest's MAC: what the spec says, else what CNI gave the pod NIC; lower case with colons. */
 export function macOf(facts: Pick<IfaceFacts, "iface" | "attachment">): string {
   const mac = facts.iface?.macAddress ?? facts.attachment?.mac ?? "";
-  return mac.toLowerCase().replaceAll("-", ":");
+  return normalizeMac(mac);
 }
 
 function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {

@@ -3,6 +3,8 @@
 import {
   isAbsent,
   isDefaultNetwork,
+  isReadableSelection,
+  NETWORKS_MAX,
   unbuiltBindingOf,
   type Iface,
   type Network,
@@ -29,7 +31,10 @@ function elementOf(
   };
 }
 
-/** The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC. */
+/**
+ * The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC, nor for a name
+ * that slipped past admission: it would make the whole annotation unreadable.
+ */
 function wantedElements(
   vmi: VirtualMachineInstance,
   sha256Hex: Sha256Hex,
@@ -41,7 +46,8 @@ function wantedElements(
     if (portless.has(iface.name) || unbuiltBindingOf(iface) !== undefined) return [];
     if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
     const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
-    return [elementOf(iface, network, { podInterfaceName, namespace })];
+    const element = elementOf(iface, network, { podInterfaceName, namespace });
+    return isReadableSelection(element) ? [element] : [];
   });
 }
 
@@ -63,7 +69,7 @@ function claimOf(
 
 /**
  * The elements of the annotation: what is there stays in place until the node agent has let go of it, what is new is
- * appended in the order of the ifaces; foreign elements are kept.
+ * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept.
  */
 export function planPodNetworks(
   vmi: VirtualMachineInstance,
@@ -83,5 +89,5 @@ export function planPodNetworks(
       !current.some(({ interface: name }) => name === element.interface) &&
       stays(element.interface ?? ""),
   );
-  return [...kept, ...added];
+  return [...kept, ...added].slice(0, NETWORKS_MAX);
 }
