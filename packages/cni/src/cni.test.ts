@@ -12,17 +12,26 @@ interface Call {
 
 type Answer = (call: Call) => { readonly exitCode?: number; readonly out: unknown } | AppError;
 
+const VERSION = {
+  out: {
+    cniVersion: "1.0.0",
+    supportedVersions: ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"],
+  },
+};
+
 /** A machine whose plugins in `/b` answer; `/a` has none. */
-function machine(answer: Answer): { readonly runner: ProcessRunner; readonly calls: Call[] } {
+function machine(
+  answer: Answer,
+  version: { readonly exitCode?: number; readonly out: unknown } = VERSION,
+): { readonly runner: ProcessRunner; readonly calls: Call[] } {
   const calls: Call[] = [];
   const run = ({ argv: [path], env = {}, stdin = "" }: Command): Promise<CommandResult> => {
     if (!path.startsWith("/b/")) {
       return Promise.reject(new AppError("OS_PROGRAM_MISSING", { program: path }));
     }
     if (env["CNI_COMMAND"] === "VERSION") {
-      const supportedVersions = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"];
-      const stdout = JSON.stringify({ cniVersion: "1.0.0", supportedVersions });
-      return Promise.resolve({ exitCode: 0, stdout, stderr: "" });
+      const { exitCode = 0, out } = version;
+      return Promise.resolve({ exitCode, stdout: JSON.stringify(out), stderr: "" });
     }
     // The test's own configurations are objects.
     const call = { path, env, config: JSON.parse(stdin) as Call["config"] };
@@ -135,6 +144,25 @@ describe("ADD", () => {
       details: { plugin: "second", path: "/b" },
     });
     expect(calls).toHaveLength(0);
+  });
+
+  test.each([
+    {
+      name: "that does not know VERSION",
+      version: { exitCode: 1, out: { code: 4, msg: "unknown CNI_COMMAND: VERSION" } },
+      want: "1.1.0",
+    },
+    {
+      name: "whose answer to VERSION has no cniVersion",
+      version: { out: { supportedVersions: ["0.4.0"] } },
+      want: "1.1.0",
+    },
+    { name: "whose answer is none", version: { out: "hello" }, want: "1.1.0" },
+    { name: "of 0.2.0, without a list", version: { out: { cniVersion: "0.2.0" } }, want: "0.2.0" },
+  ])("speaks $want with a plugin $name", async ({ version, want }) => {
+    const { runner, calls } = machine(() => ({ out: RESULT }), version);
+    await cniOf(runner).add(REQUEST);
+    expect(calls.map((call) => call.config["cniVersion"])).toEqual([want, want]);
   });
 
   test("gives no previous result to plugins that are older than that", async () => {

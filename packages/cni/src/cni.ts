@@ -7,7 +7,7 @@ import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
 import { isJsonObject, parseJson } from "./json.ts";
 import { restoreAddresses } from "./restore.ts";
 import { parseResult } from "./result.ts";
-import { isAtLeast, negotiateVersion } from "./version.ts";
+import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
 /** Deadlines of one plugin's execution, milliseconds. */
 export interface CniTimeouts {
@@ -35,7 +35,7 @@ type Plugin = AttachmentRequest["config"]["plugins"][number];
 
 /** Runs CNI plugins, each in a process group of its own with a deadline. */
 export function createCni(deps: CniDeps): Cni {
-  const supported = new Map<string, readonly string[]>();
+  const supported: KnownVersions = new Map();
   return {
     add: (request) => addAll(deps, supported, request),
     del: (request, prevResult) => delAll(deps, supported, { request, prevResult }),
@@ -52,36 +52,50 @@ function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
   };
 }
 
-/** Asks a plugin which versions it speaks, once. Also finds out early that it is missing. */
+/** What plugins say of the versions that they speak. */
+type KnownVersions = Map<string, readonly string[]>;
+
+/**
+ * Asks a plugin which versions it speaks, once. Also finds out early that it is missing. One that does not know the
+ * question is none the worse for it: the version of the configuration is spoken, as a runtime does that never asks.
+ */
 async function findSupported(
   host: PluginHost,
-  known: Map<string, readonly string[]>,
+  known: KnownVersions,
   plugin: string,
-): Promise<readonly string[]> {
+): Promise<readonly string[] | undefined> {
   const before = known.get(plugin);
   if (before !== undefined) return before;
-  const answer = parseJson(
-    await invokePlugin(host, {
+  const versions = parseVersions(await askVersions(host, plugin));
+  if (versions !== undefined) known.set(plugin, versions);
+  return versions;
+}
+
+async function askVersions(host: PluginHost, plugin: string): Promise<unknown> {
+  try {
+    const answer = await invokePlugin(host, {
       plugin,
       command: "VERSION",
       stdin: JSON.stringify({ cniVersion: "1.0.0" }),
       env: {},
       timeoutMs: VERSION_TIMEOUT_MS,
-    }),
-  );
-  const versions = isJsonObject(answer) ? answer["supportedVersions"] : undefined;
-  const list = Array.isArray(versions) ? versions.filter((v) => typeof v === "string") : [];
-  known.set(plugin, list);
-  return list;
+    });
+    return parseJson(answer);
+  } catch (error) {
+    if (isAppError(error, "CNI_PLUGIN_FAILED") || isAppError(error, "CNI_CONFIG_INVALID")) {
+      return undefined;
+    }
+    throw error;
+  }
 }
 
 async function addAll(
   deps: CniDeps,
-  known: Map<string, readonly string[]>,
+  known: KnownVersions,
   request: AttachmentRequest,
 ): Promise<CniResult> {
   const { config } = request;
-  const supported: (readonly string[])[] = [];
+  const supported: (readonly string[] | undefined)[] = [];
   for (const { type } of config.plugins) supported.push(await findSupported(deps, known, type));
   const cniVersion = negotiateVersion(config.cniVersion, supported);
   let result: CniResult | undefined;
@@ -117,7 +131,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
 /** Equivalent to what a plugin does with its IPAM plugin: same configuration, same environment. Source: CNI SPEC 1.1 section 4. */
 async function releaseAddresses(
   deps: CniDeps,
-  known: Map<string, readonly string[]>,
+  known: KnownVersions,
   request: AttachmentRequest,
 ): Promise<void> {
   for (const plugin of request.config.plugins.toReversed()) {
@@ -139,11 +153,7 @@ interface Removal {
   readonly prevResult: CniResult | undefined;
 }
 
-async function delAll(
-  deps: CniDeps,
-  known: Map<string, readonly string[]>,
-  removal: Removal,
-): Promise<void> {
+async function delAll(deps: CniDeps, known: KnownVersions, removal: Removal): Promise<void> {
   const { request, prevResult } = removal;
   if (prevResult !== undefined) await restoreAddresses(deps.runner, request, prevResult);
   const failures: unknown[] = [];

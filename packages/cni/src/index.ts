@@ -9,4 +9,4 @@ export {
 } from "./config.ts";
 export { createJournal, type Journal, type JournalRow } from "./journal.ts";
 export { createNodeRuntimeSandboxes } from "./sandboxes.ts";
-export { networkStatusOf } from "./status.ts";
+export { networkStatusesOf, networkStatusOf } from "./status.ts";

@@ -44,7 +44,6 @@ function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
   return {
-    cniVersion: value["cniVersion"],
     ips: families.map((family) => ({
       address: family["ip"],
       ...(family["gateway"] === undefined ? {} : { gateway: family["gateway"] }),
@@ -68,7 +67,9 @@ export function parseResult(text: string, version: string): CniResult | undefine
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
   if (!isJsonObject(value)) return undefined;
-  const result = withoutNulls({ cniVersion: version, ...fromLegacy(value) });
+  const { cniVersion: stated } = value;
+  const cniVersion = typeof stated === "string" && stated !== "" ? stated : version;
+  const result = withoutNulls({ ...fromLegacy(value), cniVersion });
   // Every field of CniResult was checked one by one.
   return isModernResult(result) ? (result as unknown as CniResult) : undefined;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { parseResult } from "./result.ts";
-import { networkStatusOf } from "./status.ts";
+import { networkStatusesOf, networkStatusOf } from "./status.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };
@@ -113,6 +113,38 @@ test.each(["", "Usage", "[]", '{"interfaces":[{"mac":"x"}]}', '{"ips":[{"interfa
   },
 );
 
-test("a result without version has that of its configuration", () => {
-  expect(parseResult("{}", "0.3.1")).toEqual({ cniVersion: "0.3.1" });
+test.each([
+  { text: "{}", want: { cniVersion: "0.3.1" } },
+  { text: '{"cniVersion":""}', want: { cniVersion: "0.3.1" } },
+  {
+    text: '{"ip4":{"ip":"1.2.3.4/24"}}',
+    want: { cniVersion: "0.3.1", ips: [{ address: "1.2.3.4/24" }], routes: [] },
+  },
+])("the result $text has the version of its configuration", ({ text, want }) => {
+  expect(parseResult(text, "0.3.1")).toEqual(want);
+});
+
+test("each of several interfaces gets its own addresses, the one that was asked for what is of none", () => {
+  const result = {
+    cniVersion: "1.1.0",
+    interfaces: [{ name: "veth1" }, NIC, { name: "aux", mac: "02:00:00:00:00:01", sandbox: "/x" }],
+    ips: [
+      { interface: 1, address: "192.0.2.1/24" },
+      { interface: 2, address: "192.0.2.3/24" },
+      { interface: 0, address: "192.0.2.4/24" },
+      { interface: 9, address: "192.0.2.5/24" },
+      { address: "192.0.2.2/24" },
+    ],
+    routes: [{ dst: "0.0.0.0/0", gw: "192.0.2.254" }],
+  };
+  expect(networkStatusesOf(result, "ns1/n", "net1")).toEqual([
+    {
+      ...{ name: "ns1/n", interface: "net1", mac: MAC, dns: {}, gateway: ["192.0.2.254"] },
+      ips: ["192.0.2.1", "192.0.2.5", "192.0.2.2"],
+    },
+    {
+      ...{ name: "ns1/n", interface: "aux", mac: "02:00:00:00:00:01", dns: {} },
+      ips: ["192.0.2.3"],
+    },
+  ]);
 });

@@ -5,16 +5,34 @@ import type { CniResult } from "@patchbay/ports";
 
 const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 
-function isInSandbox(nic: NonNullable<CniResult["interfaces"]>[number]): boolean {
-  return nic.sandbox !== undefined && nic.sandbox !== "";
+type Nic = NonNullable<CniResult["interfaces"]>[number];
+
+/** One NIC in the sandbox, and what of the result is said of it. */
+interface Place {
+  /** Its place among the interfaces of the result; undefined for a result that names none. */
+  readonly index: number | undefined;
+  readonly nic: Partial<Nic>;
+  /** Whether it is the one that was asked for: what the result says of no NIC in particular is said of it. */
+  readonly isAsked: boolean;
 }
 
-function addressesOf(result: CniResult): readonly NonNullable<CniResult["ips"]>[number][] {
-  const nics = result.interfaces ?? [];
-  return (result.ips ?? []).filter((ip) => {
-    const nic = ip.interface === undefined ? undefined : nics[ip.interface];
-    return nic === undefined || isInSandbox(nic);
-  });
+/** A result without interfaces (before 0.3.0) means the one that was asked for, and so does one that names it otherwise. */
+function placesOf(result: CniResult, interfaceName: string): readonly Place[] {
+  const inSandbox = (result.interfaces ?? []).flatMap((nic, index) =>
+    nic.sandbox === undefined || nic.sandbox === "" ? [] : [{ index, nic }],
+  );
+  const asked = inSandbox.find(({ nic }) => nic.name === interfaceName) ?? inSandbox[0];
+  if (asked === undefined) return [{ index: undefined, nic: {}, isAsked: true }];
+  return inSandbox.map((place) => ({ ...place, isAsked: place === asked }));
+}
+
+function addressesOf(result: CniResult, { index, isAsked }: Omit<Place, "nic">): readonly string[] {
+  const known = result.interfaces?.length ?? 0;
+  return (result.ips ?? [])
+    .filter(({ interface: owner }) =>
+      owner === undefined || owner < 0 || owner >= known ? isAsked : owner === index,
+    )
+    .map(({ address }) => address.replace(/\/.*$/, ""));
 }
 
 /** Gateways of default routes; a default route without one means the gateway of the addresses. */
@@ -32,30 +50,39 @@ function gatewaysOf(result: CniResult): readonly string[] {
 }
 
 /**
- * The entry for one attachment: `name` is NAMESPACE/NAME of the network, `interfaceName` what was asked as CNI_IFNAME.
- * Addresses carry no prefix length; addresses of host interfaces are left out. A result without interfaces
- * (before 0.3.0) gives the interface that was asked for. Source: NPWG 1.3 section 5.3.
+ * The entries for one attachment, one for each NIC that it has in the sandbox: `name` is NAMESPACE/NAME of the network,
+ * `interfaceName` what was asked as CNI_IFNAME. Addresses carry no prefix length and go to the entry of their NIC;
+ * those of host interfaces are left out. Source: NPWG 1.3 section 5.3.
  */
+export function networkStatusesOf(
+  result: CniResult,
+  name: string,
+  interfaceName: string,
+): readonly NetworkStatus[] {
+  return placesOf(result, interfaceName).map(({ nic, ...place }) => {
+    const ips = addressesOf(result, place);
+    const gateway = place.isAsked ? gatewaysOf(result) : [];
+    return {
+      name,
+      interface: place.isAsked ? interfaceName : (nic.name ?? ""),
+      ...(ips.length === 0 ? {} : { ips }),
+      ...hardwareOf(nic),
+      dns: result.dns ?? {},
+      ...(gateway.length === 0 ? {} : { gateway }),
+    };
+  });
+}
+
+function hardwareOf({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {
+  return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
+}
+
+/** The entry for the NIC that was asked for. */
 export function networkStatusOf(
   result: CniResult,
   name: string,
   interfaceName: string,
 ): NetworkStatus {
-  const ips = addressesOf(result).map((ip) => ip.address.replace(/\/.*$/, ""));
-  const gateway = gatewaysOf(result);
-  return {
-    name,
-    interface: interfaceName,
-    ...(ips.length === 0 ? {} : { ips }),
-    ...hardwareOf(result, interfaceName),
-    dns: result.dns ?? {},
-    ...(gateway.length === 0 ? {} : { gateway }),
-  };
-}
-
-function hardwareOf(result: CniResult, interfaceName: string): Pick<NetworkStatus, "mac" | "mtu"> {
-  const inSandbox = (result.interfaces ?? []).filter(isInSandbox);
-  const nic = inSandbox.find((candidate) => candidate.name === interfaceName) ?? inSandbox[0];
-  const { mac = "", mtu = 0 } = nic ?? {};
-  return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
+  const entries = networkStatusesOf(result, name, interfaceName);
+  return entries.find((entry) => entry.interface === interfaceName) ?? { name };
 }
