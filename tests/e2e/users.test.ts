@@ -2,7 +2,7 @@
 // People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
 import { bridgeNetworkManifest, vmManifest, type CommandOutcome } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expectGone, expectReady, machine, SUBRESOURCES } from "./machine.ts";
+import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "./machine.ts";
 import { createPerson, type Person } from "./person.ts";
 
 const OTHER = SUBRESOURCES.replace("namespaces/default", "namespaces/other");
@@ -12,7 +12,7 @@ const GREEN = {
   apiVersion: "k8s.cni.cncf.io/v1",
   kind: "NetworkAttachmentDefinition",
   metadata: { name: "green", namespace: "other" },
-  spec: { config: JSON.stringify({ cniVersion: "0.4.0", name: "green", type: "bridge" }) },
+  spec: { config: JSON.stringify({ cniVersion: "0.4.0", type: "bridge", bridge: "pbt-red" }) },
 };
 
 /** What kubectl prints of a refusal; `what` is for example `get pods in apps`. */
@@ -69,10 +69,10 @@ describe("somebody with the role edit in one namespace", () => {
     expect(list.stderr).toMatch(refusal(jane, "list virtualmachines in kubevirt.io", "other"));
   });
 
-  test("plugs a network of another namespace as soon as she may read it", () => {
-    const path = dryRun(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`);
+  test("plugs a network of another namespace as soon as she may read it", async () => {
+    const path = `${SUBRESOURCES}/virtualmachines/alpha/addinterface`;
     const ask = (): CommandOutcome =>
-      jane.put(path, { ...ADD, networkAttachmentDefinitionName: "other/green" });
+      jane.put(path, { name: "foreign", networkAttachmentDefinitionName: "other/green" });
     machine.apply(GREEN);
     const what = "get network-attachment-definitions in k8s.cni.cncf.io";
     expect(ask().stderr).toMatch(refusal(jane, what, "other"));
@@ -85,6 +85,9 @@ describe("somebody with the role edit in one namespace", () => {
       "--user=jane",
     );
     expect(ask()).toMatchObject({ code: 0 });
+    await expectReady("alpha", "foreign");
+    removeInterface("alpha", "foreign");
+    await expectGone("alpha", "foreign");
   });
 
   test("makes VMs, and no networks", () => {

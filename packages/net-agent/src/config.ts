@@ -10,6 +10,7 @@ export interface Flags extends CommonFlags {
   readonly podsDir: string;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
+  /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly namespaceIsolation: boolean;
   /** How many pods are worked on at once; each has one operation at a time. */
   readonly concurrency: number;
@@ -45,7 +46,10 @@ export function parseFlags(argv: readonly string[]): Flags {
       collectDirectory,
       BIN_DIRS,
     )
-    .option("--namespace-isolation", "refuse networks of other namespaces", false)
+    .option(
+      "--no-namespace-isolation",
+      "let pods use the networks of every namespace, not of their own and default only",
+    )
     .option("--concurrency <count>", "pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

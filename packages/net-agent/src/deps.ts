@@ -34,6 +34,6 @@ export interface Deps {
   readonly bootId: string;
   /** Inode of the host's own network namespace; nothing is ever attached to it. */
   readonly hostNetnsInode: string;
-  /** Whether pods may use networks of their own namespace only. */
+  /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly isIsolated: boolean;
 }

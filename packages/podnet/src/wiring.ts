@@ -42,7 +42,10 @@ function nicCommands(nic: Link, wiring: TapWiring): readonly string[] {
   return [
     `link set ${name} addrgenmode none`,
     `addr flush dev ${name}`,
-    ...(nic.mac.toLowerCase() === mac.toLowerCase() ? [] : [`link set ${name} address ${mac}`]),
+    // A card may refuse another MAC while it is up.
+    ...(nic.mac.toLowerCase() === mac.toLowerCase()
+      ? []
+      : [`link set ${name} down`, `link set ${name} address ${mac}`]),
     `link set ${name} master ${bridgeName}`,
     `link set ${name} type bridge_slave learning off`,
     `link set ${name} up`,

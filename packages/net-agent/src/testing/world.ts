@@ -5,6 +5,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   parseNetworkStatus,
   PODS,
+  VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
   type NetworkAttachmentDefinition,
   type NetworkStatus,
@@ -74,11 +75,14 @@ export interface PodSketch {
   readonly phase?: "Pending" | "Running" | "Succeeded";
   readonly isDeleting?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
+  /** uid of the VMI `vm1` that the pod says it is the launcher of. */
+  readonly launcherOf?: string;
 }
 
 /** The key of the one pod. */
 export const POD_KEY = "ns1/pod";
 const NAMES = { namespace: "ns1", name: "pod" };
+const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
 
 /** The inode of a sandbox's namespace. */
 export function inodeOf(uid: string): string {
@@ -104,7 +108,7 @@ export class World {
       this.podNetwork.takeLink(inode, request.interfaceName);
     },
   });
-  isIsolated = false;
+  isIsolated = true;
   bootId = "boot-1";
 
   get journal(): Journal {
@@ -126,6 +130,9 @@ export class World {
         uid,
         ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
         ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
+        ...(sketch.launcherOf === undefined
+          ? {}
+          : { ownerReferences: [{ ...OWNER, uid: sketch.launcherOf, controller: true }] }),
       },
       spec: { nodeName: "node", containers: [] },
       status: { phase },
@@ -151,6 +158,18 @@ export class World {
   async deletePod(): Promise<void> {
     await this.store.delete(PODS, NAMES);
     await this.sync();
+  }
+
+  /** The VMI `vm1` beside the pod, with these networks. */
+  putVmi(uid: string, ...networks: readonly string[]): void {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, {
+      ...{ apiVersion: OWNER.apiVersion, kind: OWNER.kind },
+      metadata: { namespace: NAMES.namespace, name: OWNER.name, uid },
+      spec: {
+        domain: {},
+        networks: networks.map((networkName) => ({ name: networkName, multus: { networkName } })),
+      },
+    });
   }
 
   /** Defines networks of namespace ns1 with one plugin; the name may be NAMESPACE/NAME. */

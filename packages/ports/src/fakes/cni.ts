@@ -17,6 +17,8 @@ export interface FakeCni extends Cni {
   readonly calls: readonly string[];
   /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
   failNext(command: "add" | "del", error: unknown, half?: "half"): void;
+  /** From now on plugins take no notice of a MAC that is asked for, as ptp and host-device. */
+  ignoreMacs(): void;
 }
 
 interface Failure {
@@ -34,6 +36,7 @@ class MemoryCni implements FakeCni {
   readonly #attached = new Map<string, AttachmentRequest>();
   readonly #calls: string[] = [];
   readonly #failures = new Map<"add" | "del", Failure>();
+  #ignoresMacs = false;
 
   constructor(effects: FakeCniEffects) {
     this.#effects = effects;
@@ -51,6 +54,10 @@ class MemoryCni implements FakeCni {
     this.#failures.set(command, { error, isHalf: half === "half" });
   }
 
+  ignoreMacs(): void {
+    this.#ignoresMacs = true;
+  }
+
   async add(request: AttachmentRequest): Promise<CniResult> {
     await Promise.resolve();
     const key = keyOf(request);
@@ -63,7 +70,7 @@ class MemoryCni implements FakeCni {
       throw new AppError("CNI_PLUGIN_FAILED", { plugin, command: "ADD", message, cniCode: 999 });
     }
     this.#attached.set(key, request);
-    const result = resultOf(request);
+    const result = resultOf(this.#ignoresMacs ? { ...request, args: [] } : request);
     this.#effects.attached?.(request, result);
     if (failure !== undefined) throw failure.error;
     return result;

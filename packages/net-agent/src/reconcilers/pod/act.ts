@@ -13,7 +13,8 @@ import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/port
 import type { Deps } from "../../deps.ts";
 import { detach } from "./detach.ts";
 import type { OwnedRow, PodFacts } from "./observe.ts";
-import { assertAskedIsGiven, requestOf } from "./request.ts";
+import { assertMayUse, findVmiOf } from "./launcher.ts";
+import { missingOf, requestOf } from "./request.ts";
 
 /** Why an attachment fails, as the annotation `patchbay.io/attachment-errors` says it. */
 export interface AttachmentError {
@@ -133,6 +134,7 @@ async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> 
 async function addOne(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const { sandbox } = facts;
   if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  await assertMayUse(wanted.network, facts, deps);
   const request = requestOf(wanted, { facts, sandbox }, deps);
   const links = await listLinks(facts, deps);
   if (links.some((link) => link.name === wanted.interfaceName)) {
@@ -194,7 +196,7 @@ async function addOrUndo(
   let result: CniResult | undefined;
   try {
     result = await deps.cni.add(row.request);
-    assertAskedIsGiven(wanted, result, await seenMacOf(wanted, { facts, result }, deps));
+    await assertAskedIsGiven(wanted, { facts, result }, deps);
     return result;
   } catch (error) {
     // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
@@ -205,6 +207,23 @@ async function addOrUndo(
     });
     throw error;
   }
+}
+
+/**
+ * The MAC of a launcher's NIC is the guest's, which nobody may have asked for: where the plugin cannot set it (ptp,
+ * host-device), the wiring around the NIC does.
+ * @throws AppError with CNI_REQUEST_NOT_MET
+ */
+async function assertAskedIsGiven(
+  wanted: WantedAttachment,
+  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
+  deps: Deps,
+): Promise<void> {
+  const seenMac = await seenMacOf(wanted, { facts, result }, deps);
+  const { mac, ips } = missingOf(wanted, result, seenMac);
+  if (ips !== undefined) throw new AppError("CNI_REQUEST_NOT_MET", { what: ips });
+  if (mac === undefined || (await findVmiOf(facts.pod, deps)) !== undefined) return;
+  throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
 /** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */

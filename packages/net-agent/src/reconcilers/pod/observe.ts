@@ -14,6 +14,7 @@ import { AppError, type AttachmentFacts, type OwnedAttachment } from "@patchbay/
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { interfacesOf } from "./status.ts";
 
 /** A row of the journal as the plan sees it. */
 export interface OwnedRow extends OwnedAttachment {
@@ -68,7 +69,7 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
 }
 
 function foreignOf(pod: Pod | undefined, rows: readonly JournalRow[]): readonly string[] {
-  const own = new Set(rows.map((row) => row.request.interfaceName));
+  const own = new Set(rows.flatMap(interfacesOf));
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   return entries.flatMap(({ interface: name }) =>
     name === undefined || own.has(name) ? [] : [name],

@@ -1,40 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
-import { isIP } from "node:net";
-import { parseMac, type NetworkSelection } from "@patchbay/api";
+import { normalizeMac, parseMac, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from "@patchbay/cni";
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, NetworkConfigList, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { parseAddress } from "./addresses.ts";
 import type { PodFacts } from "./observe.ts";
 
 /** Bytes of an Ethernet address. Source: NPWG 1.3 section 4.1.2.1.4. */
 const MAC_BYTES = 6;
 
-function addressOf(ip: string): string {
-  return ip.replace(/\/.*$/, "");
-}
-
 function requestProblem({ mac, ips = [] }: NetworkSelection): string | undefined {
   if (mac !== undefined && parseMac(mac)?.length !== MAC_BYTES) {
     return `mac "${mac}" is no address of six bytes`;
   }
-  const bad = ips.find((ip) => isIP(addressOf(ip)) === 0 || !/^[^/]+(\/\d{1,3})?$/.test(ip));
+  const bad = ips.find((ip) => parseAddress(ip) === undefined);
   return bad === undefined ? undefined : `"${bad}" is no IP address`;
 }
 
-function configOf(wanted: WantedAttachment, facts: PodFacts, deps: Deps): NetworkConfigList {
+function configOf(wanted: WantedAttachment, deps: Deps): NetworkConfigList {
   const { network, selection } = wanted;
   const problem = requestProblem(selection);
   if (problem !== undefined) {
     throw new AppError("CNI_REQUEST_INVALID", { network, reason: problem });
   }
   const { namespace = "", name } = parseKey(network);
-  if (deps.isIsolated && namespace !== facts.attachments.namespace) {
-    const pods = facts.attachments.namespace;
-    throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace: pods });
-  }
   const nad = deps.nads.find({ namespace, name });
   if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
   const parsed = parseNetworkConfig(nad.spec?.config ?? "", name);
@@ -59,7 +51,7 @@ function argsOf(
     ["K8S_POD_NAME", name],
     ["K8S_POD_INFRA_CONTAINER_ID", sandbox.id],
     ["K8S_POD_UID", facts.uid],
-    ...(mac === undefined ? [] : [["MAC", mac.toLowerCase()] as const]),
+    ...(mac === undefined ? [] : [["MAC", normalizeMac(mac)] as const]),
     ...(ips.length === 0 ? [] : [["IP", ips.join(",")] as const]),
   ];
 }
@@ -69,14 +61,14 @@ function capabilityArgsOf(
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
   return {
-    ...(mac !== undefined && hasCapability(config, "mac") ? { mac: mac.toLowerCase() } : {}),
+    ...(mac !== undefined && hasCapability(config, "mac") ? { mac: normalizeMac(mac) } : {}),
     ...(ips.length > 0 && hasCapability(config, "ips") ? { ips } : {}),
   };
 }
 
 /**
  * The request of ADD.
- * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_NETWORK_FORBIDDEN, CNI_CONFIG_INVALID, CNI_REQUEST_INVALID
+ * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_CONFIG_INVALID, CNI_REQUEST_INVALID
  */
 export function requestOf(
   wanted: WantedAttachment,
@@ -84,7 +76,7 @@ export function requestOf(
   deps: Deps,
 ): AttachmentRequest {
   const { facts, sandbox } = where;
-  const config = configOf(wanted, facts, deps);
+  const config = configOf(wanted, deps);
   return {
     containerId: sandbox.id,
     netnsPath: sandbox.netnsPath,
@@ -96,24 +88,24 @@ export function requestOf(
 }
 
 /**
- * A network may ignore what was asked, without an error: what was asked must be in the result. Source: NPWG 1.3 section 4.1.2.1.
- * `seenMac` is the MAC of the NIC in the pod, for results that do not tell it.
- * @throws AppError with CNI_REQUEST_NOT_MET
+ * What was asked for and is not in the result: a network may ignore a request without an error. Compared by value, since
+ * MACs and IPv6 addresses have many spellings. `seenMac` is the MAC of the NIC in the pod, for results that do not tell
+ * it. Source: NPWG 1.3 section 4.1.2.1.
  */
-export function assertAskedIsGiven(
+export function missingOf(
   wanted: WantedAttachment,
   result: CniResult,
   seenMac: string | undefined,
-): void {
+): { readonly mac?: string; readonly ips?: string } {
   const { mac, ips = [] } = wanted.selection;
   const given = networkStatusOf(result, wanted.network, wanted.interfaceName);
   const givenMac = given.mac ?? seenMac;
-  if (mac !== undefined && givenMac?.toLowerCase() !== mac.toLowerCase()) {
-    const what = `MAC ${mac}, the interface has ${givenMac ?? "none"}`;
-    throw new AppError("CNI_REQUEST_NOT_MET", { what });
-  }
-  const missing = ips.map(addressOf).filter((ip) => given.ips?.includes(ip) !== true);
-  if (missing.length > 0) {
-    throw new AppError("CNI_REQUEST_NOT_MET", { what: `addresses ${missing.join(", ")}` });
-  }
+  const has = new Set((given.ips ?? []).map((ip) => parseAddress(ip)?.address));
+  const missing = ips.filter((ip) => !has.has(parseAddress(ip)?.address));
+  return {
+    ...(mac === undefined || normalizeMac(mac) === normalizeMac(givenMac ?? "")
+      ? {}
+      : { mac: `MAC ${mac}, the interface has ${givenMac ?? "none"}` }),
+    ...(missing.length === 0 ? {} : { ips: `addresses ${missing.join(", ")}` }),
+  };
 }

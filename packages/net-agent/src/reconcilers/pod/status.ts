@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pod's annotations say after a pass: our entries by interface, everybody else's untouched. No I/O.
 import { names, parseNetworkStatus, printNetworkStatus, type NetworkStatus } from "@patchbay/api";
-import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import { isEqual } from "@patchbay/core";
 import type { JsonPatchOperation } from "@patchbay/ports";
 import type { AttachmentError } from "./act.ts";
@@ -9,10 +9,14 @@ import type { AttachmentError } from "./act.ts";
 /** Annotations by name; undefined: absent. */
 export type Annotations = Readonly<Record<string, string | undefined>>;
 
-function entryOf(row: JournalRow): readonly NetworkStatus[] {
-  return row.state === "attached" && row.result !== undefined
-    ? [networkStatusOf(row.result, row.network, row.request.interfaceName)]
-    : [];
+function entriesOf({ result, network, request }: JournalRow): readonly NetworkStatus[] {
+  return result === undefined ? [] : networkStatusesOf(result, network, request.interfaceName);
+}
+
+/** The NICs that an attachment has, or had, in the pod. */
+export function interfacesOf(row: JournalRow): readonly string[] {
+  const told = entriesOf(row).flatMap((entry) => entry.interface ?? []);
+  return [...new Set([row.request.interfaceName, ...told])];
 }
 
 /**
@@ -24,8 +28,8 @@ export function mergeNetworkStatus(
   live: readonly JournalRow[],
   all: readonly JournalRow[],
 ): readonly NetworkStatus[] {
-  const own = new Set(all.map((row) => row.request.interfaceName));
-  const entries = live.flatMap(entryOf);
+  const own = new Set(all.flatMap(interfacesOf));
+  const entries = live.filter((row) => row.state === "attached").flatMap(entriesOf);
   const find = (name: string | undefined): NetworkStatus | undefined =>
     entries.find((entry) => entry.interface === name);
   const kept = current.flatMap((entry) => {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launcher may that no other pod may: its VMI's networks, and a MAC that its plugin cannot set.
+import { describe, expect, test } from "vitest";
+import { World } from "../../testing/world.ts";
+
+const MAC = "02:00:00:00:00:01";
+
+async function interfacesOf(world: World): Promise<readonly string[]> {
+  return (await world.networkStatus()).map((entry) => `${entry.name}@${entry.interface ?? ""}`);
+}
+
+describe("a network of another namespace", () => {
+  const LAUNCHER = { networks: "other/a", launcherOf: "vmi-1" };
+
+  test.each([
+    { name: "is refused", sketch: { networks: "other/a" }, want: { net1: "NetworkForbidden" } },
+    { name: "is given when everybody may use it", sketch: { networks: "default/a" }, want: {} },
+    { name: "is given to a launcher whose VMI names it", sketch: LAUNCHER, want: {} },
+    {
+      name: "is refused to a launcher whose VMI does not name it",
+      sketch: { ...LAUNCHER, networks: "other/b" },
+      want: { net1: "NetworkForbidden" },
+    },
+    {
+      name: "is refused to a pod that names another VMI of that name",
+      sketch: { ...LAUNCHER, launcherOf: "vmi-2" },
+      want: { net1: "NetworkForbidden" },
+    },
+  ])("$name", async ({ sketch, want }) => {
+    const world = new World();
+    world.putNads("other/a", "other/b", "default/a");
+    world.putVmi("vmi-1", "other/a");
+    await world.putPod(sketch);
+    await world.pass();
+    expect(await world.errorReasons()).toEqual(want);
+    expect(world.cni.attachments).toHaveLength(Object.keys(want).length === 0 ? 1 : 0);
+  });
+
+  test("is given to everybody where pods are not isolated, and costs no read", async () => {
+    const world = new World();
+    world.putNads("other/a");
+    world.isIsolated = false;
+    await world.putPod({ networks: "other/a" });
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["other/a@net1"]);
+    expect(world.store.calls.filter((call) => call.startsWith("find"))).toEqual([]);
+  });
+});
+
+describe("a MAC that the plugin cannot set", () => {
+  const networks = `[{"name":"fixed","mac":"${MAC}"}]`;
+
+  function aWorldWithPtp(): World {
+    const world = new World();
+    world.putNad({ namespace: "ns1", name: "fixed" }, { cniVersion: "1.0.0", type: "ptp" });
+    world.putVmi("vmi-1");
+    world.cni.ignoreMacs();
+    return world;
+  }
+
+  test("fails the attachment of a pod for which a person asked for it", async () => {
+    const world = aWorldWithPtp();
+    await world.putPod({ networks });
+    expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
+    expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
+    expect(world.cni.attachments).toEqual([]);
+  });
+
+  test("is no fault for a launcher: the guest gets it by the wiring", async () => {
+    const world = aWorldWithPtp();
+    await world.putPod({ networks, launcherOf: "vmi-1" });
+    expect(await world.pass()).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual(["ns1/fixed@net1"]);
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls).toHaveLength(1);
+  });
+});
+
+test.each([
+  { asked: "0200.0000.0001", given: MAC },
+  { asked: "02-00-00-00-00-01", given: MAC },
+])("MAC $asked is the same as $given", async ({ asked, given }) => {
+  const world = new World();
+  world.putNads("a");
+  await world.putPod({ networks: `[{"name":"a","mac":"${asked}"}]` });
+  expect(await world.pass()).toBeUndefined();
+  expect(await world.networkStatus()).toMatchObject([{ mac: given }]);
+  await world.putPod({ networks: `[{"name":"a","mac":"${given.toUpperCase()}"}]` });
+  expect(await world.pass()).toBeUndefined();
+  expect(await world.errorReasons()).toEqual({});
+});

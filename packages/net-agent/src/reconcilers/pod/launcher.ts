@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a pod the launcher of a VM, and which networks may a pod use?
+import {
+  names,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError, networkNameOf, networksOf } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import type { PodFacts } from "./observe.ts";
+
+/** Whose networks every pod may use, beside those of its own namespace. Source: Multus, `globalNamespaces` when it is not set. */
+const SHARED_NAMESPACE = "default";
+
+/**
+ * The VMI that the pod is the launcher of, read live: at an attachment the pod is told of what its VMI already says.
+ * Whoever may make pods can write any label and any owner into them; what is asked for here is the VMI itself, in the
+ * pod's own namespace. Undefined also where nothing of KubeVirt's kinds is installed.
+ */
+export async function findVmiOf(
+  pod: Pod | undefined,
+  deps: Deps,
+): Promise<VirtualMachineInstance | undefined> {
+  const owner = pod?.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const isVmi =
+    owner?.kind === VIRTUAL_MACHINE_INSTANCES.kind &&
+    owner.apiVersion.split("/", 1)[0] === names.KUBEVIRT_GROUP;
+  if (pod === undefined || !isVmi) return undefined;
+  const { namespace = "" } = pod.metadata;
+  const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name: owner.name });
+  return vmi?.metadata.uid === owner.uid ? vmi : undefined;
+}
+
+/**
+ * A pod may use networks of its own namespace and of `default`; a launcher also those that its VMI names, since whoever
+ * wrote that was asked for the right to read them.
+ * @throws AppError with CNI_NETWORK_FORBIDDEN
+ */
+export async function assertMayUse(network: string, facts: PodFacts, deps: Deps): Promise<void> {
+  const { namespace } = facts.attachments;
+  const of = parseKey(network).namespace;
+  if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return;
+  const vmi = await findVmiOf(facts.pod, deps);
+  const named = vmi === undefined ? [] : networksOf(vmi.spec);
+  if (named.some((candidate) => networkNameOf(candidate, namespace) === network)) return;
+  throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
+}
