@@ -19,6 +19,7 @@ interface Setting {
   readonly clock: FakeClock;
   readonly created: readonly KubeEvent[];
   readonly counts: readonly unknown[];
+  readonly messages: readonly unknown[];
   readonly refuse: (error: AppError) => void;
   readonly warnings: () => number;
 }
@@ -28,6 +29,7 @@ function setUp(): Setting {
   const logger = createListLogger();
   const created: KubeEvent[] = [];
   const counts: unknown[] = [];
+  const messages: unknown[] = [];
   const refusals: AppError[] = [];
   const attempt = (): void => {
     const refusal = refusals.shift();
@@ -43,7 +45,10 @@ function setUp(): Setting {
     patch: async (_type, _key, patch) => {
       await settle();
       attempt();
-      if (patch.type === "merge") counts.push(patch.fields["count"]);
+      if (patch.type === "merge") {
+        counts.push(patch.fields["count"]);
+        messages.push(patch.fields["message"]);
+      }
       return vmi as never; // the recorder ignores it
     },
   };
@@ -55,7 +60,8 @@ function setUp(): Setting {
     host: "n1",
   });
   const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
-  return { recorder, clock, created, counts, refuse: (error) => refusals.push(error), warnings };
+  const refuse = (error: AppError): number => refusals.push(error);
+  return { recorder, clock, created, counts, messages, refuse, warnings };
 }
 
 async function rest(): Promise<void> {
@@ -99,6 +105,51 @@ describe("an event", () => {
     expect(new Set(created.map(({ metadata }) => metadata.name)).size).toBe(2);
   });
 
+  test("whose words differ each time is one event, with the latest words", async () => {
+    const { recorder, clock, created, counts, messages } = setUp();
+    for (let mac = 0; mac < 100; mac += 1) {
+      recorder.record(vmi, { ...note, message: `MAC 02:00:00:00:00:${String(mac)} not set` });
+      await clock.advance(100);
+    }
+    await rest();
+    await clock.advance(10_000);
+    await rest();
+    expect(created).toHaveLength(1);
+    expect(counts.at(-1)).toBe(100);
+    expect(messages.at(-1)).toBe("MAC 02:00:00:00:00:99 not set");
+  });
+
+  test("of another part of the object is another one", async () => {
+    const { recorder, created } = setUp();
+    for (const about of ["net1", "net2", "net1"]) recorder.record(vmi, { ...note, about });
+    await rest();
+    expect(created).toHaveLength(2);
+    expect(created[0]).not.toHaveProperty("about");
+  });
+
+  test("that repeats for an hour without end is written ever less often", async () => {
+    const { recorder, clock, created, counts } = setUp();
+    for (let second = 0; second < 3600; second += 1) {
+      recorder.record(vmi, note);
+      await clock.advance(1000);
+      await settle();
+    }
+    expect(created).toHaveLength(1);
+    expect(counts.length).toBeLessThan(20);
+  });
+
+  test("is dropped when its object has had too many, and no other object's", async () => {
+    const { recorder, clock, created } = setUp();
+    for (let i = 0; i < 1000; i += 1) recorder.record(vmi, { ...note, about: `net${String(i)}` });
+    await rest();
+    expect(created).toHaveLength(25);
+    recorder.record({ ...vmi, metadata: { ...vmi.metadata, uid: "u2" } }, note);
+    await clock.advance(300_000);
+    recorder.record(vmi, { ...note, about: "later" });
+    await rest();
+    expect(created).toHaveLength(27);
+  });
+
   test("that comes again after ten minutes is a new one", async () => {
     const { recorder, clock, created } = setUp();
     recorder.record(vmi, note);
@@ -126,11 +177,7 @@ describe("an event", () => {
     recorder.record(vmi, note);
     await clock.advance(5000);
     await rest();
-    recorder.record(vmi, note);
-    await rest();
-    await clock.advance(5000);
-    await rest();
-    expect(created.map(({ count }) => count)).toEqual([1, 3]);
+    expect(created.map(({ count }) => count)).toEqual([1, 2]);
   });
 
   test("that waits is written by a flush", async () => {

@@ -3,13 +3,20 @@
 import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger, ObjectKey, Store } from "@patchbay/ports";
+import { createTokenBuckets, type TokenBuckets } from "./token-buckets.ts";
 
 /** What is told. */
 export interface Note {
   readonly type: "Normal" | "Warning";
   /** Stable word, for example `InterfacePlugged`. */
   readonly reason: string;
+  /** The latest one is shown; it may differ each time. */
   readonly message: string;
+  /**
+   * Which part of the object, for example an interface: notes of one type and reason are one event for each part,
+   * whatever their messages say. Default: the object as a whole.
+   */
+  readonly about?: string;
 }
 
 /** Writes events. */
@@ -31,27 +38,51 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** Repeats within this are written together, milliseconds. */
+/** Repeats within this are written together, milliseconds; doubled at each write while they go on. */
 const COALESCE_MS = 5000;
-/** After this a repeat is an event of its own, milliseconds. Source: client-go record/events_cache.go. */
+/** Repeats are written this often at least, milliseconds. */
+const COALESCE_MAX_MS = 300_000;
+/** A repeat after this long is an event of its own, milliseconds. Source: client-go record/events_cache.go. */
 const AGGREGATE_MS = 600_000;
+/** New events of one object; what is above is dropped. Source: client-go record/events_cache.go (spam filter). */
+const NEW_EVENTS = { burst: 25, refillMs: 300_000 };
 /** Most notes that are remembered. Source: client-go record/events_cache.go (4096). */
 const REMEMBERED_MAX = 1000;
+/** Most characters of a message. Source: Kubernetes core/validation NoteLengthLimit. */
+const MESSAGE_MAX = 1024;
 
 interface Remembered {
   /** Undefined until the first write has succeeded. */
   key: ObjectKey | undefined;
   readonly object: KubeObject;
-  readonly note: Note;
+  note: Note;
   readonly firstMs: number;
   lastMs: number;
   count: number;
   writtenCount: number;
+  /** Wait before the next repeats are written, milliseconds. */
+  coalesceMs: number;
   isWriting: boolean;
+}
+
+function idOf({ metadata: { namespace, name, uid } }: KubeObject): string {
+  return JSON.stringify([namespace, name, uid]);
+}
+
+function wordsOf({ type, reason, message }: Note): Pick<Note, "type" | "reason" | "message"> {
+  return { type, reason, message: message.slice(0, MESSAGE_MAX) };
+}
+
+function begin(object: KubeObject, note: Note, nowMs: number): Remembered {
+  return {
+    ...{ key: undefined, object, note, firstMs: nowMs, lastMs: nowMs },
+    ...{ count: 0, writtenCount: 0, coalesceMs: COALESCE_MS, isWriting: false },
+  };
 }
 
 class CoalescingRecorder implements EventRecorder {
   readonly #deps: RecorderDeps;
+  readonly #newEvents: TokenBuckets;
   readonly #remembered = new Map<string, Remembered>();
   readonly #writes = new Set<Promise<void>>();
   #flushing = new AbortController();
@@ -59,14 +90,18 @@ class CoalescingRecorder implements EventRecorder {
 
   constructor(deps: RecorderDeps) {
     this.#deps = deps;
+    this.#newEvents = createTokenBuckets(deps.clock, NEW_EVENTS);
   }
 
   record(object: KubeObject, note: Note): void {
     const nowMs = this.#deps.clock.now();
     const entry = this.#entryFor(object, note, nowMs);
+    if (nowMs - entry.lastMs >= COALESCE_MAX_MS) entry.coalesceMs = COALESCE_MS;
+    entry.note = note;
     entry.count += 1;
     entry.lastMs = nowMs;
     if (entry.isWriting) return; // it will be counted by the write that follows
+    if (entry.key === undefined && !this.#newEvents.take(idOf(object))) return;
     entry.isWriting = true;
     const write = this.#writeAll(entry).finally(() => {
       entry.isWriting = false;
@@ -82,21 +117,11 @@ class CoalescingRecorder implements EventRecorder {
   }
 
   #entryFor(object: KubeObject, note: Note, nowMs: number): Remembered {
-    const { namespace, name, uid } = object.metadata;
-    const id = JSON.stringify([namespace, name, uid, note.type, note.reason, note.message]);
+    const id = JSON.stringify([idOf(object), note.type, note.reason, note.about]);
     const known = this.#remembered.get(id);
-    if (known !== undefined && nowMs - known.firstMs < AGGREGATE_MS) return known;
-    const entry: Remembered = {
-      key: undefined,
-      object,
-      note,
-      firstMs: nowMs,
-      lastMs: nowMs,
-      count: 0,
-      writtenCount: 0,
-      isWriting: false,
-    };
-    this.#remembered.delete(id);
+    const isOver = known === undefined || nowMs - known.lastMs >= AGGREGATE_MS;
+    const entry = isOver ? begin(object, note, nowMs) : known;
+    this.#remembered.delete(id); // behind the others
     this.#remembered.set(id, entry);
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) {
@@ -107,18 +132,20 @@ class CoalescingRecorder implements EventRecorder {
 
   /** Writes at once the first time, then what has come meanwhile, until nothing more has come. */
   async #writeAll(entry: Remembered): Promise<void> {
-    if (entry.writtenCount > 0) await this.#coalesce();
+    if (entry.writtenCount > 0) await this.#coalesce(entry);
     while (entry.writtenCount < entry.count) {
       const count = entry.count;
       await this.#write(entry, count);
       entry.writtenCount = count;
-      if (entry.count > count) await this.#coalesce();
+      if (entry.count > count) await this.#coalesce(entry);
     }
   }
 
-  async #coalesce(): Promise<void> {
+  async #coalesce(entry: Remembered): Promise<void> {
     const { clock } = this.#deps;
-    await clock.sleep(COALESCE_MS, this.#flushing.signal).catch(() => undefined); // flushed: at once
+    const { coalesceMs } = entry;
+    entry.coalesceMs = Math.min(2 * coalesceMs, COALESCE_MAX_MS);
+    await clock.sleep(coalesceMs, this.#flushing.signal).catch(() => undefined); // flushed: at once
   }
 
   async #write(entry: Remembered, count: number): Promise<void> {
@@ -126,7 +153,11 @@ class CoalescingRecorder implements EventRecorder {
       if (entry.key === undefined) await this.#create(entry, count);
       else await this.#update(entry.key, entry, count);
     } catch (error) {
-      if (isAppError(error, "KUBE_NOT_FOUND")) entry.key = undefined; // the server forgot it
+      if (isAppError(error, "KUBE_NOT_FOUND") && entry.key !== undefined) {
+        entry.key = undefined; // the server forgot it
+        await this.#write(entry, count);
+        return;
+      }
       const { reason } = entry.note;
       this.#deps.logger.warn("event not written", { event: reason, reason: messageOf(error) });
     }
@@ -149,7 +180,7 @@ class CoalescingRecorder implements EventRecorder {
         ...(namespace !== undefined && { namespace }),
         ...(uid !== undefined && { uid }),
       },
-      ...entry.note,
+      ...wordsOf(entry.note),
       count,
       firstTimestamp: toTimestamp(entry.firstMs),
       lastTimestamp: toTimestamp(entry.lastMs),
@@ -160,7 +191,8 @@ class CoalescingRecorder implements EventRecorder {
   }
 
   async #update(key: ObjectKey, entry: Remembered, count: number): Promise<void> {
-    const fields = { count, lastTimestamp: toTimestamp(entry.lastMs) };
+    const { message } = wordsOf(entry.note);
+    const fields = { count, message, lastTimestamp: toTimestamp(entry.lastMs) };
     await this.#deps.store.patch(EVENTS, key, { type: "merge", fields });
   }
 }
@@ -171,7 +203,11 @@ function toTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** A recorder whose repeats of the same note on the same object are counted in one event. */
+/**
+ * A recorder that counts repeats up in one event: notes on the same object and part with the same type and reason.
+ * However much goes wrong, an object has 25 new events at once and then one in five minutes, and a note that repeats
+ * without end is written ever less often.
+ */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {
   return new CoalescingRecorder(deps);
 }

@@ -89,8 +89,9 @@ function tellFailure(
 ): void {
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
-  const message = `${interfaceOf(action)}: ${messageOf(error)}`;
-  deps.events.record(facts.pod, { type: "Warning", reason, message });
+  const about = interfaceOf(action);
+  const message = `${about}: ${messageOf(error)}`;
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about });
 }
 
 async function perform(
@@ -107,8 +108,8 @@ async function perform(
       return;
     case "reportError":
       if (facts.pod !== undefined) {
-        const { reason, message } = action;
-        deps.events.record(facts.pod, { type: "Warning", reason, message });
+        const { reason, message, interfaceName: about } = action;
+        deps.events.record(facts.pod, { type: "Warning", reason, message, about });
       }
   }
 }
@@ -150,7 +151,7 @@ async function addOne(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Pr
   deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
   if (facts.pod === undefined) return;
   const message = addedMessage(wanted, result);
-  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message });
+  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
 function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {

@@ -70,5 +70,10 @@ export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Prom
   deps.log.info("detached network", { pod: facts.key, network, link });
   if (row.state !== "attached" || facts.pod === undefined) return;
   const message = `Removed ${link} of ${network}`;
-  deps.events.record(facts.pod, { type: "Normal", reason: "RemovedInterface", message });
+  deps.events.record(facts.pod, {
+    type: "Normal",
+    reason: "RemovedInterface",
+    message,
+    about: link,
+  });
 }

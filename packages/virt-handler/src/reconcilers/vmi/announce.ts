@@ -25,14 +25,16 @@ function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Not
   const reason = after.hotplug?.reason;
   if (reason === undefined || reason === "WaitingForGuest") return undefined;
   if (reason === before?.hotplug?.reason) return undefined;
-  const message = `interface ${after.name ?? ""}: ${after.hotplug?.message ?? reason}`;
-  return { type: typeOf(reason), reason, message };
+  const { name: about = "" } = after;
+  const message = `interface ${about}: ${after.hotplug?.message ?? reason}`;
+  return { type: typeOf(reason), reason, message, about };
 }
 
 function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   if (!isReady(after) || isReady(before)) return hindranceNote(before, after);
-  const message = `interface ${after.name ?? ""} is in the VM at ${after.pciAddress ?? "an unknown address"}`;
-  return { type: "Normal", reason: "InterfacePlugged", message };
+  const { name: about = "" } = after;
+  const message = `interface ${about} is in the VM at ${after.pciAddress ?? "an unknown address"}`;
+  return { type: "Normal", reason: "InterfacePlugged", message, about };
 }
 
 type Notes = readonly Note[];
@@ -61,6 +63,7 @@ function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceSta
       type: "Normal",
       reason: "InterfaceUnplugged",
       message: `interface ${name} is out of the VM and of its pod`,
+      about: name,
     }));
 }
 
