@@ -34,14 +34,15 @@ export {
   type KubeVirt,
   type NetworkConfig,
 } from "./kubevirt-config.ts";
-export type {
-  Cause,
-  Condition,
-  KubeList,
-  KubeObject,
-  ObjectMeta,
-  OwnerReference,
-  StatusBody,
+export {
+  controllerOf,
+  type Cause,
+  type Condition,
+  type KubeList,
+  type KubeObject,
+  type ObjectMeta,
+  type OwnerReference,
+  type StatusBody,
 } from "./meta.ts";
 export type { NetworkAttachmentDefinition } from "./nad.ts";
 export * as names from "./names.ts";
@@ -75,6 +76,7 @@ export {
   type VmStatus,
 } from "./vm.ts";
 export {
+  isVmiFinal,
   type Attachment,
   type IfacePhase,
   type IfaceStatus,

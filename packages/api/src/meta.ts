@@ -35,6 +35,11 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
+/** The object that manages this one, of which there is at most one. Source: Kubernetes `metav1.GetControllerOf`. */
+export function controllerOf(object: KubeObject): OwnerReference | undefined {
+  return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+}
+
 /** A list as the server answers it. */
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion: string;

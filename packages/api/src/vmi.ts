@@ -224,3 +224,8 @@ export interface VirtualMachineInstance extends KubeObject {
   readonly spec: VmiSpec;
   readonly status?: VmiStatus;
 }
+
+/** Whether its guest has ended for ever. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
+export function isVmiFinal(vmi: VirtualMachineInstance): boolean {
+  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+}

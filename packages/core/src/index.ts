@@ -27,6 +27,7 @@ export {
 export { ifacesWithoutPort, type NoPort } from "./iface/ports.ts";
 export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
 export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
+export { pointerToken, statusPatch, versionTest, type PatchOperation } from "./patch.ts";
 export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";
 export {
   planAttachmentActions,
@@ -47,7 +48,12 @@ export {
   macOf,
   memoryMiBOf,
 } from "./plan/domain-definition.ts";
-export { launcherPodName, launcherPodOf, type LauncherSettings } from "./plan/launcher-pod.ts";
+export {
+  isLauncherOf,
+  launcherPodName,
+  launcherPodOf,
+  type LauncherSettings,
+} from "./plan/launcher-pod.ts";
 export {
   parseAddIface,
   parseRemoveIface,
@@ -74,7 +80,7 @@ export {
   type WiringPlan,
 } from "./plan/node-vm.ts";
 export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
-export { nicsPatch, type PatchOperation } from "./plan/nics-patch.ts";
+export { nicsPatch, type NicsPlace } from "./plan/nics-patch.ts";
 export { isOwnedBy, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";

@@ -5,9 +5,6 @@ import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 
-/** Name of the pod cache's index by the uid of the VMI that a pod was made for. */
-export const PODS_BY_VMI_UID = "vmiUid";
-
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;

@@ -2,6 +2,7 @@
 // Brings caches, queues and loops together.
 import { createHash, randomBytes } from "node:crypto";
 import {
+  controllerOf,
   KUBEVIRTS,
   names,
   PODS,
@@ -31,7 +32,7 @@ import {
 import type { Cache, Change } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
-import { PODS_BY_VMI_UID, type Deps } from "./deps.ts";
+import type { Deps } from "./deps.ts";
 import { reconcileVm } from "./reconcilers/vm/index.ts";
 import { reconcileVmi } from "./reconcilers/vmi/index.ts";
 
@@ -43,10 +44,11 @@ interface Caches {
   readonly pods: StartableCache<Pod>;
 }
 
-/** A launcher pod wakes the VMI that it was made for. */
-function vmiKeyOf(pod: Pod): string {
-  const name = pod.metadata.annotations?.[names.DOMAIN_ANNOTATION] ?? "";
-  return `${pod.metadata.namespace ?? ""}/${name}`;
+/** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
+function vmiKeyOf(pod: Pod): string | undefined {
+  const owner = controllerOf(pod);
+  if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
+  return printKey({ namespace: pod.metadata.namespace ?? "", name: owner.name });
 }
 
 function ownKeyOf(object: KubeObject): string {
@@ -57,10 +59,11 @@ function ownKeyOf(object: KubeObject): string {
 function wake<T extends KubeObject>(
   cache: Cache<T>,
   queue: Queue,
-  toKey: (object: T) => string,
+  toKey: (object: T) => string | undefined,
 ): void {
   cache.onChange((change: Change<T>) => {
-    queue.add(toKey(change.kind === "deleted" ? change.previous : change.current));
+    const key = toKey(change.kind === "deleted" ? change.previous : change.current);
+    if (key !== undefined) queue.add(key);
   });
 }
 
@@ -72,18 +75,14 @@ function wakeAll(deps: Deps, queue: Queue): void {
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
+  // Only spares memory: whose launcher a pod is, its owner says.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), { logger }),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    pods: createCache(client.reflect(PODS, { labelSelector }), {
-      logger,
-      indexes: {
-        [PODS_BY_VMI_UID]: (pod) => [pod.metadata.labels?.[names.CREATED_BY_LABEL] ?? ""],
-      },
-    }),
+    pods: createCache(client.reflect(PODS, { labelSelector }), { logger }),
   };
 }
 

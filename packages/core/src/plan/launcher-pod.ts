@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher pod of a VMI, as virt-controller makes it.
-import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  controllerOf,
+  names,
+  printNetworks,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
 import { memoryMiBOf } from "./domain-definition.ts";
 import { planPodNetworks } from "./pod-networks.ts";
@@ -38,6 +44,20 @@ const NAME_MAX = 253 - "virt-launcher-".length - 6;
 export function launcherPodName(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
   const suffix = sha256Hex(vmi.metadata.uid ?? "").slice(0, 5);
   return `virt-launcher-${vmi.metadata.name.slice(0, NAME_MAX)}-${suffix}`;
+}
+
+/**
+ * Whether the pod was made for this VMI: in its namespace, controlled by it, and of the name that its uid gives. Labels
+ * are words that anybody who may make a pod can write.
+ */
+export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): boolean {
+  const uid = vmi.metadata.uid ?? "";
+  return (
+    uid !== "" &&
+    pod.metadata.namespace === vmi.metadata.namespace &&
+    pod.metadata.name === launcherPodName(vmi, sha256Hex) &&
+    controllerOf(pod)?.uid === uid
+  );
 }
 
 function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>> {

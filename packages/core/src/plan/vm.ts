@@ -2,8 +2,10 @@
 // What virt-controller does next for one VM: make, end and change its VMI, and tidy its template.
 import {
   apiVersionOf,
+  controllerOf,
   isAbsent,
   isSecondary,
+  isVmiFinal,
   names,
   printPcieTopology,
   runStrategyOf,
@@ -29,7 +31,10 @@ export type VmAction =
 /** Facts of one VM. */
 export interface VmFacts {
   readonly vm: VirtualMachine;
+  /** The VM's own. */
   readonly vmi: VirtualMachineInstance | undefined;
+  /** A VMI of the VM's name is there that is not the VM's. */
+  readonly isNameTaken: boolean;
 }
 
 /** The template's, and where the devices were; at the first start the rules by which they are to be laid out. */
@@ -72,15 +77,8 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
 
 /** Whether the VMI was made by this VM; another of the same name is left alone. */
 export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
-  return (
-    vmi.metadata.ownerReferences?.some(
-      ({ controller, uid }) => controller === true && uid === vm.metadata.uid,
-    ) === true
-  );
-}
-
-function isFinished(vmi: VirtualMachineInstance): boolean {
-  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+  const { uid } = vm.metadata;
+  return uid !== undefined && controllerOf(vmi)?.uid === uid;
 }
 
 function isStartRequested(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
@@ -117,7 +115,10 @@ function lacksMac(vm: VirtualMachine): boolean {
   );
 }
 
-function planTemplate({ vm, vmi }: VmFacts): readonly VmAction[] {
+function planTemplate(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+): readonly VmAction[] {
   const from = nicsOf(vm.spec.template.spec);
   const to = planTemplateNics(vm.spec.template.spec, vmi);
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
@@ -126,21 +127,21 @@ function planTemplate({ vm, vmi }: VmFacts): readonly VmAction[] {
 function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
   const from = nicsOf(vmi.spec);
   const to = planVmiNics(vm.spec.template.spec, vmi);
-  const template = planTemplate({ vm, vmi });
+  const template = planTemplate(vm, vmi);
   return isEqual(from, to) ? template : [{ kind: "patchVmiNics", to }, ...template];
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const start = shouldRun(facts.vm, undefined);
   return [
-    ...planTemplate(facts),
+    ...planTemplate(facts.vm, undefined),
     ...(start ? [{ kind: "createVmi", vmi: vmiOf(facts.vm) } as const] : []),
   ];
 }
 
 function planStarted(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
-  if (!isOwnedBy(vmi, vm) || vmi.metadata.deletionTimestamp !== undefined) return [];
-  const finished = isFinished(vmi);
+  if (vmi.metadata.deletionTimestamp !== undefined) return [];
+  const finished = isVmiFinal(vmi);
   if (!shouldRun(vm, vmi) || (finished && runsAgain(vm, vmi))) {
     return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-controller does next for one VMI: its launcher pod, the pod's networks, and the end.
 import {
+  controllerOf,
   isPodFinished,
+  isVmiFinal,
   names,
   parseNetworks,
   printNetworks,
@@ -25,18 +27,13 @@ export type VmiAction =
   | { readonly kind: "createPod"; readonly pod: Pod }
   | { readonly kind: "deletePod"; readonly name: string; readonly uid: string }
   | { readonly kind: "labelNode"; readonly node: string }
-  | {
-      readonly kind: "patchPodNetworks";
-      readonly pod: string;
-      readonly from: string | undefined;
-      readonly to: string;
-    }
+  | { readonly kind: "patchPodNetworks"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
 /** Facts of one VMI. */
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
-  /** The pod that was made for this uid. */
+  /** The pod that was made for it: `isLauncherOf`. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
@@ -44,11 +41,7 @@ export interface VmiFacts {
 
 /** Whether the VMI has a VM, which is then the source of truth. */
 export function hasVm(vmi: VirtualMachineInstance): boolean {
-  return vmi.metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
-}
-
-function isFinal(vmi: VirtualMachineInstance): boolean {
-  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+  return controllerOf(vmi) !== undefined;
 }
 
 function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
@@ -77,8 +70,7 @@ function planNetworks(
   const current = podNetworkElements(pod);
   const elements = planPodNetworks(vmi, current, sha256Hex);
   if (isEqual(current, elements)) return [];
-  const from = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION];
-  return [{ kind: "patchPodNetworks", pod: pod.metadata.name, from, to: printNetworks(elements) }];
+  return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
@@ -111,7 +103,7 @@ export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiActi
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
-  if (isFinal(vmi)) return [];
+  if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts, sha256Hex);
   return [...planLabel(vmi, pod), ...planNetworks(vmi, pod, sha256Hex), ...planNics(vmi)];
 }

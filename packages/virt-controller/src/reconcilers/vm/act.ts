@@ -9,6 +9,7 @@ import {
 import {
   ifacesOf,
   isAppError,
+  isOwnedBy,
   nicsPatch,
   withMacs,
   type VmAction,
@@ -47,13 +48,20 @@ async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> 
   deps.log.info("set mac addresses", { vm: printKey(keyOf(vm)) });
 }
 
-async function createVmi(vmi: VirtualMachineInstance, deps: Deps): Promise<void> {
+/** The cache may be behind; then what is there is looked at when the watch tells of it. */
+async function isOwnThere({ vm }: VmFacts, deps: Deps): Promise<boolean> {
+  const there = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(vm));
+  return there === undefined || isOwnedBy(there, vm);
+}
+
+/** @throws AppError with KUBE_ALREADY_EXISTS when a VMI of that name is not the VM's. */
+async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps): Promise<void> {
   try {
     deps.ownWrites.note(await deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi));
     deps.log.info("created vmi", { vmi: printKey(keyOf(vmi)) });
   } catch (error) {
-    // The cache is behind: what is there is looked at when the watch tells of it.
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const isBehind = isAppError(error, "KUBE_ALREADY_EXISTS") && (await isOwnThere(facts, deps));
+    if (!isBehind) throw error;
   }
 }
 
@@ -64,20 +72,22 @@ async function perform(action: VmAction, facts: VmFacts, deps: Deps): Promise<vo
       await setMacAddresses(facts, deps);
       return;
     case "createVmi":
-      await createVmi(action.vmi, deps);
+      await createVmi(action.vmi, facts, deps);
       return;
     case "deleteVmi":
       await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, keyOf(vm), { uid: action.uid });
       return;
     case "patchVmiNics": {
       if (vmi === undefined) return;
-      const operations = nicsPatch("/spec", vmi.spec, action.to);
+      const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, action.to);
       const patch = { type: "json", operations } as const;
       deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
       return;
     }
-    case "patchTemplateNics":
-      await patchVm(vm, nicsPatch("/spec/template/spec", vm.spec.template.spec, action.to), deps);
+    case "patchTemplateNics": {
+      const place = { object: vm, base: "/spec/template/spec", spec: vm.spec.template.spec };
+      await patchVm(vm, nicsPatch(place, action.to), deps);
+    }
   }
 }
 

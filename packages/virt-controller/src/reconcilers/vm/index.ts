@@ -9,7 +9,7 @@ import { reportVm } from "./report.ts";
 
 /** One pass over one VM. Safe to repeat. */
 export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
-  const facts = observeVm(key, deps);
+  const facts = await observeVm(key, deps);
   if (facts === undefined) return done();
   await actVm(planVm(facts), facts, deps);
   await reportVm(facts, deps);

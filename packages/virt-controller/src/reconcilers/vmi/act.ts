@@ -7,12 +7,18 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isAppError, nicsPatch, type VmiAction } from "@patchbay/core";
+import {
+  isAppError,
+  isLauncherOf,
+  nicsPatch,
+  pointerToken,
+  versionTest,
+  type VmiAction,
+  type VmiFacts,
+} from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-
-type ActionOf<K extends VmiAction["kind"]> = Extract<VmiAction, { kind: K }>;
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
@@ -25,43 +31,44 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
   return {
     type: "json",
     operations: [
-      ...(current.length === 0 ? [] : [{ op: "test", path, value: current } as const]),
+      current.length === 0 ? versionTest(vmi) : { op: "test", path, value: current },
       { op: "add", path, value: present ? [...others, names.VMI_FINALIZER] : others },
     ],
   };
 }
 
-async function createPod(pod: Pod, deps: Deps): Promise<void> {
+/** The cache may be behind; then the pod is looked at when the watch tells of it. */
+async function isOwnThere({ vmi }: VmiFacts, pod: Pod, deps: Deps): Promise<boolean> {
+  const there = await deps.store.find(PODS, keyOf(pod));
+  return there === undefined || isLauncherOf(there, vmi, deps.sha256Hex);
+}
+
+/** @throws AppError with KUBE_ALREADY_EXISTS when a pod of that name is not the VMI's. */
+async function createPod(pod: Pod, facts: VmiFacts, deps: Deps): Promise<void> {
   try {
     deps.ownWrites.note(await deps.store.create(PODS, pod));
-    deps.log.info("created launcher pod", {
-      pod: printKey(keyOf(pod)),
-    });
+    deps.log.info("created launcher pod", { pod: printKey(keyOf(pod)) });
   } catch (error) {
-    // The name is a function of the VMI's uid: it is the same pod.
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const isBehind =
+      isAppError(error, "KUBE_ALREADY_EXISTS") && (await isOwnThere(facts, pod, deps));
+    if (!isBehind) throw error;
   }
 }
 
-async function patchPodNetworks(
-  vmi: VirtualMachineInstance,
-  action: ActionOf<"patchPodNetworks">,
-  deps: Deps,
-): Promise<void> {
-  const path = `/metadata/annotations/${names.NETWORKS_ANNOTATION.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+  if (pod === undefined) return;
+  const path = `/metadata/annotations/${pointerToken(names.NETWORKS_ANNOTATION)}`;
+  const from = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION];
   const operations: readonly JsonPatchOperation[] = [
-    ...(action.from === undefined ? [] : [{ op: "test", path, value: action.from } as const]),
-    { op: "add", path, value: action.to },
+    from === undefined ? versionTest(pod) : { op: "test", path, value: from },
+    { op: "add", path, value: to },
   ];
-  const key = { namespace: vmi.metadata.namespace ?? "", name: action.pod };
-  deps.ownWrites.note(await deps.store.patch(PODS, key, { type: "json", operations }));
-  deps.log.info("changed the pod's networks", {
-    pod: printKey(key),
-    networks: action.to,
-  });
+  deps.ownWrites.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
+  deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
-async function perform(action: VmiAction, vmi: VirtualMachineInstance, deps: Deps): Promise<void> {
+async function perform(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
+  const { vmi } = facts;
   const namespace = vmi.metadata.namespace ?? "";
   switch (action.kind) {
     case "addFinalizer":
@@ -71,7 +78,7 @@ async function perform(action: VmiAction, vmi: VirtualMachineInstance, deps: Dep
       await patchVmi(vmi, finalizersPatch(vmi, false), deps);
       return;
     case "createPod":
-      await createPod(action.pod, deps);
+      await createPod(action.pod, facts, deps);
       return;
     case "deletePod":
       await deps.store.delete(PODS, { namespace, name: action.name }, { uid: action.uid });
@@ -82,22 +89,20 @@ async function perform(action: VmiAction, vmi: VirtualMachineInstance, deps: Dep
       return;
     }
     case "patchPodNetworks":
-      await patchPodNetworks(vmi, action, deps);
+      await patchPodNetworks(facts, action.to, deps);
       return;
-    case "patchVmiNics":
-      await patchVmi(
-        vmi,
-        { type: "json", operations: nicsPatch("/spec", vmi.spec, action.to) },
-        deps,
-      );
+    case "patchVmiNics": {
+      const place = { object: vmi, base: "/spec", spec: vmi.spec };
+      await patchVmi(vmi, { type: "json", operations: nicsPatch(place, action.to) }, deps);
+    }
   }
 }
 
 /** Performs the plan in order; stops at the first failure. */
 export async function actVmi(
   plan: readonly VmiAction[],
-  vmi: VirtualMachineInstance,
+  facts: VmiFacts,
   deps: Deps,
 ): Promise<void> {
-  for (const action of plan) await perform(action, vmi, deps);
+  for (const action of plan) await perform(action, facts, deps);
 }

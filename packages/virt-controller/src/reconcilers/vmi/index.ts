@@ -10,10 +10,10 @@ import { reportVmi } from "./report.ts";
 
 /** One pass over one VMI. Safe to repeat. */
 export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
-  const facts = observeVmi(key, deps);
+  const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();
   const plan = planVmi(facts, deps.sha256Hex);
-  await actVmi(plan, facts.vmi, deps);
+  await actVmi(plan, facts, deps);
   const wroteVmi = plan.some(({ kind }) => kind === "removeFinalizer" || kind === "addFinalizer");
   const kept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
   if (kept && !wroteVmi) await reportVmi(facts, deps);

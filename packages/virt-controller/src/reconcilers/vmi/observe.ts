@@ -1,20 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which facts the VMI loop looks at.
-import { isPodFinished, networkConfigOf, usesEmulation, type Pod } from "@patchbay/api";
-import type { VmiFacts } from "@patchbay/core";
-import { PODS_BY_VMI_UID, type Deps } from "../../deps.ts";
+import {
+  isVmiFinal,
+  names,
+  networkConfigOf,
+  PODS,
+  usesEmulation,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isLauncherOf, launcherPodName, type VmiFacts } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
+import type { ObjectKey } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
 
-/** The pod that counts: one that still runs before one that is finished. */
-function choosePod(pods: readonly Pod[]): Pod | undefined {
-  return pods.find((pod) => !isPodFinished(pod)) ?? pods[0];
+/** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */
+export function launcherKeyOf(vmi: VirtualMachineInstance, deps: Deps): ObjectKey {
+  return {
+    namespace: vmi.metadata.namespace ?? "",
+    name: launcherPodName(vmi, deps.sha256Hex),
+  };
+}
+
+/** Whether something final follows from a pod that is not there: the guest's end, or the VMI's. */
+function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
+  if (vmi.metadata.deletionTimestamp !== undefined) {
+    return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
+  }
+  return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
+}
+
+/** The VMI's own pod. A cache may be behind or see less: before anything ends, the server is asked. */
+async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
+  const key = launcherKeyOf(vmi, deps);
+  const isOwn = (pod: Pod | undefined): pod is Pod =>
+    pod !== undefined && isLauncherOf(pod, vmi, deps.sha256Hex);
+  const cached = deps.pods.find(key);
+  if (isOwn(cached)) return cached;
+  const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
+  return isOwn(live) ? live : undefined;
 }
 
 /** The facts of a VMI; undefined when it is gone, or when the caches are behind this process's own writes. */
-export function observeVmi(key: string, deps: Deps): VmiFacts | undefined {
+export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const vmi = deps.vmis.find(parseKey(key));
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return undefined;
-  const pod = choosePod(deps.pods.listBy(PODS_BY_VMI_UID, vmi.metadata.uid ?? ""));
+  const pod = await findLauncher(vmi, deps);
   if (pod !== undefined && deps.ownWrites.isBehind(pod)) return undefined;
   const kubevirt = deps.kubevirts.list()[0];
   const settings = { image: deps.launcherImage, useEmulation: usesEmulation(kubevirt) };

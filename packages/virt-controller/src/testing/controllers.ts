@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs virt-controller in process against a test's API server, if wanted with a cache that falls behind.
+import type { KubeClient, Reflection } from "@patchbay/kube";
+import type { KubeObject } from "@patchbay/api";
+import type { TestServer } from "@patchbay/testing/api-server";
+import { runController } from "../wiring.ts";
+
+const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
+
+/** One virt-controller that runs. */
+export interface Controller {
+  /** Its watch of this kind (plural name) tells it nothing more until it is thawed. */
+  freeze(resource: string): void;
+  /** The oldest word that was held back is told. */
+  tellOne(): void;
+  /** Everything that was held back is told, in order. */
+  thaw(): void;
+  stop(): Promise<void>;
+}
+
+/** Holds back what watches tell. */
+class Lag {
+  readonly #frozen = new Set<string>();
+  #held: (() => void)[] = [];
+
+  freeze(resource: string): void {
+    this.#frozen.add(resource);
+  }
+
+  tellOne(): void {
+    this.#held.shift()?.();
+  }
+
+  thaw(): void {
+    this.#frozen.clear();
+    const held = this.#held;
+    this.#held = [];
+    for (const tell of held) tell();
+  }
+
+  wrap(client: KubeClient): KubeClient {
+    return {
+      ...client,
+      reflect: (type, selection) => {
+        const source = client.reflect(type, selection);
+        type Told = Reflection<KubeObject>;
+        const subscribe = (tell: (told: Told) => void) =>
+          source.subscribe((told) => {
+            if (this.#frozen.has(type.resource))
+              this.#held.push(() => {
+                tell(told);
+              });
+            else tell(told);
+          });
+        // A cache does nothing but subscribe.
+        return { subscribe } as unknown as typeof source;
+      },
+    };
+  }
+}
+
+/** Starts one; resolves when its caches are filled. */
+export async function startController(server: TestServer): Promise<Controller> {
+  const lag = new Lag();
+  const stop = new AbortController();
+  const ready = Promise.withResolvers<undefined>();
+  const context = {
+    client: lag.wrap(await server.client(ACCOUNT)),
+    clock: server.clock,
+    log: server.log,
+    signal: stop.signal,
+    ready: () => {
+      ready.resolve(undefined);
+    },
+  };
+  const flags = { logLevel: "info" as const, launcherImage: "virt-launcher", concurrency: 2 };
+  const running = runController(context, flags);
+  await ready.promise;
+  return {
+    freeze: (resource) => {
+      lag.freeze(resource);
+    },
+    tellOne: () => {
+      lag.tellOne();
+    },
+    thaw: () => {
+      lag.thaw();
+    },
+    stop: async () => {
+      stop.abort(new Error("the test ends it"));
+      await running;
+    },
+  };
+}

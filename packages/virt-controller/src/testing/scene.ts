@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else writes beside virt-controller: a person with all rights, the scheduler, the kubelet and the agents.
+import { hash } from "node:crypto";
+import {
+  names,
+  parseNetworks,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type Pod,
+  type RunStrategy,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { launcherPodName, pointerToken } from "@patchbay/core";
+import type { KubeClient } from "@patchbay/kube";
+import type { JsonPatchOperation } from "@patchbay/ports";
+import { aVm, eventually, type NicSketch } from "@patchbay/testing";
+
+const SOON = { withinMs: 5000 };
+
+/** The name that a VMI's launcher pod has or will have. */
+export function launcherNameOf(vmi: VirtualMachineInstance): string {
+  return launcherPodName(vmi, (text) => hash("sha256", text, "hex"));
+}
+
+/** The VM `default/NAME` and everything that is made of it. */
+export class Scene {
+  readonly key: { readonly namespace: string; readonly name: string };
+  readonly #admin: KubeClient;
+
+  constructor(admin: KubeClient, name: string) {
+    this.#admin = admin;
+    this.key = { namespace: "default", name };
+  }
+
+  /** A VM that runs, unless told otherwise. */
+  async createVm(nics: readonly NicSketch[], runStrategy: RunStrategy = "Always"): Promise<void> {
+    const vm = aVm({ nics });
+    const spec = { ...vm.spec, runStrategy };
+    await this.#admin.store.create(VIRTUAL_MACHINES, { ...vm, spec, metadata: { ...this.key } });
+  }
+
+  async vm(): Promise<VirtualMachine> {
+    return eventually(() => this.#admin.store.find(VIRTUAL_MACHINES, this.key), SOON);
+  }
+
+  findVmi(): Promise<VirtualMachineInstance | undefined> {
+    return this.#admin.store.find(VIRTUAL_MACHINE_INSTANCES, this.key);
+  }
+
+  async vmi(): Promise<VirtualMachineInstance> {
+    return eventually(() => this.findVmi(), SOON);
+  }
+
+  /** The VMI when it is as wanted. */
+  async vmiWhen(
+    isSo: (vmi: VirtualMachineInstance) => boolean,
+    within = SOON,
+  ): Promise<VirtualMachineInstance> {
+    return eventually(async () => {
+      const vmi = await this.findVmi();
+      return vmi !== undefined && isSo(vmi) ? vmi : undefined;
+    }, within);
+  }
+
+  /** The VM when it is as wanted. */
+  async vmWhen(isSo: (vm: VirtualMachine) => boolean, within = SOON): Promise<VirtualMachine> {
+    return eventually(async () => {
+      const vm = await this.vm();
+      return isSo(vm) ? vm : undefined;
+    }, within);
+  }
+
+  /** The VMI's own launcher pod. */
+  async findPod(): Promise<Pod | undefined> {
+    const vmi = await this.findVmi();
+    if (vmi === undefined) return undefined;
+    return this.#admin.store.find(PODS, { namespace: "default", name: launcherNameOf(vmi) });
+  }
+
+  async pod(): Promise<Pod> {
+    return eventually(() => this.findPod(), SOON);
+  }
+
+  async patchPodStatus(operations: readonly JsonPatchOperation[]): Promise<void> {
+    const { name } = (await this.pod()).metadata;
+    const key = { namespace: "default", name };
+    const patch = { type: "json", operations } as const;
+    await this.#admin.store.patch(PODS, key, patch, { subresource: "status" });
+  }
+
+  /** The scheduler and the kubelet do their part. */
+  async runPod(): Promise<void> {
+    const { name } = (await this.pod()).metadata;
+    const target = { apiVersion: "v1", kind: "Node", name: "node1" };
+    await this.#admin.requestRaw({
+      method: "POST",
+      path: `/api/v1/namespaces/default/pods/${name}/binding`,
+      body: { apiVersion: "v1", kind: "Binding", metadata: { name }, target },
+    });
+    await this.patchPodStatus([{ op: "add", path: "/status", value: { phase: "Running" } }]);
+  }
+
+  /** The pod gets what its annotation names. */
+  async attachAll(): Promise<void> {
+    const { metadata } = await this.pod();
+    const parsed = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const entries = (parsed.ok ? parsed.elements : []).map((element) => ({
+      name: `${element.namespace ?? ""}/${element.name}`,
+      interface: element.interface,
+      mac: element.mac,
+    }));
+    const path = `/metadata/annotations/${pointerToken(names.NETWORK_STATUS_ANNOTATION)}`;
+    await this.patchPodStatus([{ op: "add", path, value: JSON.stringify(entries) }]);
+  }
+
+  /** virt-handler's word on the VMI. */
+  async reportVmi(status: Partial<VmiStatus>): Promise<void> {
+    const operations = Object.entries(status).map(
+      ([field, value]) => ({ op: "add", path: `/status/${field}`, value }) as const,
+    );
+    const options = { subresource: "status" } as const;
+    const patch = { type: "json", operations } as const;
+    await this.#admin.store.patch(VIRTUAL_MACHINE_INSTANCES, this.key, patch, options);
+  }
+
+  /** The guest runs. */
+  async boot(): Promise<void> {
+    await this.runPod();
+    await this.vmiWhen(({ status }) => status?.phase === "Scheduled");
+    await this.reportVmi({ phase: "Running" });
+    await this.vmWhen(({ status }) => status?.ready === true);
+  }
+
+  async patchVm(operations: readonly JsonPatchOperation[]): Promise<void> {
+    await this.#admin.store.patch(VIRTUAL_MACHINES, this.key, { type: "json", operations });
+  }
+
+  /** The kubelet has ended the pod. */
+  async removePod(): Promise<void> {
+    const pod = await this.findPod();
+    if (pod === undefined) return;
+    const key = { namespace: "default", name: pod.metadata.name };
+    await this.#admin.store.delete(PODS, key, { gracePeriodSeconds: 0 });
+  }
+
+  async deleteVmi(): Promise<void> {
+    await this.#admin.store.delete(VIRTUAL_MACHINE_INSTANCES, this.key);
+  }
+
+  /** Takes everything away. */
+  async end(): Promise<void> {
+    await this.#admin.store.delete(VIRTUAL_MACHINES, this.key);
+    await this.deleteVmi();
+    await eventually(async () => {
+      await this.removePod();
+      return (await this.findVmi()) === undefined;
+    }, SOON);
+  }
+}
