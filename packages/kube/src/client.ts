@@ -70,7 +70,7 @@ async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawRes
 export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClient {
   const { logger, clock } = deps;
   const random = deps.random ?? systemRandom;
-  const http = new HttpClient(config, clock);
+  const http = new HttpClient(config, { clock, logger });
   const store = new HttpStore(http);
   const times = deps.watchTimes ?? WATCH_TIMES;
   const watches = new WatchConnection({ http, clock, random, times });

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does one request reach the API server, with a deadline, and what does failing to reach it mean?
 import { AppError, messageOf } from "@patchbay/core";
-import type { Clock } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/ports";
 import { request as send, type Dispatcher } from "undici";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";
+import { createWarningLog, type WarningLog } from "./warnings.ts";
 
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -54,14 +55,22 @@ function headersOf(request: HttpRequest): Record<string, string> {
   return headers;
 }
 
-/** HTTP to one server. */
+/** What HTTP works with. */
+export interface HttpDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** HTTP to one server; what it warns of is logged. */
 export class HttpClient {
   readonly server: string;
   readonly #pool: Pool;
+  readonly #tellWarnings: WarningLog;
 
-  constructor(config: KubeConfig, clock: Clock) {
+  constructor(config: KubeConfig, { clock, logger }: HttpDeps) {
     this.server = config.server;
     this.#pool = new Pool(config, clock);
+    this.#tellWarnings = createWarningLog(logger, clock);
   }
 
   /**
@@ -140,12 +149,14 @@ export class HttpClient {
   async #sendOnce(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     signal.throwIfAborted();
     const transport = await this.#pool.transport();
-    return send(urlOf(this.server, request), {
+    const response = await send(urlOf(this.server, request), {
       method: request.method,
       dispatcher: transport.dispatcher,
       headers: { ...headersOf(request), ...transport.headers },
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal,
     });
+    this.#tellWarnings(response.headers["warning"], request);
+    return response;
   }
 }
