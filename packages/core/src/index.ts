@@ -25,7 +25,7 @@ export {
   type RandomBytes,
 } from "./iface/mac.ts";
 export { ifacesWithoutPort, type NoPort } from "./iface/ports.ts";
-export { isWanted, kindOfPhase, phaseOf } from "./iface/phase.ts";
+export { isWanted, kindOfPhase, letsGo, phaseOf } from "./iface/phase.ts";
 export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
 export { pointerToken, statusPatch, versionTest, type PatchOperation } from "./patch.ts";
 export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";

@@ -3,10 +3,14 @@ import { expect, test } from "vitest";
 import { parseForwarding, parseLinks } from "./links.ts";
 
 /** Captured from iproute2 6.1, shortened. */
-const LINKS = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP"],"mtu":65536,"link_type":"loopback",
-"address":"00:00:00:00:00:00","linkinfo":{}},{},
+const LINKS = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"link_type":"loopback",
+"address":"00:00:00:00:00:00","linkinfo":{},"addr_info":[{"family":"inet","local":"127.0.0.1"}]},{},
 {"ifindex":4,"ifname":"tap1","flags":["NO-CARRIER","BROADCAST","MULTICAST","UP"],"mtu":1400,"master":"k6t-1",
-"link_type":"ether","address":"16:0d:a3:7f:6f:38","linkinfo":{"info_kind":"tun","info_data":{"type":"tap"}}},
+"link_type":"ether","address":"16:0d:a3:7f:6f:38","linkinfo":{"info_kind":"tun","info_data":{"type":"tap"},
+"info_slave_kind":"bridge","info_slave_data":{"learning":false}},"addr_info":[]},
+{"ifindex":3,"ifname":"k6t-1","flags":["BROADCAST","MULTICAST","NOARP","UP","LOWER_UP"],"mtu":1400,
+"address":"5e:00:00:00:0a:01","linkinfo":{"info_kind":"bridge","info_data":{"forward_delay":0,"stp_state":0,
+"mcast_snooping":0}},"addr_info":[]},
 {"ifindex":2,"link_index":4,"ifname":"pod1","flags":["BROADCAST","MULTICAST"],"mtu":1400,
 "address":"02:00:00:00:0a:01","linkinfo":{"info_kind":"veth"}}]`;
 
@@ -14,18 +18,28 @@ const FORWARDING = `[{"mac":"33:33:00:00:00:01","ifname":"pod1","flags":["self"]
 {"mac":"02:00:00:00:0a:01","ifname":"tap1","flags":[],"master":"k6t-1","state":"static"},
 {"mac":"6e:5a:aa:b4:d2:27","ifname":"pod1","flags":[],"master":"k6t-1","state":""}]`;
 
-test("links are read with kind, MAC, state and bridge, sorted by name", () => {
+test("links are read with all that wiring sets, sorted by name", () => {
+  const plainLink = { addresses: 0, noArp: false, plain: false, learning: true };
   expect(parseLinks(LINKS)).toEqual([
-    { name: "lo", index: 1, kind: "", mac: "00:00:00:00:00:00", mtu: 65536, up: true },
-    { name: "pod1", index: 2, kind: "veth", mac: "02:00:00:00:0a:01", mtu: 1400, up: false },
     {
-      name: "tap1",
-      index: 4,
-      kind: "tun",
-      mac: "16:0d:a3:7f:6f:38",
-      mtu: 1400,
-      up: true,
-      master: "k6t-1",
+      ...plainLink,
+      ...{ name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:0a:01", mtu: 1400 },
+      ...{ up: true, carrier: true, noArp: true, plain: true },
+    },
+    {
+      ...plainLink,
+      ...{ name: "lo", index: 1, kind: "", mac: "00:00:00:00:00:00", mtu: 65536 },
+      ...{ up: true, carrier: true, addresses: 1 },
+    },
+    {
+      ...plainLink,
+      ...{ name: "pod1", index: 2, kind: "veth", mac: "02:00:00:00:0a:01", mtu: 1400 },
+      ...{ up: false, carrier: false },
+    },
+    {
+      ...plainLink,
+      ...{ name: "tap1", index: 4, kind: "tun", mac: "16:0d:a3:7f:6f:38", mtu: 1400 },
+      ...{ up: true, carrier: false, master: "k6t-1", learning: false },
     },
   ]);
 });

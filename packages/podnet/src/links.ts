@@ -17,18 +17,48 @@ function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }
 
-function linkOf(entry: JsonObject): Link {
-  const info = entry["linkinfo"];
-  const flags = entry["flags"];
+/** A link with what wiring sets on it. Source: `ip -j -d addr`. */
+export interface WiredLink extends Link {
+  /** How many addresses it has. */
+  readonly addresses: number;
+  /** It neither asks nor answers for addresses. */
+  readonly noArp: boolean;
+  /** Of a bridge: neither spanning tree nor delay nor snooping of multicast. */
+  readonly plain: boolean;
+  /** Of a port of a bridge: the MACs behind it are learned. */
+  readonly learning: boolean;
+}
+
+function childOf(value: unknown, key: string): JsonObject {
+  const child = isObject(value) ? value[key] : undefined;
+  return isObject(child) ? child : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+/** Values as the kernel has them, by name. */
+const PLAIN_BRIDGE = { stp_state: 0, forward_delay: 0, mcast_snooping: 0 };
+
+function linkOf(entry: JsonObject): WiredLink {
+  const info = childOf(entry, "linkinfo");
+  const flags = listOf(entry["flags"]);
   const master = textOf(entry["master"]);
+  const bridge = childOf(info, "info_data");
   return {
     name: textOf(entry["ifname"]),
     index: numberOf(entry["ifindex"]),
-    kind: isObject(info) ? textOf(info["info_kind"]) : "",
+    kind: textOf(info["info_kind"]),
     mac: textOf(entry["address"]),
     mtu: numberOf(entry["mtu"]),
-    up: Array.isArray(flags) && flags.includes("UP"),
+    up: flags.includes("UP"),
+    carrier: flags.includes("LOWER_UP"),
     ...(master === "" ? {} : { master }),
+    addresses: listOf(entry["addr_info"]).length,
+    noArp: flags.includes("NOARP"),
+    plain: Object.entries(PLAIN_BRIDGE).every(([name, value]) => bridge[name] === value),
+    learning: childOf(info, "info_slave_data")["learning"] !== false,
   };
 }
 
@@ -43,8 +73,8 @@ function parseList(text: string): readonly JsonObject[] {
   throw new AppError("PODNET_FAILED", { message: "the output is no JSON list" });
 }
 
-/** Reads the output of `ip -j -d link`, sorted by name. */
-export function parseLinks(text: string): readonly Link[] {
+/** Reads the output of `ip -j -d addr`, sorted by name. */
+export function parseLinks(text: string): readonly WiredLink[] {
   return parseList(text)
     .filter((entry) => textOf(entry["ifname"]) !== "")
     .map(linkOf)
@@ -60,7 +90,7 @@ export interface ForwardingEntry {
   readonly state: string;
 }
 
-/** Reads the output of `bridge -j fdb show br BRIDGE`; entries of the devices themselves are left out. */
+/** Reads the output of `bridge -j fdb`; entries of the devices themselves are left out. */
 export function parseForwarding(text: string): readonly ForwardingEntry[] {
   return parseList(text)
     .filter((entry) => textOf(entry["master"]) !== "")

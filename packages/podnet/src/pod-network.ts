@@ -6,13 +6,14 @@ import type {
   Link,
   NetnsHandle,
   PodNetwork,
+  PodView,
   ProcessRunner,
   TapWiring,
 } from "@patchbay/ports";
-import { parseForwarding, parseLinks } from "./links.ts";
+import { parseForwarding, parseLinks, type ForwardingEntry, type WiredLink } from "./links.ts";
 import { runBatch, runIn } from "./run-in.ts";
 import { watchLinks } from "./watch.ts";
-import { canCarryVm, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
+import { canCarryVm, isWired, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
 
 /** What podnet needs. */
 export interface PodNetworkDeps {
@@ -34,6 +35,7 @@ function assertWords(words: readonly string[]): void {
 /** Links in a pod's network namespace, by iproute2. */
 export function createPodNetwork(deps: PodNetworkDeps): PodNetwork {
   return {
+    look: (netns) => look(deps, netns),
     listLinks: (netns) => listLinks(deps, netns),
     wireTap: (netns, wiring) => wireTap(deps, netns, wiring),
     unwireTap: (netns, wiring) => unwireTap(deps, netns, wiring),
@@ -44,47 +46,64 @@ export function createPodNetwork(deps: PodNetworkDeps): PodNetwork {
 }
 
 async function listLinks(deps: PodNetworkDeps, netns: NetnsHandle): Promise<readonly Link[]> {
-  return parseLinks(await runIn(deps.runner, netns, { program: "ip", args: ["-j", "-d", "link"] }));
+  return parseLinks(await runIn(deps.runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
 }
 
-async function indexLinks(
-  deps: PodNetworkDeps,
-  netns: NetnsHandle,
-): Promise<ReadonlyMap<string, Link>> {
-  return new Map((await listLinks(deps, netns)).map((link) => [link.name, link]));
+/** Everything in a namespace that wiring is about. */
+interface Sight {
+  readonly links: ReadonlyMap<string, WiredLink>;
+  readonly forwarding: readonly ForwardingEntry[];
+}
+
+/** Both in one process: a look begins and ends every pass. Each prints one line of JSON. */
+const LOOK = "ip -j -d addr && bridge -j fdb";
+
+async function see(deps: PodNetworkDeps, netns: NetnsHandle): Promise<Sight> {
+  const output = await runIn(deps.runner, netns, { program: "sh", args: ["-c", LOOK] });
+  const [links = "", forwarding = ""] = output.split("\n");
+  return {
+    links: new Map(parseLinks(links).map((link) => [link.name, link])),
+    forwarding: parseForwarding(forwarding),
+  };
+}
+
+async function look(deps: PodNetworkDeps, netns: NetnsHandle): Promise<PodView> {
+  const { links, forwarding } = await see(deps, netns);
+  return {
+    links: [...links.values()],
+    isWired: (wiring) => isWired(links, forwarding, wiring),
+  };
+}
+
+function nicOf({ links }: Sight, name: string): WiredLink {
+  const nic = links.get(name);
+  if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
+  if (canCarryVm(nic)) return nic;
+  throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
 async function wireTap(deps: PodNetworkDeps, netns: NetnsHandle, wiring: TapWiring): Promise<void> {
   const { podInterfaceName, bridgeName, tapName, mac } = wiring;
   assertWords([podInterfaceName, bridgeName, tapName, mac]);
-  const links = await indexLinks(deps, netns);
-  const nic = links.get(podInterfaceName);
-  if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: podInterfaceName });
-  if (!canCarryVm(nic)) {
-    throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", {
-      kind: nic.kind,
-      link: podInterfaceName,
-    });
-  }
-  const isFresh = nic.master === undefined;
-  await runBatch(deps.runner, netns, {
-    program: "ip",
-    commands: planWiring(nic, links, wiring),
-  });
-  const present = isFresh ? undefined : await listForwarding(deps, netns, bridgeName);
+  const before = await see(deps, netns);
+  const nic = nicOf(before, podInterfaceName);
+  const commands = planWiring(nic, before.links, wiring);
+  await runBatch(deps.runner, netns, { program: "ip", commands });
+  const present = await forwardingAfter(commands, { before, nic }, () => see(deps, netns));
   await runBatch(deps.runner, netns, {
     program: "bridge",
     commands: planForwarding(wiring, present),
   });
 }
 
-async function listForwarding(
-  deps: PodNetworkDeps,
-  netns: NetnsHandle,
-  bridgeName: string,
-): Promise<ReturnType<typeof parseForwarding>> {
-  const args = ["-j", "fdb", "show", "br", bridgeName];
-  return parseForwarding(await runIn(deps.runner, netns, { program: "bridge", args }));
+/** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
+async function forwardingAfter(
+  commands: readonly string[],
+  { before, nic }: { readonly before: Sight; readonly nic: WiredLink },
+  seeAgain: () => Promise<Sight>,
+): Promise<readonly ForwardingEntry[] | undefined> {
+  if (commands.length === 0) return before.forwarding;
+  return nic.master === undefined ? undefined : (await seeAgain()).forwarding;
 }
 
 async function unwireTap(
@@ -93,12 +112,12 @@ async function unwireTap(
   wiring: Pick<TapWiring, "tapName" | "bridgeName">,
 ): Promise<void> {
   assertWords([wiring.tapName, wiring.bridgeName]);
-  const commands = planUnwiring(await indexLinks(deps, netns), wiring);
+  const commands = planUnwiring(await listLinks(deps, netns), wiring);
   try {
     await runBatch(deps.runner, netns, { program: "ip", commands });
   } catch (error) {
     // Somebody else may have removed one meanwhile: what counts is what is there now.
-    const left = planUnwiring(await indexLinks(deps, netns), wiring);
+    const left = planUnwiring(await listLinks(deps, netns), wiring);
     if (left.length === commands.length) throw error;
     await runBatch(deps.runner, netns, { program: "ip", commands: left });
   }

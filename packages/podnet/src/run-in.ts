@@ -6,8 +6,8 @@ import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
 const TIMEOUT_MS = 10_000;
 
-/** Programs of iproute2. */
-export type Program = "ip" | "bridge";
+/** Programs of iproute2; the shell only for a constant text. */
+export type Program = "ip" | "bridge" | "sh";
 
 /** The command line that enters the namespace, which is descriptor 3, and runs a program there. */
 export function argvIn(program: Program, args: readonly string[]): [string, ...string[]] {

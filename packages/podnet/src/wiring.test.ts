@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Link, TapWiring } from "@patchbay/ports";
+import type { TapWiring } from "@patchbay/ports";
 import { describe, expect, test } from "vitest";
-import { bridgeMacOf, canCarryVm, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
+import type { WiredLink } from "./links.ts";
+import {
+  bridgeMacOf,
+  canCarryVm,
+  isWired,
+  planForwarding,
+  planUnwiring,
+  planWiring,
+} from "./wiring.ts";
 
 const MAC = "02:00:00:00:00:0A";
 const WIRING: TapWiring = {
@@ -13,12 +21,35 @@ const WIRING: TapWiring = {
   owner: 107,
   queues: 1,
 };
-const NIC: Link = { name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1450, up: true };
-const BRIDGE: Link = { ...NIC, name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" };
-const TAP: Link = { ...NIC, name: "tap1", index: 4, kind: "tun", master: "k6t-1" };
-const ENSLAVED: Link = { ...NIC, master: "k6t-1" };
+const NIC: WiredLink = {
+  name: "pod1",
+  index: 2,
+  kind: "veth",
+  mac: MAC.toLowerCase(),
+  mtu: 1450,
+  up: true,
+  carrier: true,
+  addresses: 0,
+  noArp: false,
+  plain: false,
+  learning: true,
+};
+const BRIDGE: WiredLink = {
+  ...NIC,
+  ...{ name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" },
+  ...{ noArp: true, plain: true },
+};
+const ENSLAVED: WiredLink = { ...NIC, master: "k6t-1", learning: false };
+const TAP: WiredLink = {
+  ...ENSLAVED,
+  name: "tap1",
+  index: 4,
+  kind: "tun",
+  mac: "5a:00:00:00:00:01",
+};
+const FORWARDED = [{ mac: MAC.toLowerCase(), device: "tap1", state: "static" }];
 
-function index(...links: readonly Link[]): ReadonlyMap<string, Link> {
+function index(...links: readonly WiredLink[]): ReadonlyMap<string, WiredLink> {
   return new Map(links.map((link) => [link.name, link]));
 }
 
@@ -29,14 +60,15 @@ describe("the plan to wire", () => {
       "link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off",
       "link set k6t-1 up",
       "tuntap add dev tap1 mode tap user 107 group 107",
-      "link set tap1 addrgenmode none mtu 1450",
+      "link set tap1 addrgenmode none",
+      "link set tap1 mtu 1450",
       "link set tap1 master k6t-1",
+      "link set tap1 type bridge_slave learning off",
       "link set tap1 up",
       "link set pod1 addrgenmode none",
       "addr flush dev pod1",
       "link set pod1 master k6t-1",
       "link set pod1 type bridge_slave learning off",
-      "link set pod1 up",
     ]);
   });
 
@@ -49,16 +81,94 @@ describe("the plan to wire", () => {
     expect(planWiring(nic, index(nic), WIRING)).toContain(`link set pod1 address ${MAC}`);
   });
 
-  test.each([
-    { name: "after the bridge", links: index(NIC, BRIDGE), first: "tuntap add dev tap1" },
-    { name: "after the tap", links: index(NIC, BRIDGE, TAP), first: "link set pod1 addrgenmode" },
+  const part = { bridge: BRIDGE, tap: TAP, nic: ENSLAVED };
+
+  test.each<{ name: string; change: Partial<typeof part>; commands: readonly string[] }>([
     {
-      name: "between the tap and its bridge",
-      links: index(NIC, BRIDGE, { ...NIC, name: "tap1", kind: "tun", up: false }),
-      first: "link set tap1 addrgenmode",
+      name: "snoops multicast",
+      change: { bridge: { ...BRIDGE, plain: false } },
+      commands: ["link set k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"],
     },
-  ])("goes on where it was cut short $name", ({ links, first }) => {
-    expect(planWiring(NIC, links, WIRING)[0]).toContain(first);
+    {
+      name: "has the guest's MAC on the bridge",
+      change: { bridge: { ...BRIDGE, mac: MAC.toLowerCase() } },
+      commands: ["link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
+    },
+    {
+      name: "answers on the bridge",
+      change: { bridge: { ...BRIDGE, noArp: false } },
+      commands: ["link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
+    },
+    {
+      name: "has its bridge down",
+      change: { bridge: { ...BRIDGE, up: false } },
+      commands: ["link set k6t-1 up"],
+    },
+    {
+      name: "has another MTU at the tap",
+      change: { tap: { ...TAP, mtu: 1500 } },
+      commands: ["link set tap1 mtu 1450"],
+    },
+    {
+      name: "learns at the tap",
+      change: { tap: { ...TAP, learning: true } },
+      commands: ["link set tap1 type bridge_slave learning off"],
+    },
+    {
+      name: "has its tap down",
+      change: { tap: { ...TAP, up: false } },
+      commands: ["link set tap1 up"],
+    },
+    {
+      name: "has its tap on another bridge",
+      change: { tap: { ...TAP, master: "br0" } },
+      commands: [
+        "link set tap1 addrgenmode none",
+        "addr flush dev tap1",
+        "link set tap1 master k6t-1",
+        "link set tap1 type bridge_slave learning off",
+      ],
+    },
+    {
+      name: "has another MAC at the NIC",
+      change: { nic: { ...ENSLAVED, mac: "0a:00:00:00:00:01" } },
+      commands: ["link set pod1 down", `link set pod1 address ${MAC}`, "link set pod1 up"],
+    },
+    {
+      name: "has an address at the NIC",
+      change: { nic: { ...ENSLAVED, addresses: 1 } },
+      commands: ["link set pod1 addrgenmode none", "addr flush dev pod1"],
+    },
+    {
+      name: "learns at the NIC",
+      change: { nic: { ...ENSLAVED, learning: true } },
+      commands: ["link set pod1 type bridge_slave learning off"],
+    },
+    {
+      name: "has its NIC down",
+      change: { nic: { ...ENSLAVED, up: false } },
+      commands: ["link set pod1 up"],
+    },
+  ])("mends a wiring that $name, which counts as none", ({ change, commands }) => {
+    const { bridge, tap, nic } = { ...part, ...change };
+    expect(planWiring(nic, index(nic, bridge, tap), WIRING)).toEqual(commands);
+    expect(isWired(index(nic, bridge, tap), FORWARDED, WIRING)).toBe(false);
+  });
+
+  test.each([
+    { name: "no entry for the guest", present: [] },
+    { name: "only a learned entry", present: [{ ...FORWARDED[0], state: "" }] },
+    {
+      name: "an entry for the pod itself",
+      present: [...FORWARDED, { ...FORWARDED[0], device: "pod1", state: "permanent" }],
+    },
+  ])("a wiring with $name counts as none", ({ present }) => {
+    const entries = present as typeof FORWARDED;
+    expect(isWired(index(ENSLAVED, BRIDGE, TAP), entries, WIRING)).toBe(false);
+  });
+
+  test("a wiring that is complete is seen, with queues and owner as they are", () => {
+    expect(isWired(index(ENSLAVED, BRIDGE, TAP), FORWARDED, WIRING)).toBe(true);
   });
 });
 
@@ -94,11 +204,11 @@ describe("the plan to forward", () => {
 });
 
 test("the plan to unwire removes the tap before its bridge, and only what is there", () => {
-  expect(planUnwiring(index(ENSLAVED, BRIDGE, TAP), WIRING)).toEqual([
+  expect(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING)).toEqual([
     "link del tap1",
     "link del k6t-1",
   ]);
-  expect(planUnwiring(index(NIC), WIRING)).toEqual([]);
+  expect(planUnwiring([NIC], WIRING)).toEqual([]);
 });
 
 test.each(["ipvlan", "ipvtap"])("a NIC of kind %s cannot carry a VM", (kind) => {

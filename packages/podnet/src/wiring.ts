@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands make bridge and tap around a pod NIC, given the links that are there. Why each: docs/design/pod-links.md.
 import type { Link, TapWiring } from "@patchbay/ports";
-import type { ForwardingEntry } from "./links.ts";
+import type { ForwardingEntry, WiredLink } from "./links.ts";
+
+/** How the tap is made; it stays so. */
+type Tap = Pick<TapWiring, "owner" | "queues">;
+/** What can be seen to be there. */
+type Wiring = Omit<TapWiring, keyof Tap>;
+
+/** A tap that is there is taken as it was made. */
+const ANY_TAP: Tap = { owner: 0, queues: 1 };
 
 /** Kinds that share the MAC of their parent, so that a guest's own frames never arrive. Source: Linux ipvlan.rst */
 const CANNOT_CARRY = ["ipvlan", "ipvtap"];
@@ -20,65 +28,92 @@ export function bridgeMacOf(guestMac: string): string {
   return `${first}${guestMac.slice(2).toLowerCase()}`;
 }
 
-function isUp(link: Link | undefined, wiring: TapWiring): boolean {
-  return link?.master === wiring.bridgeName && link.up;
+/** A command, and whether what it makes is there. */
+interface Step {
+  readonly isDone: boolean;
+  readonly command: string;
 }
 
-function bridgeCommands(bridge: Link | undefined, wiring: TapWiring): readonly string[] {
-  const { bridgeName, mac } = wiring;
-  if (bridge?.up === true) return [];
+function bridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
+  const { bridgeName } = wiring;
+  const mac = bridgeMacOf(wiring.mac);
+  const plain = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
   return [
-    ...(bridge === undefined
-      ? [`link add ${bridgeName} type bridge stp_state 0 forward_delay 0 mcast_snooping 0`]
-      : []),
-    `link set ${bridgeName} address ${bridgeMacOf(mac)} addrgenmode none arp off`,
-    `link set ${bridgeName} up`,
+    { isDone: bridge !== undefined, command: `link add ${bridgeName} ${plain}` },
+    { isDone: bridge?.plain !== false, command: `link set ${bridgeName} ${plain}` },
+    {
+      isDone: bridge?.mac === mac && bridge.noArp,
+      command: `link set ${bridgeName} address ${mac} addrgenmode none arp off`,
+    },
+    { isDone: bridge?.up === true, command: `link set ${bridgeName} up` },
   ];
 }
 
-function nicCommands(nic: Link, wiring: TapWiring): readonly string[] {
-  const { podInterfaceName: name, mac, bridgeName } = wiring;
-  if (isUp(nic, wiring)) return [];
+/** Steps that make a link a port of the bridge, its own ones before. What cannot be seen counts as done when the next can be. */
+function portSteps(port: WiredLink | undefined, name: string, wiring: Wiring): readonly Step[] {
+  const isPort = port?.master === wiring.bridgeName;
   return [
-    `link set ${name} addrgenmode none`,
-    `addr flush dev ${name}`,
+    { isDone: isPort, command: `link set ${name} master ${wiring.bridgeName}` },
+    {
+      isDone: isPort && !port.learning,
+      command: `link set ${name} type bridge_slave learning off`,
+    },
+    { isDone: port?.up === true, command: `link set ${name} up` },
+  ];
+}
+
+/** The guest owns the addresses; the pod must have none on this network. */
+function silenceSteps(port: WiredLink, wiring: Wiring): readonly Step[] {
+  const isDone = port.master === wiring.bridgeName && port.addresses === 0;
+  return [
+    { isDone, command: `link set ${port.name} addrgenmode none` },
+    { isDone, command: `addr flush dev ${port.name}` },
+  ];
+}
+
+function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
+  const { podInterfaceName: name, mac } = wiring;
+  const hasMac = nic.mac.toLowerCase() === mac.toLowerCase();
+  return [
+    ...silenceSteps(nic, wiring),
     // A card may refuse another MAC while it is up.
-    ...(nic.mac.toLowerCase() === mac.toLowerCase()
-      ? []
-      : [`link set ${name} down`, `link set ${name} address ${mac}`]),
-    `link set ${name} master ${bridgeName}`,
-    `link set ${name} type bridge_slave learning off`,
-    `link set ${name} up`,
+    { isDone: hasMac, command: `link set ${name} down` },
+    { isDone: hasMac, command: `link set ${name} address ${mac}` },
+    ...portSteps(hasMac ? nic : { ...nic, up: false }, name, wiring),
   ];
 }
 
-function tapCommands(tap: Link | undefined, wiring: TapWiring): readonly string[] {
-  const { tapName, mtu, owner, bridgeName, queues } = wiring;
+function tapSteps(
+  tap: WiredLink | undefined,
+  { owner, queues }: Tap,
+  wiring: Wiring,
+): readonly Step[] {
+  const { tapName: name, mtu } = wiring;
   const id = String(owner);
   // QEMU opens a tap of several queues once for each; one of a single queue refuses that, and the reverse.
   const flags = queues > 1 ? " multi_queue" : "";
-  if (isUp(tap, wiring) && tap?.mtu === mtu) return [];
+  const made = { command: `tuntap add dev ${name} mode tap${flags} user ${id} group ${id}` };
   return [
+    { ...made, isDone: tap !== undefined },
     ...(tap === undefined
-      ? [`tuntap add dev ${tapName} mode tap${flags} user ${id} group ${id}`]
-      : []),
-    `link set ${tapName} addrgenmode none mtu ${String(mtu)}`,
-    `link set ${tapName} master ${bridgeName}`,
-    `link set ${tapName} up`,
+      ? [{ isDone: false, command: `link set ${name} addrgenmode none` }]
+      : silenceSteps(tap, wiring)),
+    { isDone: tap?.mtu === mtu, command: `link set ${name} mtu ${String(mtu)}` },
+    ...portSteps(tap, name, wiring),
   ];
 }
 
-/** Commands for `ip -batch` in order; none when all is there. The NIC is set last of a part, so that a part that ends early is seen. */
+/** Commands for `ip -batch` in order; none when all is there. Each that is missing is made, wherever an earlier run ended. */
 export function planWiring(
-  nic: Link,
-  links: ReadonlyMap<string, Link>,
+  nic: WiredLink,
+  links: ReadonlyMap<string, WiredLink>,
   wiring: TapWiring,
 ): readonly string[] {
   return [
-    ...bridgeCommands(links.get(wiring.bridgeName), wiring),
-    ...tapCommands(links.get(wiring.tapName), wiring),
-    ...nicCommands(nic, wiring),
-  ];
+    ...bridgeSteps(links.get(wiring.bridgeName), wiring),
+    ...tapSteps(links.get(wiring.tapName), wiring, wiring),
+    ...nicSteps(nic, wiring),
+  ].flatMap(({ isDone, command }) => (isDone ? [] : [command]));
 }
 
 /**
@@ -86,7 +121,7 @@ export function planWiring(
  * an entry that gives the guest's frames to the pod itself; `present` is undefined when that has just been done.
  */
 export function planForwarding(
-  wiring: TapWiring,
+  wiring: Wiring,
   present: readonly ForwardingEntry[] | undefined,
 ): readonly string[] {
   const { podInterfaceName, tapName } = wiring;
@@ -101,12 +136,24 @@ export function planForwarding(
   ];
 }
 
+/** Whether there is nothing to be done for a wiring. */
+export function isWired(
+  links: ReadonlyMap<string, WiredLink>,
+  present: readonly ForwardingEntry[],
+  wiring: Wiring,
+): boolean {
+  const nic = links.get(wiring.podInterfaceName);
+  if (nic === undefined) return false;
+  const commands = planWiring(nic, links, { ...wiring, ...ANY_TAP });
+  return commands.length === 0 && planForwarding(wiring, present).length === 0;
+}
+
 /** Commands for `ip -batch` that remove what is there: the tap before its bridge. */
 export function planUnwiring(
-  links: ReadonlyMap<string, Link>,
+  links: readonly Link[],
   wiring: Pick<TapWiring, "tapName" | "bridgeName">,
 ): readonly string[] {
   return [wiring.tapName, wiring.bridgeName]
-    .filter((name) => links.has(name))
+    .filter((name) => links.some((link) => link.name === name))
     .map((name) => `link del ${name}`);
 }

@@ -31,6 +31,7 @@ export type {
   NetnsHandle,
   OpenNetns,
   PodNetwork,
+  PodView,
   TapWiring,
 } from "./pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";

@@ -29,6 +29,8 @@ export interface Link {
   /** Bytes. */
   readonly mtu: number;
   readonly up: boolean;
+  /** Of a tap: somebody has it open. */
+  readonly carrier: boolean;
   /** Name of the bridge that it is a port of. */
   readonly master?: string;
 }
@@ -48,8 +50,17 @@ export interface TapWiring {
   readonly queues: number;
 }
 
+/** What was in a pod's namespace at one moment. */
+export interface PodView {
+  /** All links, sorted by name. */
+  readonly links: readonly Link[];
+  /** Whether everything that `wireTap` makes is there: every flag, every entry of the forwarding database. */
+  readonly isWired: (wiring: Omit<TapWiring, "owner" | "queues">) => boolean;
+}
+
 /** Makes and removes links in a pod. Everything may be repeated. */
 export interface PodNetwork {
+  look(netns: NetnsHandle): Promise<PodView>;
   /** All links, sorted by name. */
   listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
   /**

@@ -3,7 +3,7 @@
 export { describeCniContract, type CniBench } from "./contracts/cni.ts";
 export { describePodNetworkContract, type PodNetworkBench } from "./contracts/pod-network.ts";
 export { createFakeCni, type FakeCni, type FakeCniEffects } from "./fakes/cni.ts";
-export { createFakePodNetwork, type FakePodNetwork } from "./fakes/pod-network.ts";
+export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "./fakes/pod-network.ts";
 export { createFakeStore, type FakeStore } from "./fakes/store.ts";
 export {
   EventLog,

@@ -4,22 +4,25 @@ import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { DeviceFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import { NO_LINKS } from "./facts.ts";
-import { DEFAULT_POD_INTERFACE, namesOf, podInterfaceNameOf, type Sha256Hex } from "./names.ts";
+import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "./names.ts";
 import { findByName, ifacesOf, networksOf } from "./specs.ts";
+import { wiringOf, type LinkWiring, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
 export interface KernelLink {
   readonly name: string;
-  readonly up: boolean;
   /** Bytes. */
   readonly mtu: number;
-  readonly master?: string;
+  /** Of a tap: somebody has it open. */
+  readonly carrier: boolean;
 }
 
 /** Where the facts come from. */
 export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
+  /** Whether everything that wiring makes is there. */
+  readonly isWired: (wiring: LinkWiring & Pick<KernelLink, "mtu">) => boolean;
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
   /** What the guest calls its NICs, by MAC. */
@@ -50,23 +53,18 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
   return tapName === undefined ? "" : podInterfaceOfTap(tapName);
 }
 
-function linkFactsOf(
-  name: string,
-  podInterfaceName: string,
-  links: readonly KernelLink[],
-): LinkFacts {
-  if (podInterfaceName === "") return NO_LINKS;
-  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
-  const nic = findByName(links, podInterfaceName);
-  const bridge = findByName(links, bridgeName);
-  const tap = findByName(links, tapName);
-  const isPort = (link: KernelLink | undefined): boolean =>
-    link?.up === true && link.master === bridgeName;
+function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
+  if (iface.podInterfaceName === "") return NO_LINKS;
+  const wiring = wiringOf(iface);
+  const { links } = sources;
+  const nic = findByName(links, wiring.podInterfaceName);
+  const tap = findByName(links, wiring.tapName);
   return {
     podInterface: nic !== undefined,
-    bridge: bridge !== undefined,
+    bridge: findByName(links, wiring.bridgeName) !== undefined,
     tap: tap !== undefined,
-    wired: bridge?.up === true && isPort(nic) && isPort(tap),
+    wired: nic !== undefined && sources.isWired({ ...wiring, mtu: nic.mtu }),
+    tapOpen: tap?.carrier === true,
     mtu: nic?.mtu ?? 0,
   };
 }
@@ -108,28 +106,29 @@ function allNames({ vmi, nics }: IfaceSources): readonly string[] {
   return [...new Set([...declared, ...others])];
 }
 
+function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): IfaceFacts {
+  const { vmi } = sources;
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  const network = findByName(networksOf(vmi.spec), name);
+  const attachment = findByName(vmi.status?.attachments, name);
+  const device = deviceFactsOf(name, sources);
+  const reported = findByName(vmi.status?.interfaces, name);
+  const known = {
+    name,
+    podInterfaceName: podInterfaceOf(name, sources, sha256Hex),
+    ...(iface === undefined ? {} : { iface }),
+    ...(network === undefined ? {} : { network }),
+    ...(attachment === undefined ? {} : { attachment }),
+    ...(device === undefined ? {} : { device }),
+    ...(reported === undefined ? {} : { reported }),
+  };
+  return { ...known, links: linkFactsOf(known, sources) };
+}
+
 /** The facts of each iface. */
 export function collectIfaceFacts(
   sources: IfaceSources,
   sha256Hex: Sha256Hex,
 ): readonly IfaceFacts[] {
-  const { vmi, links } = sources;
-  return allNames(sources).map((name) => {
-    const podInterfaceName = podInterfaceOf(name, sources, sha256Hex);
-    const iface = findByName(ifacesOf(vmi.spec), name);
-    const network = findByName(networksOf(vmi.spec), name);
-    const attachment = findByName(vmi.status?.attachments, name);
-    const device = deviceFactsOf(name, sources);
-    const reported = findByName(vmi.status?.interfaces, name);
-    return {
-      name,
-      podInterfaceName,
-      links: linkFactsOf(name, podInterfaceName, links),
-      ...(iface === undefined ? {} : { iface }),
-      ...(network === undefined ? {} : { network }),
-      ...(attachment === undefined ? {} : { attachment }),
-      ...(device === undefined ? {} : { device }),
-      ...(reported === undefined ? {} : { reported }),
-    };
-  });
+  return allNames(sources).map((name) => factsOf(name, sources, sha256Hex));
 }

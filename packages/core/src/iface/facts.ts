@@ -8,8 +8,10 @@ export interface LinkFacts {
   readonly podInterface: boolean;
   readonly tap: boolean;
   readonly bridge: boolean;
-  /** Tap and pod NIC are up and ports of the bridge. */
+  /** Everything that wiring makes is there. */
   readonly wired: boolean;
+  /** Somebody has the tap open: QEMU, when there is a device. */
+  readonly tapOpen: boolean;
   /** Bytes; the pod NIC's. */
   readonly mtu: number;
 }
@@ -48,5 +50,6 @@ export const NO_LINKS: LinkFacts = {
   tap: false,
   bridge: false,
   wired: false,
+  tapOpen: false,
   mtu: 0,
 };

@@ -33,7 +33,7 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...planAttachments(vmi, pod, sha256Hex)];
-  const known = { links: [], nics: [], guestNames: new Map<string, string>() };
+  const known = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources, sha256Hex).map(({ name, podInterfaceName }) => [

@@ -7,7 +7,7 @@ import type { DeviceFacts, LinkFacts } from "./facts.ts";
 export interface PhaseFacts {
   readonly iface?: Iface;
   readonly attachment?: Attachment;
-  readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired">;
+  readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired" | "tapOpen">;
   readonly device?: DeviceFacts;
 }
 
@@ -23,10 +23,11 @@ function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
 }
 
 function plugPhase(facts: PhaseFacts): IfacePhase {
-  if (facts.device !== undefined && facts.links.wired) return "Ready";
+  const { wired, tapOpen } = facts.links;
+  if (facts.device !== undefined && wired && tapOpen) return "Ready";
   if (facts.attachment === undefined) return "Pending";
   if (facts.attachment.state !== "Attached") return "PodAttaching";
-  return facts.links.wired ? "Attaching" : "Wiring";
+  return wired ? "Attaching" : "Wiring";
 }
 
 /**
@@ -36,6 +37,15 @@ function plugPhase(facts: PhaseFacts): IfacePhase {
 export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
   return isWanted(facts) && !removing ? plugPhase(facts) : unplugPhase(facts);
+}
+
+/**
+ * Whether the guest is to let go of the device: the iface is not wanted, or its tap was made anew under QEMU, which
+ * does not open it again by itself.
+ */
+export function letsGo(facts: PhaseFacts): boolean {
+  const phase = phaseOf(facts);
+  return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");
 }
 
 /** Whether the phase belongs to plugging or to unplugging. */

@@ -18,6 +18,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isEqual } from "../equal.ts";
 import { collectIfaceFacts, type KernelLink } from "../iface/collect.ts";
+import type { LinkWiring } from "../iface/wiring.ts";
 import { namesOf } from "../iface/names.ts";
 import { withMacs } from "../iface/mac.ts";
 import { withNics } from "../iface/specs.ts";
@@ -32,12 +33,14 @@ const NOW = "2026-01-01T00:00:00.000Z";
 const PORTS = 8;
 const NETWORK = networkConfigOf(undefined);
 
+type SketchedLink = KernelLink & { readonly master?: string };
+
 /** One VM on one node; the guest may sit on unplug requests. */
 class World {
   vm: VirtualMachine;
   vmi: VirtualMachineInstance | undefined;
   pod: Pod | undefined;
-  links = new Map<string, KernelLink>();
+  links = new Map<string, SketchedLink>();
   nics = new Map<string, NicFacts>();
   running = false;
   readonly asked = new Set<string>();
@@ -144,7 +147,7 @@ class World {
     const status = this.#wantedStatus(this.pod);
     const wanted = status.map((entry) => entry.interface ?? "");
     for (const name of wanted) {
-      if (!this.links.has(name)) this.links.set(name, { name, up: true, mtu: 1500 });
+      if (!this.links.has(name)) this.links.set(name, { name, mtu: 1500, carrier: true });
     }
     const nics = [...this.links.keys()].filter((link) => link.startsWith("pod"));
     for (const name of nics.filter((nic) => !wanted.includes(nic))) this.#deleteLink(name);
@@ -168,13 +171,21 @@ class World {
     const links = [...this.links.values()];
     return {
       vmi,
-      ifaces: collectIfaceFacts({ vmi, links, nics, guestNames: new Map() }, sha256Hex),
+      ifaces: collectIfaceFacts(
+        { vmi, links, isWired: (wiring) => this.#isWired(wiring), nics, guestNames: new Map() },
+        sha256Hex,
+      ),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       useEmulation: true,
       network: NETWORK,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
       askedAgoMs: Object.fromEntries([...this.asked].map((iface) => [iface, 0])),
     };
+  }
+
+  #isWired({ podInterfaceName, bridgeName, tapName }: LinkWiring): boolean {
+    const ports = [podInterfaceName, tapName];
+    return ports.every((port) => this.links.get(port)?.master === bridgeName);
   }
 
   handler(): boolean {
@@ -192,14 +203,10 @@ class World {
   #perform(action: NodeAction): void {
     if (action.kind === "wireTap") {
       const { podInterfaceName, bridgeName, tapName } = action.wiring;
-      this.links.set(podInterfaceName, {
-        name: podInterfaceName,
-        up: true,
-        mtu: 1500,
-        master: bridgeName,
-      });
-      this.links.set(tapName, { name: tapName, up: true, mtu: 1500, master: bridgeName });
-      this.links.set(bridgeName, { name: bridgeName, up: true, mtu: 1500 });
+      const port = { mtu: 1500, master: bridgeName };
+      this.links.set(podInterfaceName, { ...port, name: podInterfaceName, carrier: true });
+      this.links.set(tapName, { ...port, name: tapName, carrier: false });
+      this.links.set(bridgeName, { name: bridgeName, mtu: 1500, carrier: false });
     }
     if (action.kind === "unwireTap") {
       const { tapName, bridgeName } = action.wiring;
@@ -209,7 +216,7 @@ class World {
       this.links.delete(bridgeName);
       for (const link of this.links.values()) {
         if (link.master === bridgeName)
-          this.links.set(link.name, { name: link.name, up: true, mtu: 1500 });
+          this.links.set(link.name, { name: link.name, mtu: 1500, carrier: true });
       }
     }
     if (action.kind === "startDomain") this.running = true;
@@ -225,10 +232,13 @@ class World {
       const bus = Number(find(/bus="(0x[0-9a-f]+)"/));
       const taken = [...this.nics.values()].some((nic) => nic.pciAddress?.bus === bus);
       if (taken || this.nics.has(alias)) this.violations.push(`${alias} twice, or its port in use`);
+      const tapName = find(/target dev="([^"]+)"/);
+      const tap = this.links.get(tapName);
+      if (tap !== undefined) this.links.set(tapName, { ...tap, carrier: true });
       this.nics.set(alias, {
         alias,
         mac: find(/mac address="([^"]+)"/),
-        tapName: find(/target dev="([^"]+)"/),
+        tapName,
         pciAddress: { bus, slot: 0, function: 0 },
         linkUp: true,
         model: "virtio",

@@ -177,7 +177,15 @@ function ifaceFactsOf(
     name: nic.name,
     iface,
     podInterfaceName,
-    links: { ...NO_LINKS, podInterface: inPod, tap: true, bridge: true, wired: true, mtu: 1500 },
+    links: {
+      ...NO_LINKS,
+      podInterface: inPod,
+      tap: true,
+      bridge: true,
+      wired: true,
+      tapOpen: true,
+      mtu: 1500,
+    },
     ...(inPod ? { attachment: { name: nic.name, podInterfaceName, state: "Attached", mac } } : {}),
     ...(inDomain ? { device: { alias, mac, linkUp, queues: 1, pciAddress: "0000:01:00.0" } } : {}),
   };

@@ -8,18 +8,14 @@ import {
 } from "@patchbay/api";
 import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
-import { isWanted, phaseOf } from "../iface/phase.ts";
-import { namesOf } from "../iface/names.ts";
-import { macOf, nicDefinitionOf, planDomain, type NicPlace } from "./domain-definition.ts";
+import { isWanted, letsGo, phaseOf } from "../iface/phase.ts";
+import { wiringOf, type LinkWiring } from "../iface/wiring.ts";
+import { nicDefinitionOf, planDomain, type NicPlace } from "./domain-definition.ts";
 import { planLivePlaces, type NoPlace } from "./live-places.ts";
 import { queuesOf } from "./pci-topology.ts";
 
 /** Bridge and tap around a pod NIC. */
-export interface WiringPlan {
-  readonly podInterfaceName: string;
-  readonly bridgeName: string;
-  readonly tapName: string;
-  readonly mac: string;
+export interface WiringPlan extends LinkWiring {
   /** Pairs of queues of the tap; it must have as many as its device. */
   readonly queues: number;
 }
@@ -44,7 +40,7 @@ export type NodeAction =
     };
 
 /** What an iface waits for; stable, shown in `hotplug.reason`. */
-export type WaitReason = NoPlace | "GuestRefused";
+export type WaitReason = NoPlace | "GuestRefused" | "TapReplaced";
 
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
@@ -72,10 +68,8 @@ export interface NodeVmFacts {
 /** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
 export const DETACH_AGAIN_MS = 10_000;
 
-function wiringOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
-  const { podInterfaceName, bridgeName, tapName } = namesOf(iface.name, iface.podInterfaceName);
-  const queues = queuesOf(vmi.spec, iface.iface, network);
-  return { podInterfaceName, bridgeName, tapName, mac: macOf(iface), queues };
+function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
+  return { ...wiringOf(iface), queues: queuesOf(vmi.spec, iface.iface, network) };
 }
 
 /** Whether the iface can become a NIC: its binding is one that is built. */
@@ -92,7 +86,7 @@ function isWirable(facts: IfaceFacts): boolean {
 function wireActions(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   return iface.links.wired
     ? []
-    : [{ kind: "wireTap", iface: iface.name, wiring: wiringOf(facts, iface) }];
+    : [{ kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) }];
 }
 
 function hasOutcome(facts: IfaceFacts): boolean {
@@ -112,23 +106,17 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
 }
 
-function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): readonly NodeAction[] {
-  const alias = facts.device?.alias ?? "";
+function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): NodeAction {
+  const iface = facts.name;
   if (askedAgoMs === undefined || askedAgoMs >= DETACH_AGAIN_MS) {
-    return [{ kind: "detachDevice", iface: facts.name, alias }];
+    return { kind: "detachDevice", iface, alias: facts.device?.alias ?? "" };
   }
-  return [
-    {
-      kind: "wait",
-      iface: facts.name,
-      reason: "GuestRefused",
-      forMs: DETACH_AGAIN_MS - askedAgoMs,
-    },
-  ];
+  const reason = isWanted(facts) ? "TapReplaced" : "GuestRefused";
+  return { kind: "wait", iface, reason, forMs: DETACH_AGAIN_MS - askedAgoMs };
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
-  const { tapName, bridgeName } = namesOf(facts.name, facts.podInterfaceName);
+  const { tapName, bridgeName } = wiringOf(facts);
   return [{ kind: "unwireTap", iface: facts.name, wiring: { tapName, bridgeName } }];
 }
 
@@ -141,14 +129,18 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
   const newcomers = facts.ifaces.filter(
-    (iface) => phaseOf(iface) === "Attaching" && isBuilt(iface),
+    (iface) => phaseOf(iface) === "Attaching" && iface.device === undefined && isBuilt(iface),
   );
   const places = planLivePlaces(facts, domain.facts, newcomers);
+  const detach = (iface: IfaceFacts): readonly NodeAction[] => [
+    planDetach(iface, facts.askedAgoMs[iface.name]),
+  ];
+  const attach = (iface: IfaceFacts): readonly NodeAction[] =>
+    isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) => (isWirable(iface) ? wireActions(facts, iface) : []),
-    Attaching: (iface) =>
-      isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [],
-    Detaching: (iface) => planDetach(iface, facts.askedAgoMs[iface.name]),
+    Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
+    Detaching: detach,
     Unwiring: planUnwire,
   };
   return facts.ifaces.flatMap((iface) => steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []);

@@ -70,6 +70,7 @@ function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string):
 /** How often a guest was asked before this process was started, as reported. */
 export function requestsReported(reported: IfaceStatus | undefined): number {
   const reason = reported?.hotplug?.reason;
+  if (reason === "TapReplaced") return attemptsIn("Attaching", reported);
   return reason === "WaitingForGuest" || reason === "GuestRefused"
     ? attemptsIn("Detaching", reported)
     : 0;
@@ -95,6 +96,9 @@ function guestHindrance(asked: number, isPaused: boolean): Hindrance {
   };
 }
 
+const TAP_REPLACED =
+  "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then";
+
 /** The hindrance of an iface that waits; `asked` is how often the guest was asked. */
 export function hindranceOfWait(
   action: Extract<NodeAction, { kind: "wait" }>,
@@ -102,7 +106,14 @@ export function hindranceOfWait(
   facts: Pick<NodeVmFacts, "vmi" | "domain">,
 ): Hindrance {
   const { reason } = action;
-  return reason === "GuestRefused"
-    ? guestHindrance(asked, facts.domain?.isPaused === true)
-    : { reason, message: sayNoPlace(reason, facts.vmi, action.iface), attempts: 0 };
+  switch (reason) {
+    case "GuestRefused":
+      return guestHindrance(asked, facts.domain?.isPaused === true);
+    case "TapReplaced":
+      return { reason, message: TAP_REPLACED, attempts: asked };
+    case "NoFreePciePort":
+    case "PciAddressInUse":
+    case "ModelNeedsIoPorts":
+      return { reason, message: sayNoPlace(reason, facts.vmi, action.iface), attempts: 0 };
+  }
 }

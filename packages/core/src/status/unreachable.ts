@@ -47,7 +47,11 @@ function asReported(facts: IfaceFacts): IfaceFacts {
   const device = deviceReported(facts.reported);
   return {
     ...facts,
-    links: { ...NO_LINKS, podInterface: there, bridge: there, tap: there, wired },
+    links: {
+      ...NO_LINKS,
+      ...{ podInterface: there, bridge: there, tap: there, wired },
+      tapOpen: phase !== "Attaching",
+    },
     ...(device === undefined ? {} : { device }),
   };
 }
@@ -61,7 +65,7 @@ export function unreachableIfaces(
   const known = findLibvirtReason(error);
   const reason = known?.reason ?? "LauncherUnreachable";
   const message = [messageOf(error), known?.advice ?? []].flat().join("; ");
-  const nothing = { links: [], nics: [], guestNames: new Map<string, string>() };
+  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
   const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,

@@ -76,6 +76,28 @@ export function describePodNetworkContract(
       expect(bridge?.mac).not.toBe(MAC);
     });
 
+    test("sees whether it is wired", async () => {
+      const isWired = async (): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(WIRING);
+      expect(await isWired()).toBe(false);
+      await addNic();
+      expect(await isWired()).toBe(false);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await isWired()).toBe(true);
+      const view = await bench.network.look(bench.netns);
+      expect(view.links).toEqual(await bench.network.listLinks(bench.netns));
+      expect(view.isWired({ ...WIRING, mac: "02:00:00:00:5e:02" })).toBe(false);
+      expect(view.isWired({ ...WIRING, mtu: 1400 })).toBe(false);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      expect(await isWired()).toBe(false);
+    });
+
+    test("tells that nobody has the tap open", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await find(WIRING.tapName)).toMatchObject({ carrier: false });
+    });
+
     test("changes nothing when it is wired again", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of pods in memory.
 import { AppError } from "@patchbay/core";
-import type { Link, NetnsHandle, PodNetwork, TapWiring } from "../pod-network.ts";
+import type { Link, NetnsHandle, PodNetwork, PodView, TapWiring } from "../pod-network.ts";
+
+/** A link as a test puts it; it has a carrier unless told otherwise. */
+export type SketchedLink = Omit<Link, "index" | "carrier"> & { readonly carrier?: boolean };
+
+/** What `wireTap` makes, in this order. */
+export const WIRING_PARTS = ["bridge", "tap", "nic", "forwarding"] as const;
+type WiringPart = (typeof WIRING_PARTS)[number];
 
 /** A {@link PodNetwork} in memory, and the hands of CNI on it. */
 export interface FakePodNetwork extends PodNetwork {
   /** Puts a link into a namespace, replacing the one of that name. */
-  putLink(netnsInode: string, link: Omit<Link, "index">): void;
+  putLink(netnsInode: string, link: SketchedLink): void;
   /** Takes a link out of a namespace; not there is success. */
   takeLink(netnsInode: string, name: string): void;
   /** What the namespace's links were, by name. */
   findLink(netnsInode: string, name: string): Link | undefined;
+  /** Somebody opens the tap; not there is success. */
+  openTap(netnsInode: string, name: string): void;
   /** The next call of this name throws the error instead. */
-  failNext(call: "listLinks" | "wireTap" | "unwireTap", error: unknown): void;
+  failNext(call: FakePodNetworkCall, error: unknown): void;
+  /** The next `wireTap` makes what comes before the part and throws. */
+  failBefore(part: WiringPart, error: unknown): void;
 }
+
+type FakePodNetworkCall = "look" | "listLinks" | "wireTap" | "unwireTap";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
 export function createFakePodNetwork(): FakePodNetwork {
@@ -24,18 +37,24 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #namespaces = new Map<string, Map<string, Link>>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #failures = new Map<string, unknown>();
+  /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
+  readonly #forwarding = new Set<string>();
+  #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
   #lastIndex = 1;
 
-  putLink(netnsInode: string, link: Omit<Link, "index">): void {
+  putLink(netnsInode: string, link: SketchedLink): void {
     const links = this.#linksOf(netnsInode);
     const index = links.get(link.name)?.index ?? this.#nextIndex();
-    links.set(link.name, { ...link, index });
+    links.set(link.name, { carrier: true, ...link, index });
     this.#notify(netnsInode);
   }
 
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
     if (!links.delete(name)) return;
+    for (const entry of this.#forwarding) {
+      if (entry.startsWith(`${netnsInode} ${name} `)) this.#forwarding.delete(entry);
+    }
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }
@@ -46,14 +65,43 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#linksOf(netnsInode).get(name);
   }
 
-  failNext(call: "listLinks" | "wireTap" | "unwireTap", error: unknown): void {
+  openTap(netnsInode: string, name: string): void {
+    const tap = this.findLink(netnsInode, name);
+    if (tap !== undefined) this.putLink(netnsInode, { ...tap, carrier: true });
+  }
+
+  failNext(call: FakePodNetworkCall, error: unknown): void {
     this.#failures.set(call, error);
   }
 
+  failBefore(part: WiringPart, error: unknown): void {
+    this.#interruption = { before: part, error };
+  }
+
+  look(netns: NetnsHandle): Promise<PodView> {
+    return this.#call("look", () => {
+      const links = new Map(this.#linksOf(netns.inode));
+      const forwarding = new Set(this.#forwarding);
+      return {
+        links: this.#sortedLinks(netns.inode),
+        isWired: ({ podInterfaceName, bridgeName, tapName, mac, mtu }) => {
+          const [nic, tap] = [podInterfaceName, tapName].map((name) => links.get(name));
+          const isPort = (link: Link | undefined): boolean =>
+            link?.up === true && link.master === bridgeName;
+          const arePorts = links.get(bridgeName)?.up === true && isPort(nic) && isPort(tap);
+          const isForwarded = forwarding.has(entryOf(netns.inode, tapName, mac));
+          return arePorts && nic?.mac === mac && tap?.mtu === mtu && isForwarded;
+        },
+      };
+    });
+  }
+
   listLinks(netns: NetnsHandle): Promise<readonly Link[]> {
-    return this.#call("listLinks", () =>
-      [...this.#linksOf(netns.inode).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    );
+    return this.#call("listLinks", () => this.#sortedLinks(netns.inode));
+  }
+
+  #sortedLinks(inode: string): readonly Link[] {
+    return [...this.#linksOf(inode).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   wireTap(netns: NetnsHandle, wiring: TapWiring): Promise<void> {
@@ -86,11 +134,29 @@ class MemoryPodNetwork implements FakePodNetwork {
     if (nic.kind === "ipvlan") {
       throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind });
     }
-    const bridgeMac = `5e${mac.slice(2)}`;
-    this.putLink(inode, { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true });
-    const tapMac = `5a${mac.slice(2)}`;
-    this.putLink(inode, { name: tapName, kind: "tun", mac: tapMac, mtu, up: true, master });
-    this.putLink(inode, { ...nic, mac, up: true, master });
+    const make: Readonly<Record<WiringPart, () => void>> = {
+      bridge: () => {
+        const bridgeMac = `5e${mac.slice(2)}`;
+        this.putLink(inode, { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true });
+      },
+      tap: () => {
+        const carrier = this.findLink(inode, tapName)?.carrier ?? false;
+        const tap = { name: tapName, kind: "tun", mac: `5a${mac.slice(2)}`, mtu, up: true };
+        this.putLink(inode, { ...tap, carrier, master });
+      },
+      nic: () => {
+        this.putLink(inode, { ...nic, mac, up: true, master });
+      },
+      forwarding: () => {
+        this.#forwarding.add(entryOf(inode, tapName, mac));
+      },
+    };
+    const interruption = this.#interruption;
+    this.#interruption = undefined;
+    for (const part of WIRING_PARTS) {
+      if (interruption?.before === part) throw interruption.error;
+      make[part]();
+    }
   }
 
   #linksOf(inode: string): Map<string, Link> {
@@ -103,6 +169,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       mac: "00:00:00:00:00:00",
       mtu: 65536,
       up: true,
+      carrier: true,
     };
     const links = new Map([[lo.name, lo]]);
     this.#namespaces.set(inode, links);
@@ -128,6 +195,10 @@ class MemoryPodNetwork implements FakePodNetwork {
 }
 
 function withoutMaster(link: Link): Link {
-  const { name, index, kind, mac, mtu, up } = link;
-  return { name, index, kind, mac, mtu, up };
+  const { name, index, kind, mac, mtu, up, carrier } = link;
+  return { name, index, kind, mac, mtu, up, carrier };
+}
+
+function entryOf(inode: string, tapName: string, mac: string): string {
+  return `${inode} ${tapName} ${mac}`;
 }

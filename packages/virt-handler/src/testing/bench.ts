@@ -8,6 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
+import { parseDomain } from "@patchbay/domain";
 import { createOwnWrites, type Next } from "@patchbay/kube";
 import type { Cache, Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
@@ -94,10 +95,45 @@ function cacheOf<T extends KubeObject>(current: () => T | undefined): Cache<T> {
   };
 }
 
-function withCrashingConnections(hypervisor: Hypervisor, plan: CrashPlan): Hypervisor {
+/** As QEMU: a tap is opened when its device comes, and never again. */
+function openingTaps(
+  connection: HypervisorConnection,
+  { daemon, podNetwork }: Pick<Bench, "daemon" | "podNetwork">,
+): HypervisorConnection {
+  const openIn = (xml = "<domain/>"): void => {
+    const parsed = parseDomain(xml);
+    for (const { tapName } of parsed.ok ? parsed.domain.nics : []) {
+      if (tapName !== undefined) podNetwork.openTap(NETNS, tapName);
+    }
+  };
+  const proxied: Pick<HypervisorConnection, "attachDevice" | "startDomain"> = {
+    attachDevice: async (name, xml, target) => {
+      await connection.attachDevice(name, xml, target);
+      if (target === "live") openIn(`<domain><devices>${xml}</devices></domain>`);
+    },
+    startDomain: async (name) => {
+      await connection.startDomain(name);
+      openIn(daemon.xmlOf(name, "live"));
+    },
+  };
+  return new Proxy(connection, {
+    get: (target, name): unknown => {
+      const own: unknown = Reflect.get(proxied, name);
+      if (own !== undefined) return own;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+function withCrashingConnections(
+  hypervisor: Hypervisor,
+  bench: Pick<Bench, "daemon" | "podNetwork">,
+  plan: CrashPlan,
+): Hypervisor {
   return {
     open: async (address): Promise<HypervisorConnection> =>
-      withCrashes(await hypervisor.open(address), CONNECTION_EFFECTS, plan),
+      withCrashes(openingTaps(await hypervisor.open(address), bench), CONNECTION_EFFECTS, plan),
     close: () => hypervisor.close(),
   };
 }
@@ -170,7 +206,7 @@ class MemoryBench implements Bench {
       kubevirts: cacheOf<KubeVirt>(() => undefined),
       sessions: createSessions({
         launchers: { open: () => Promise.resolve(launcher), watch: () => undefined },
-        hypervisor: withCrashingConnections(this.#hypervisor, this.#plan),
+        hypervisor: withCrashingConnections(this.#hypervisor, this, this.#plan),
         log: LOG,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),

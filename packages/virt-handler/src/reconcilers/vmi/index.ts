@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { isAppError, phaseOf, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
+import { isAppError, letsGo, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
@@ -48,10 +48,8 @@ async function converge(
 
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
 function forgetDone({ vmi, ifaces }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
-  const detaching = ifaces
-    .filter((facts) => phaseOf(facts) === "Detaching")
-    .map(({ name }) => name);
-  deps.asked.retain(vmi.metadata.uid ?? "", detaching);
+  const asked = ifaces.filter(letsGo).map(({ name }) => name);
+  deps.asked.retain(vmi.metadata.uid ?? "", asked);
   deps.tries.retain(vmi.metadata.uid ?? "", Object.keys(outcome.hindrances));
 }
 

@@ -40,11 +40,11 @@ export async function observeNodeVm(
   deps: Deps,
 ): Promise<NodeVmFacts> {
   const domain = await observeDomain(domainNameOf(vmi), session.connection);
-  const links = await deps.podNetwork.listLinks(session.launcher.netns);
+  const { links, isWired } = await deps.podNetwork.look(session.launcher.netns);
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
   const guestNames = deps.guests.namesOf(uid);
-  const ifaces = collectIfaceFacts({ vmi, links, nics, guestNames }, deps.sha256Hex);
+  const ifaces = collectIfaceFacts({ vmi, links, isWired, nics, guestNames }, deps.sha256Hex);
   const kubevirt = deps.kubevirts.list()[0];
   return {
     vmi,

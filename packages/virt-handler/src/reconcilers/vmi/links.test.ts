@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC is Ready when all of its links are there and QEMU has its tap open, wherever an earlier attempt ended.
+import type { IfaceStatus } from "@patchbay/api";
+import { AppError, DETACH_AGAIN_MS, namesOf } from "@patchbay/core";
+import { WIRING_PARTS } from "@patchbay/ports/testing";
+import { describe, expect, test } from "vitest";
+import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
+import { aScheduledVmi, attachment, devicesOf, putNic, running } from "../../testing/scene.ts";
+
+const MAC = "02:00:00:00:00:01";
+const { podInterfaceName } = attachment("one");
+const LINKS = namesOf("one", podInterfaceName);
+const WIRING = { ...LINKS, podInterfaceName, mac: MAC };
+
+async function isWired(bench: Bench): Promise<boolean> {
+  const view = await bench.podNetwork.look({ fd: 8, inode: NETNS });
+  return view.isWired({ ...WIRING, mtu: 1500 });
+}
+
+async function hotplug(bench: Bench): Promise<IfaceStatus["hotplug"]> {
+  return (await bench.vmi()).status?.interfaces?.find(({ name }) => name === "one")?.hotplug;
+}
+
+/** A node whose VM is to start with its NIC. */
+function starting(): Promise<Bench> {
+  const bench = createBench(aScheduledVmi(["one"]));
+  putNic(bench, "one");
+  return Promise.resolve(bench);
+}
+
+/** A node whose running VM is to get its NIC. */
+async function plugging(): Promise<Bench> {
+  const bench = await running([]);
+  const { spec } = aScheduledVmi(["one"]);
+  const attachments = [attachment("one")];
+  await bench.edit((vmi) => ({ ...vmi, spec, status: { ...vmi.status, attachments } }));
+  putNic(bench, "one");
+  return bench;
+}
+
+describe.each([
+  { when: "a VM starts", set: starting },
+  { when: "a NIC is plugged", set: plugging },
+])("a wiring that ends half way when $when", ({ set }) => {
+  test.each(WIRING_PARTS)("before the %s is finished, and not Ready before", async (part) => {
+    const bench = await set();
+    bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "no memory" }));
+    await bench.goOn();
+    expect(await isWired(bench)).toBe(false);
+    expect((await hotplug(bench))?.phase ?? "Wiring").toBe("Wiring");
+    bench.nowMs += 60_000;
+    await bench.goOn();
+    expect(await isWired(bench)).toBe(true);
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+  });
+
+  test.each(WIRING_PARTS)("before the %s is finished by the next process", async (part) => {
+    const bench = await set();
+    bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "killed" }));
+    await bench.goOn();
+    await bench.run();
+    expect(await isWired(bench)).toBe(true);
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+  });
+});
+
+test("a wiring that loses its forwarding entry is mended under the running guest", async () => {
+  const bench = await running(["one"]);
+  const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
+  bench.podNetwork.takeLink(NETNS, LINKS.tapName);
+  if (tap !== undefined) bench.podNetwork.putLink(NETNS, tap);
+  expect(await isWired(bench)).toBe(false);
+  const { length: calls } = bench.daemon.calls;
+  await bench.goOn();
+  expect(await isWired(bench)).toBe(true);
+  expect(bench.daemon.calls.slice(calls).filter((call) => call.startsWith("detach"))).toEqual([]);
+});
+
+describe("a tap that is deleted under QEMU", () => {
+  const replace = (bench: Bench): void => {
+    const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
+    bench.podNetwork.takeLink(NETNS, LINKS.tapName);
+    if (tap !== undefined) bench.podNetwork.putLink(NETNS, { ...tap, carrier: false });
+  };
+  const remove = (bench: Bench): void => {
+    bench.podNetwork.takeLink(NETNS, LINKS.tapName);
+  };
+
+  test.each([
+    { name: "and made again by somebody", lose: replace },
+    { name: "and stays away", lose: remove },
+  ])("$name gets its device back", async ({ lose }) => {
+    const bench = await running();
+    lose(bench);
+    await bench.goOn();
+    expect(devicesOf(bench)).toEqual(["ua-two", "ua-one"]);
+    expect(bench.podNetwork.findLink(NETNS, LINKS.tapName)?.carrier).toBe(true);
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+    expect((await hotplug(bench))?.reason).toBeUndefined();
+  });
+
+  test("is not Ready while the guest keeps the device, which is asked every 10 s", async () => {
+    const bench = await running(["one"]);
+    bench.daemon.unplugPolicy = "lose";
+    replace(bench);
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({
+      type: "Plug",
+      phase: "Attaching",
+      reason: "TapReplaced",
+      attempts: 1,
+    });
+    bench.nowMs += DETACH_AGAIN_MS;
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ reason: "TapReplaced", attempts: 2 });
+    const asked = bench.daemon.calls.filter((call) => /^detachDevice .* live/.test(call));
+    expect(asked).toHaveLength(2);
+    bench.daemon.stop();
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Attaching" });
+  });
+});
