@@ -13,6 +13,7 @@ import type {
   Sandboxes,
   Store,
 } from "@patchbay/ports";
+import type { Failures } from "./failures.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 
 export interface Deps {
@@ -22,11 +23,13 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly sandboxes: Sandboxes;
   readonly namespaces: Namespaces;
-  readonly podNetwork: Pick<PodNetwork, "listLinks">;
+  readonly podNetwork: Pick<PodNetwork, "listLinks" | "removeLink">;
   readonly cni: Cni;
   readonly journal: Journal;
   /** Whose rows the journal holds. */
   readonly tracked: TrackedPods;
+  /** What failed and is left alone for now. */
+  readonly failures: Failures;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;

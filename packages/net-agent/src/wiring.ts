@@ -28,6 +28,7 @@ import type { Cache, Files, Namespaces } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
+import { createFailures } from "./failures.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 
@@ -123,6 +124,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
     podNetwork: createPodNetwork({ runner, clock }),
     cni: createCni({ runner, binDirs: flags.cniBinDir }),
+    failures: createFailures(clock),
     tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),
     hostNetnsInode: readHostNetns(namespaces),

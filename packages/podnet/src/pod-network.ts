@@ -39,6 +39,7 @@ export function createPodNetwork(deps: PodNetworkDeps): PodNetwork {
     listLinks: (netns) => listLinks(deps, netns),
     wireTap: (netns, wiring) => wireTap(deps, netns, wiring),
     unwireTap: (netns, wiring) => unwireTap(deps, netns, wiring),
+    removeLink: (netns, name) => removeLink(deps, netns, name),
     watchLinks: (netns, changed, signal) => {
       watchLinks(deps, netns, { changed, signal });
     },
@@ -120,5 +121,22 @@ async function unwireTap(
     const left = planUnwiring(await listLinks(deps, netns), wiring);
     if (left.length === commands.length) throw error;
     await runBatch(deps.runner, netns, { program: "ip", commands: left });
+  }
+}
+
+/** The process whose namespace is the machine's own: in a container that shares it, the container's first. */
+const INIT_PID = "1";
+
+async function removeLink(deps: PodNetworkDeps, netns: NetnsHandle, name: string): Promise<void> {
+  const isThere = async (): Promise<boolean> =>
+    (await listLinks(deps, netns)).some((link) => link.name === name);
+  if (!(await isThere())) return;
+  const ip = (...args: readonly string[]): Promise<string> =>
+    runIn(deps.runner, netns, { program: "ip", args: ["link", ...args] });
+  try {
+    await ip("delete", "dev", name);
+  } catch {
+    // It has gone meanwhile, or it is hardware, which can only be moved.
+    if (await isThere()) await ip("set", "dev", name, "netns", INIT_PID);
   }
 }

@@ -70,6 +70,11 @@ export interface PodNetwork {
   wireTap(netns: NetnsHandle, wiring: TapWiring): Promise<void>;
   /** Removes the tap, then the bridge; the pod NIC stays for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: Pick<TapWiring, "tapName" | "bridgeName">): Promise<void>;
+  /**
+   * Removes a NIC past the plugin that made it; a card of the machine, which cannot be removed, goes back to the
+   * machine's own namespace. Not there is success.
+   */
+  removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /** Calls `changed` when a link comes, goes or changes in the namespace, until aborted. Equivalent to: `ip monitor link`. */
   watchLinks(netns: NetnsHandle, changed: () => void, signal: AbortSignal): void;
 }

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import { createJournal, createNodeRuntimeSandboxes, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import type { Cache, Cni, ObjectKey, Store } from "@patchbay/ports";
+import type { Cache, Clock, Cni, ObjectKey, Store } from "@patchbay/ports";
 import {
   createFakeCni,
   createFakeFiles,
@@ -26,6 +26,7 @@ import {
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
+import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods } from "../tracked-pods.ts";
 
@@ -110,6 +111,16 @@ export class World {
   });
   isIsolated = true;
   bootId = "boot-1";
+  /** Time, milliseconds. */
+  nowMs = 0;
+  readonly #clock: Clock = {
+    now: () => this.nowMs,
+    monotonicMs: () => this.nowMs,
+    sleep: () => Promise.resolve(),
+  };
+  #failures = createFailures(this.#clock);
+  /** Codes of the attachments that failed in the last pass. */
+  #failed: string[] = [];
 
   get journal(): Journal {
     return createJournal(this.files, "/state/journal");
@@ -201,17 +212,31 @@ export class World {
     }
   }
 
-  /** A new agent process makes one pass; the error of the pass, if any. `dieAt`: number of the outside call before which it dies. */
+  /** A new agent process makes one pass; what failed, if anything. `dieAt`: number of the outside call before which it dies. */
   async pass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
+    this.#failures = createFailures(this.#clock);
+    return this.again(dieAt);
+  }
+
+  /** The same agent process makes another pass. */
+  async again(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     const life = new Life(dieAt);
+    this.#failed = [];
     try {
       await reconcilePod(POD_KEY, await this.#deps(life));
-      return undefined;
+      const [code] = this.#failed;
+      return code === undefined ? undefined : { code };
     } catch (error) {
       return error;
     } finally {
       await this.sync();
     }
+  }
+
+  /** When the agent comes back by itself, milliseconds; undefined: when something changes. */
+  async nextMs(): Promise<number | undefined> {
+    const next = await reconcilePod(POD_KEY, await this.#deps(new Life(Number.POSITIVE_INFINITY)));
+    return next.kind === "after" ? next.ms : undefined;
   }
 
   /** Whether a new agent, killed at that call, got that far. */
@@ -263,8 +288,14 @@ export class World {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
       },
-      clock: { now: () => 0, monotonicMs: () => 0, sleep: () => Promise.resolve() },
-      log: createSilentLogger(),
+      failures: this.#failures,
+      clock: this.#clock,
+      log: {
+        ...createSilentLogger(),
+        warn: (_message, fields) => {
+          if (fields?.["step"] !== undefined) this.#failed.push(String(fields["code"]));
+        },
+      },
       bootId: this.bootId,
       hostNetnsInode: "inode-host",
       isIsolated: this.isIsolated,

@@ -131,6 +131,13 @@ export function describePodNetworkContract(
       expect(links.map((link) => link.name)).toEqual(["lo"]);
     });
 
+    test("removes a NIC, also twice", async () => {
+      await addNic();
+      await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
+      await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
+      expect(await find(WIRING.podInterfaceName)).toBeUndefined();
+    });
+
     test("tells once at the start and at every change that links may have changed", async () => {
       const stop = new AbortController();
       let wake = Promise.withResolvers<undefined>();

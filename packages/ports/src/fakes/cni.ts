@@ -16,10 +16,14 @@ export interface FakeCni extends Cni {
   /** All calls in order, as `ADD containerId/interfaceName`; also DEL and RELEASE. */
   readonly calls: readonly string[];
   /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
-  failNext(command: "add" | "del", error: unknown, half?: "half"): void;
+  failNext(command: Command, error: unknown, half?: "half"): void;
+  /** Failures that were announced and have not come will not come. */
+  heal(): void;
   /** From now on plugins take no notice of a MAC that is asked for, as ptp and host-device. */
   ignoreMacs(): void;
 }
+
+type Command = "add" | "del" | "release";
 
 interface Failure {
   readonly error: unknown;
@@ -35,7 +39,7 @@ class MemoryCni implements FakeCni {
   readonly #effects: FakeCniEffects;
   readonly #attached = new Map<string, AttachmentRequest>();
   readonly #calls: string[] = [];
-  readonly #failures = new Map<"add" | "del", Failure>();
+  readonly #failures = new Map<Command, Failure>();
   #ignoresMacs = false;
 
   constructor(effects: FakeCniEffects) {
@@ -50,8 +54,12 @@ class MemoryCni implements FakeCni {
     return this.#calls;
   }
 
-  failNext(command: "add" | "del", error: unknown, half?: "half"): void {
+  failNext(command: Command, error: unknown, half?: "half"): void {
     this.#failures.set(command, { error, isHalf: half === "half" });
+  }
+
+  heal(): void {
+    this.#failures.clear();
   }
 
   ignoreMacs(): void {
@@ -88,10 +96,12 @@ class MemoryCni implements FakeCni {
   async releaseAddresses(request: AttachmentRequest): Promise<void> {
     await Promise.resolve();
     this.#calls.push(`RELEASE ${keyOf(request)}`);
+    const failure = this.#takeFailure("release");
+    if (failure !== undefined) throw failure.error;
     this.#attached.delete(keyOf(request));
   }
 
-  #takeFailure(command: "add" | "del"): Failure | undefined {
+  #takeFailure(command: Command): Failure | undefined {
     const failure = this.#failures.get(command);
     this.#failures.delete(command);
     return failure;

@@ -26,7 +26,7 @@ export interface FakePodNetwork extends PodNetwork {
   failBefore(part: WiringPart, error: unknown): void;
 }
 
-type FakePodNetworkCall = "look" | "listLinks" | "wireTap" | "unwireTap";
+type FakePodNetworkCall = "look" | "listLinks" | "wireTap" | "unwireTap" | "removeLink";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
 export function createFakePodNetwork(): FakePodNetwork {
@@ -114,6 +114,12 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#call("unwireTap", () => {
       this.takeLink(netns.inode, wiring.tapName);
       this.takeLink(netns.inode, wiring.bridgeName);
+    });
+  }
+
+  removeLink(netns: NetnsHandle, name: string): Promise<void> {
+    return this.#call("removeLink", () => {
+      this.takeLink(netns.inode, name);
     });
   }
 

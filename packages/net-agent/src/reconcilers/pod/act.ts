@@ -1,77 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
-import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import {
-  AppError,
-  isAppError,
-  messageOf,
-  type AttachmentAction,
-  type ErrorCode,
-  type WantedAttachment,
-} from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
+import { isAppError, messageOf, type AttachmentAction } from "@patchbay/core";
+import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import type { AttachmentError } from "../../failures.ts";
+import { attach } from "./attach.ts";
 import { detach } from "./detach.ts";
 import type { OwnedRow, PodFacts } from "./observe.ts";
-import { assertMayUse, findVmiOf } from "./launcher.ts";
-import { missingOf, requestOf } from "./request.ts";
-
-/** Why an attachment fails, as the annotation `patchbay.io/attachment-errors` says it. */
-export interface AttachmentError {
-  /** Stable, in CamelCase. */
-  readonly reason: string;
-  readonly message: string;
-}
 
 /** What a plan's steps came to. */
 export interface Outcome {
-  /** By NIC in the pod. */
+  /** By NIC in the pod; also of what is left alone after a failure. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
-  /** What was thrown, in order. */
-  readonly failures: readonly unknown[];
+  /** When the first of the failed steps may be tried again, milliseconds; undefined: none has failed. */
+  readonly againMs: number | undefined;
 }
 
-const REASONS: Partial<Record<ErrorCode, string>> = {
-  CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
-  CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
-  CNI_CONFIG_INVALID: "NetworkInvalid",
-  CNI_REQUEST_INVALID: "RequestInvalid",
-  CNI_REQUEST_NOT_MET: "RequestNotMet",
-  CNI_NAME_TAKEN: "InterfaceNameTaken",
-};
+type Action = AttachmentAction<OwnedRow>;
 
-function toAttachmentError(error: unknown): AttachmentError {
-  const reason = isAppError(error) ? REASONS[error.code] : undefined;
-  return { reason: reason ?? "CniFailed", message: messageOf(error) };
-}
-
-/** Performs the actions in order. Never throws for an attachment's sake. */
+/** Performs the actions in order, but for those that are left alone. Never throws for an attachment's sake. */
 export async function act(
-  actions: readonly AttachmentAction<OwnedRow>[],
+  actions: readonly Action[],
   facts: PodFacts,
   deps: Deps,
 ): Promise<Outcome> {
   const errors = new Map<string, AttachmentError>();
-  const failures: unknown[] = [];
+  const pauses: number[] = [];
+  deps.failures.retain(
+    facts.uid,
+    actions.map((action) => stepOf(action, facts, deps)),
+  );
   for (const action of actions) {
     const interfaceName = interfaceOf(action);
-    // A name that could not be freed is still in use, and its row is the recipe of its removal.
-    if (action.kind === "add" && errors.has(interfaceName)) continue;
-    try {
-      await perform(action, facts, deps);
-    } catch (error) {
-      failures.push(error);
-      errors.set(interfaceName, toAttachmentError(error));
-      tellFailure(action, { facts, error }, deps);
-    }
-    if (action.kind === "reportError" && !errors.has(interfaceName)) {
-      errors.set(interfaceName, { reason: action.reason, message: action.message });
-    }
+    const holder = action.kind === "add" ? errors.get(interfaceName) : undefined;
+    const failed =
+      holder === undefined
+        ? await tryOne(action, facts, deps)
+        : { error: takenBy(holder, interfaceName) };
+    if (failed === undefined) continue;
+    errors.set(interfaceName, failed.error);
+    if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
-  return { errors, failures };
+  return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
 }
 
-function interfaceOf(action: AttachmentAction<OwnedRow>): string {
+/** A name that could not be freed is still in use, and its row is the recipe of its removal. */
+function takenBy(holder: AttachmentError, interfaceName: string): AttachmentError {
+  const message = `${interfaceName} is in use until the network before it is detached: ${holder.message}`;
+  return { reason: "InterfaceNameTaken", message };
+}
+
+function interfaceOf(action: Action): string {
   switch (action.kind) {
     case "add":
       return action.wanted.interfaceName;
@@ -82,160 +61,85 @@ function interfaceOf(action: AttachmentAction<OwnedRow>): string {
   }
 }
 
-function tellFailure(
-  action: AttachmentAction<OwnedRow>,
-  { facts, error }: { readonly facts: PodFacts; readonly error: unknown },
-  deps: Deps,
-): void {
-  if (facts.pod === undefined) return;
-  const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
-  const about = interfaceOf(action);
-  const message = `${about}: ${messageOf(error)}`;
-  deps.events.record(facts.pod, { type: "Warning", reason, message, about });
+/** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
+function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
+  switch (action.kind) {
+    case "add": {
+      const { network, selection } = action.wanted;
+      const config = deps.nads.find(parseKey(network))?.spec?.config;
+      return [network, selection, config, facts.sandbox];
+    }
+    case "del":
+      return [action.owned.row.sequence, facts.sandbox, facts.attachments.pod];
+    case "reportError":
+      return [];
+  }
 }
 
-async function perform(
-  action: AttachmentAction<OwnedRow>,
+function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
+  const what = action.kind === "reportError" ? `: ${action.message}` : "";
+  return {
+    scope: facts.uid,
+    name: `${action.kind} ${interfaceOf(action)}${what}`,
+    circumstances: JSON.stringify(circumstancesOf(action, facts, deps)),
+  };
+}
+
+interface FailedAction {
+  readonly error: AttachmentError;
+  /** Undefined: only a change of the pod can mend it. */
+  readonly pauseMs?: number;
+}
+
+async function tryOne(
+  action: Action,
   facts: PodFacts,
   deps: Deps,
-): Promise<void> {
-  switch (action.kind) {
-    case "add":
-      await addOne(action.wanted, facts, deps);
-      return;
-    case "del":
-      await detach(action.owned.row, facts, deps);
-      return;
-    case "reportError":
-      if (facts.pod !== undefined) {
-        const { reason, message, interfaceName: about } = action;
-        deps.events.record(facts.pod, { type: "Warning", reason, message, about });
-      }
-  }
-}
-
-/** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
-async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
-  const { sandbox, key } = facts;
-  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
+): Promise<FailedAction | undefined> {
+  const step = stepOf(action, facts, deps);
+  if (action.kind === "reportError") return tellError(action, { step, facts }, deps);
+  const held = deps.failures.findHeld(step);
+  if (held !== undefined) return { error: held.shown, pauseMs: held.pauseMs };
   try {
-    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
-      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
-    }
-    if (netns.inode === deps.hostNetnsInode) {
-      const reason = "it is the host's own network namespace";
-      throw new AppError("OS_PATH_REFUSED", { path: sandbox.netnsPath, reason });
-    }
-    return await deps.podNetwork.listLinks(netns);
-  } finally {
-    netns?.close();
+    await (action.kind === "add"
+      ? attach(action.wanted, facts, deps)
+      : detach(action.owned.row, facts, deps));
+    deps.failures.succeed(step);
+    return undefined;
+  } catch (thrown) {
+    const failed = deps.failures.fail(step, thrown);
+    logFailure(action, { facts, thrown, retryMs: failed.pauseMs }, deps);
+    const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
+    const about = interfaceOf(action);
+    const message = `${about}: ${failed.error.message}`;
+    const note = { type: "Warning", reason, message, about } as const;
+    if (facts.pod !== undefined) deps.events.record(facts.pod, note);
+    return failed;
   }
 }
 
-async function addOne(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
-  const { sandbox } = facts;
-  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
-  await assertMayUse(wanted.network, facts, deps);
-  const request = requestOf(wanted, { facts, sandbox }, deps);
-  const links = await listLinks(facts, deps);
-  if (links.some((link) => link.name === wanted.interfaceName)) {
-    // No DEL: it would destroy what somebody else has made.
-    throw new AppError("CNI_NAME_TAKEN", { interface: wanted.interfaceName });
+function tellError(
+  { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
+  { step, facts }: { readonly step: Step; readonly facts: PodFacts },
+  deps: Deps,
+): FailedAction {
+  const error = { reason, message };
+  if (deps.failures.isNews(step, error) && facts.pod !== undefined) {
+    deps.events.record(facts.pod, { type: "Warning", reason, message, about });
   }
-  const row = await begin(wanted, { facts, sandbox, request }, deps);
-  const startMs = deps.clock.monotonicMs();
-  const result = await addOrUndo(wanted, { facts, row }, deps);
-  await deps.journal.write({ ...row, state: "attached", result });
-  const { interfaceName: link, network } = wanted;
-  const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
-  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
-  if (facts.pod === undefined) return;
-  const message = addedMessage(wanted, result);
-  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+  return { error };
 }
 
-function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
-  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
-  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
-  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
-}
-
-/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
-async function begin(
-  wanted: WantedAttachment,
-  what: {
-    readonly facts: PodFacts;
-    readonly sandbox: Sandbox;
-    readonly request: AttachmentRequest;
-  },
+function logFailure(
+  action: Action,
+  failure: { readonly facts: PodFacts; readonly thrown: unknown; readonly retryMs: number },
   deps: Deps,
-): Promise<JournalRow> {
-  const { facts, sandbox, request } = what;
-  const rows = await deps.journal.list(facts.uid);
-  const row: JournalRow = {
-    podUid: facts.uid,
-    podNamespace: facts.attachments.namespace,
-    podName: facts.key.slice(facts.attachments.namespace.length + 1),
-    network: wanted.network,
-    request,
-    netnsInode: sandbox.netnsInode,
-    bootId: deps.bootId,
-    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
-    state: "begun",
-  };
-  await deps.journal.write(row);
-  deps.tracked.add(facts.key, facts.uid);
-  return row;
-}
-
-/** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
-async function addOrUndo(
-  wanted: WantedAttachment,
-  { facts, row }: { readonly facts: PodFacts; readonly row: JournalRow },
-  deps: Deps,
-): Promise<CniResult> {
-  let result: CniResult | undefined;
-  try {
-    result = await deps.cni.add(row.request);
-    await assertAskedIsGiven(wanted, { facts, result }, deps);
-    return result;
-  } catch (error) {
-    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
-    const failed = result === undefined ? row : { ...row, result };
-    await detach(failed, facts, deps).catch((undoError: unknown) => {
-      const reason = messageOf(undoError);
-      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
-    });
-    throw error;
-  }
-}
-
-/**
- * The MAC of a launcher's NIC is the guest's, which nobody may have asked for: where the plugin cannot set it (ptp,
- * host-device), the wiring around the NIC does.
- * @throws AppError with CNI_REQUEST_NOT_MET
- */
-async function assertAskedIsGiven(
-  wanted: WantedAttachment,
-  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
-  deps: Deps,
-): Promise<void> {
-  const seenMac = await seenMacOf(wanted, { facts, result }, deps);
-  const { mac, ips } = missingOf(wanted, result, seenMac);
-  if (ips !== undefined) throw new AppError("CNI_REQUEST_NOT_MET", { what: ips });
-  if (mac === undefined || (await findVmiOf(facts.pod, deps)) !== undefined) return;
-  throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
-}
-
-/** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */
-async function seenMacOf(
-  wanted: WantedAttachment,
-  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
-  deps: Deps,
-): Promise<string | undefined> {
-  const { network, interfaceName, selection } = wanted;
-  const isTold = networkStatusOf(result, network, interfaceName).mac !== undefined;
-  if (selection.mac === undefined || isTold) return undefined;
-  const links = await listLinks(facts, deps);
-  return links.find((link) => link.name === interfaceName)?.mac;
+): void {
+  const { facts, thrown, retryMs } = failure;
+  const isKnown = isAppError(thrown);
+  deps.log[isKnown ? "warn" : "error"]("attachment failed", {
+    ...{ pod: facts.key, step: action.kind, link: interfaceOf(action), retryMs },
+    ...(isKnown ? { code: thrown.code } : { err: thrown }),
+    reason: messageOf(thrown),
+  });
 }

@@ -6,8 +6,11 @@ import type { AttachmentRequest, OpenNetns } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "./observe.ts";
 
-/** After so many failed DELs a NIC that is gone counts as detached. Until then a plugin may still clean up elsewhere. */
-const FAILED_REMOVALS_MAX = 5;
+/**
+ * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.
+ * Until then the plugin may still clean up what nobody else knows of.
+ */
+const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
 /** The namespace of ADD, while it is there; another one at the same path is none of ours. The caller closes it. */
 function openNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
@@ -28,33 +31,50 @@ function removalOf(row: JournalRow, deps: Deps): AttachmentRequest {
   return netns === undefined || netnsPath === undefined ? without : { ...without, netnsPath };
 }
 
-async function isNicThere(row: JournalRow, deps: Deps): Promise<boolean> {
+/** Takes the NIC out of the pod past its plugin, so that its name is free and its addresses are not used. */
+async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openNetns(row, deps);
-  if (netns === undefined) return false;
   try {
-    const links = await deps.podNetwork.listLinks(netns);
-    return links.some((link) => link.name === row.request.interfaceName);
+    if (netns !== undefined) await deps.podNetwork.removeLink(netns, row.request.interfaceName);
   } finally {
-    netns.close();
+    netns?.close();
   }
 }
 
-/**
- * Some plugins fail for ever, for example macvlan 1.1.1 once its parent is gone. When the NIC is gone too, what is
- * left is its lease.
- */
-async function releaseOrThrow(row: JournalRow, error: unknown, deps: Deps): Promise<void> {
-  const failedRemovals = (row.failedRemovals ?? 0) + 1;
-  if (failedRemovals < FAILED_REMOVALS_MAX || (await isNicThere(row, deps))) {
-    await deps.journal.write({ ...row, failedRemovals });
-    throw error;
+/** Gives the addresses back by their IPAM plugins alone; what may be left of them, in words. */
+async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
+  try {
+    await deps.cni.releaseAddresses(row.request);
+    return "its addresses were given back";
+  } catch (error) {
+    const addresses = row.result?.ips?.map(({ address }) => address).join(", ") ?? "";
+    const what = addresses === "" ? "its addresses" : addresses;
+    return `${what} may still be reserved (${messageOf(error)})`;
   }
-  await deps.cni.releaseAddresses(row.request);
-  const { network } = row;
-  deps.log.warn("network counts as detached: its plugin fails and the NIC is gone", {
-    ...{ network, link: row.request.interfaceName, attempt: failedRemovals },
-    reason: messageOf(error),
+}
+
+/** Some plugins fail for ever, for example macvlan 1.1.1 once its parent is gone, and dhcp without its daemon. */
+async function takeApart(
+  row: JournalRow,
+  { facts, error }: { readonly facts: PodFacts; readonly error: unknown },
+  deps: Deps,
+): Promise<void> {
+  await removeNic(row, deps);
+  const released = await releaseAddresses(row, deps);
+  const { network, request } = row;
+  const link = request.interfaceName;
+  const message = `${link} of ${network} was removed without its plugin, which keeps failing: ${messageOf(error)}; ${released}; rules and links that the plugin made on the node may be left`;
+  deps.log.warn("network detached without its plugin", {
+    pod: facts.key,
+    network,
+    link,
+    reason: message,
   });
+  const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
+  // A pod that is gone can still be told about.
+  const pod = facts.pod ?? { apiVersion: "v1", kind: "Pod", metadata };
+  const reason = "RemovedInterfaceByForce";
+  deps.events.record(pod, { type: "Warning", reason, message, about: link });
 }
 
 /** Removes the attachment; its row stays, marked, until the pod's status says so. */
@@ -62,7 +82,12 @@ export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Prom
   try {
     await deps.cni.del(removalOf(row, deps), row.result);
   } catch (error) {
-    await releaseOrThrow(row, error, deps);
+    const failedRemovals = (row.failedRemovals ?? 0) + 1;
+    if (failedRemovals < FAILED_REMOVALS_MAX[facts.attachments.pod]) {
+      await deps.journal.write({ ...row, failedRemovals });
+      throw error;
+    }
+    await takeApart(row, { facts, error }, deps);
   }
   await deps.journal.write({ ...row, state: "removed" });
   const { network } = row;

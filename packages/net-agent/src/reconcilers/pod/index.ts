@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one pod: its annotation, the journal and CNI brought together.
 import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
-import { done, type Next } from "@patchbay/kube";
+import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { act } from "./act.ts";
 import { listUids, observe } from "./observe.ts";
@@ -10,9 +10,11 @@ import { report } from "./report.ts";
 /** One pass over the pod of that key, and over past pods of the same name. Safe to repeat. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
+  const again: number[] = [];
   for (const uid of listUids(key, deps)) {
     try {
-      failures.push(...(await reconcileOne(key, uid, deps)));
+      const againMs = await reconcileOne(key, uid, deps);
+      if (againMs !== undefined) again.push(againMs);
     } catch (error) {
       // What is left of a past pod must not hold up the one that is there.
       failures.push(error);
@@ -20,7 +22,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   }
   const worst = failures.find((error) => retryRuleOf(error) === "backoff") ?? failures[0];
   if (worst !== undefined) throw toError(worst);
-  return done();
+  return again.length === 0 ? done() : after(Math.min(...again));
 }
 
 /** What libraries throw may be anything. */
@@ -28,14 +30,15 @@ function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
 
-async function reconcileOne(key: string, uid: string, deps: Deps): Promise<readonly unknown[]> {
+/** When to look again although nothing changes, milliseconds. */
+async function reconcileOne(key: string, uid: string, deps: Deps): Promise<number | undefined> {
   const facts = await observe(key, uid, deps);
-  if (facts === undefined) return [];
+  if (facts === undefined) return undefined;
   const plan = planAttachmentActions(facts.attachments); // pure
   if (plan.length > 0) {
     deps.log.debug("plan for pod", { pod: key, plan: plan.map((action) => action.kind) });
   }
   const outcome = await act(plan, facts, deps);
   await report(facts, outcome, deps);
-  return outcome.failures;
+  return outcome.againMs;
 }

@@ -132,7 +132,7 @@ describe("an attachment that fails", () => {
   test("holds up no other, is undone, and says why", async () => {
     const world = await aWorld("a,b");
     world.cni.failNext("add", failed, "half");
-    expect(await world.pass()).toBe(failed);
+    expect(await world.pass()).toMatchObject({ code: failed.code });
     expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
     expect(await interfacesOf(world)).toEqual(["ns1/b@net2"]);
     expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
@@ -218,7 +218,7 @@ describe("an attachment that fails", () => {
     await world.pass();
     await world.putPod({ networks: "" });
     world.cni.failNext("del", failed);
-    expect(await world.pass()).toBe(failed);
+    expect(await world.pass()).toMatchObject({ code: failed.code });
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
     expect(await world.pass()).toBeUndefined();
     expect(await interfacesOf(world)).toEqual([]);
@@ -238,23 +238,58 @@ describe("a plugin that fails at every DEL", () => {
     return last;
   }
 
-  test("holds the attachment as long as its NIC is there", async () => {
+  test("is given some tries; then the NIC is removed, the lease released, the name free", async () => {
     const world = await aWorld("a");
     await world.pass();
-    expect(await passes(world, 8)).toBe(failed);
-    expect(world.cni.calls).not.toContain("RELEASE box-uid-1/net1");
+    expect(await passes(world, 4)).toMatchObject({ code: failed.code });
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+    expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeDefined();
+    expect(await passes(world, 1)).toBeUndefined();
+    expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeUndefined();
+    expect(world.cni.calls.slice(-2)).toEqual(["DEL box-uid-1/net1", "RELEASE box-uid-1/net1"]);
+    expect(await interfacesOf(world)).toEqual([]);
+    expect(await world.journal.listPods()).toEqual([]);
+    expect(world.notes.at(-2)).toMatchObject({
+      reason: "RemovedInterfaceByForce",
+      message: expect.stringContaining("its addresses were given back") as string,
+    });
   });
 
-  test("is given some tries when the NIC is gone, then the lease is released", async () => {
+  test("and whose addresses cannot be given back either is told, and goes all the same", async () => {
     const world = await aWorld("a");
     await world.pass();
-    world.podNetwork.takeLink(inodeOf("uid-1"), "net1");
-    expect(await passes(world, 4)).toBe(failed);
-    expect(world.cni.calls).not.toContain("RELEASE box-uid-1/net1");
+    await passes(world, 4);
+    world.cni.failNext("release", new AppError("CNI_PLUGIN_MISSING", { plugin: "dhcp" }));
     expect(await passes(world, 1)).toBeUndefined();
-    expect(world.cni.calls).toContain("RELEASE box-uid-1/net1");
-    expect(await interfacesOf(world)).toEqual([]);
+    expect(world.notes.at(-2)?.message).toContain("its addresses may still be reserved");
+    expect(await world.journal.listPods()).toEqual([]);
+  });
+
+  test("does not lend its error to the next network of that name", async () => {
+    const world = await aWorld("a@net1");
+    await world.pass();
+    world.cni.failNext("del", failed);
+    await world.putPod({ networks: "b@net1" });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({ net1: "InterfaceNameTaken" });
+    for (let done = 0; done < 4; done += 1) {
+      world.cni.failNext("del", failed);
+      await world.pass();
+    }
+    expect(await interfacesOf(world)).toEqual(["ns1/b@net1"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("holds up the end of a pod for three tries in three seconds", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    await world.deletePod();
+    for (const nowMs of [0, 1000, 3000]) {
+      world.nowMs = nowMs;
+      world.cni.failNext("del", failed);
+      await world.again();
+    }
+    expect(world.cni.calls.slice(1).filter((call) => call.startsWith("DEL"))).toHaveLength(3);
     expect(await world.journal.listPods()).toEqual([]);
   });
 });

@@ -79,5 +79,7 @@ export async function report(facts: PodFacts, outcome: Outcome, deps: Deps): Pro
   for (const row of rows) {
     if (row.state === "removed") await deps.journal.remove(row);
   }
-  if (rows.every((row) => row.state === "removed")) deps.tracked.remove(facts.key, facts.uid);
+  if (!rows.every((row) => row.state === "removed")) return;
+  deps.tracked.remove(facts.key, facts.uid);
+  if (facts.pod === undefined) deps.failures.forget(facts.uid);
 }

@@ -4,7 +4,7 @@ import { names, parseNetworkStatus, printNetworkStatus, type NetworkStatus } fro
 import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import { isEqual } from "@patchbay/core";
 import type { JsonPatchOperation } from "@patchbay/ports";
-import type { AttachmentError } from "./act.ts";
+import type { AttachmentError } from "../../failures.ts";
 
 /** Annotations by name; undefined: absent. */
 export type Annotations = Readonly<Record<string, string | undefined>>;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
+// writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
+import { isAppError, messageOf, retryRuleOf, type ErrorCode } from "@patchbay/core";
+import { createPauses, type Held, type Step } from "@patchbay/kube";
+import type { Clock } from "@patchbay/ports";
+
+/** Why an attachment fails, as the annotation `patchbay.io/attachment-errors` says it. */
+export interface AttachmentError {
+  /** Stable, in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A step that has just failed. */
+export interface Failed {
+  /** What is told; the words of the first failure of its kind. */
+  readonly error: AttachmentError;
+  readonly pauseMs: number;
+}
+
+/** What is remembered of steps that failed; a step's scope is the uid of its pod. */
+export interface Failures {
+  /** The step that is left alone for now. */
+  findHeld(step: Step): Held<AttachmentError> | undefined;
+  /** The step has failed. */
+  fail(step: Step, error: unknown): Failed;
+  /** The step has succeeded. */
+  succeed(step: Step): void;
+  /** Whether it is to be told that the step found this: not again while it finds the same. */
+  isNews(step: Step, found: AttachmentError): boolean;
+  /** Forgets the steps of a pod but these. */
+  retain(scope: string, steps: readonly Step[]): void;
+  /** Forgets a pod. */
+  forget(scope: string): void;
+}
+
+/** Pause after what only a change can mend, milliseconds; for the change that nobody sees. */
+const ON_CHANGE_MS = 300_000;
+/** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
+const TOLD_MS = 600_000;
+
+const REASONS: Partial<Record<ErrorCode, string>> = {
+  CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
+  CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
+  CNI_CONFIG_INVALID: "NetworkInvalid",
+  CNI_REQUEST_INVALID: "RequestInvalid",
+  CNI_REQUEST_NOT_MET: "RequestNotMet",
+  CNI_NAME_TAKEN: "InterfaceNameTaken",
+};
+
+function toAttachmentError(error: unknown): AttachmentError {
+  const reason = isAppError(error) ? REASONS[error.code] : undefined;
+  return { reason: reason ?? "CniFailed", message: messageOf(error) };
+}
+
+/** What stays the same while the words of a failure change. */
+function identityOf(error: unknown): string {
+  if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
+  const { plugin, command, cniCode } = error.details;
+  return [error.code, plugin, command, cniCode].map(String).join(" ");
+}
+
+interface Told {
+  /** What of it must stay the same for the words to be kept. */
+  readonly what: string;
+  readonly error: AttachmentError;
+  readonly sinceMs: number;
+}
+
+class StepFailures implements Failures {
+  readonly #clock: Clock;
+  readonly #pauses;
+  /** By scope, then by name of the step. */
+  readonly #told = new Map<string, Map<string, Told>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#pauses = createPauses<AttachmentError>({ clock });
+  }
+
+  findHeld(step: Step): Held<AttachmentError> | undefined {
+    return this.#pauses.findHeld(step);
+  }
+
+  fail(step: Step, thrown: unknown): Failed {
+    const code = identityOf(thrown);
+    const { error } = this.#tell(step, code, toAttachmentError(thrown));
+    const atLeastMs = retryRuleOf(thrown) === "backoff" ? 0 : ON_CHANGE_MS;
+    return { error, pauseMs: this.#pauses.fail(step, { code, shown: error, atLeastMs }) };
+  }
+
+  succeed(step: Step): void {
+    this.#pauses.succeed(step);
+    this.#told.get(step.scope)?.delete(step.name);
+  }
+
+  isNews(step: Step, found: AttachmentError): boolean {
+    return this.#tell(step, `${found.reason} ${found.message}`, found).error === found;
+  }
+
+  retain(scope: string, steps: readonly Step[]): void {
+    const names = steps.map(({ name }) => name);
+    this.#pauses.retain(scope, names);
+    const told = this.#told.get(scope);
+    for (const name of [...(told?.keys() ?? [])]) if (!names.includes(name)) told?.delete(name);
+    if (told?.size === 0) this.#told.delete(scope);
+  }
+
+  forget(scope: string): void {
+    this.#pauses.forget(scope);
+    this.#told.delete(scope);
+  }
+
+  /** The words that count: those that were told before, unless something else or much time has come between. */
+  #tell({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Told {
+    const steps = this.#told.get(scope) ?? new Map<string, Told>();
+    this.#told.set(scope, steps);
+    const nowMs = this.#clock.monotonicMs();
+    const what = JSON.stringify([kind, circumstances]);
+    const before = steps.get(name);
+    if (before?.what === what && nowMs - before.sinceMs < TOLD_MS) return before;
+    const told = { what, error, sinceMs: nowMs };
+    steps.set(name, told);
+    return told;
+  }
+}
+
+/** Remembers nothing yet. */
+export function createFailures(clock: Clock): Failures {
+  return new StepFailures(clock);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
+import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
+import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import { detach } from "./detach.ts";
+import { assertMayUse, findVmiOf } from "./launcher.ts";
+import type { PodFacts } from "./observe.ts";
+import { missingOf, requestOf } from "./request.ts";
+
+/** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
+async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
+  const { sandbox, key } = facts;
+  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
+  try {
+    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
+      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+    }
+    if (netns.inode === deps.hostNetnsInode) {
+      const reason = "it is the host's own network namespace";
+      throw new AppError("OS_PATH_REFUSED", { path: sandbox.netnsPath, reason });
+    }
+    return await deps.podNetwork.listLinks(netns);
+  } finally {
+    netns?.close();
+  }
+}
+
+/**
+ * Attaches what is wanted.
+ * @throws AppError with what plugins, the request and the sandbox give cause to
+ */
+export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
+  const { sandbox } = facts;
+  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  await assertMayUse(wanted.network, facts, deps);
+  const request = requestOf(wanted, { facts, sandbox }, deps);
+  const links = await listLinks(facts, deps);
+  if (links.some((link) => link.name === wanted.interfaceName)) {
+    // No DEL: it would destroy what somebody else has made.
+    throw new AppError("CNI_NAME_TAKEN", { interface: wanted.interfaceName });
+  }
+  const row = await begin(wanted, { facts, sandbox, request }, deps);
+  const startMs = deps.clock.monotonicMs();
+  const result = await addOrUndo(wanted, { facts, row }, deps);
+  await deps.journal.write({ ...row, state: "attached", result });
+  const { interfaceName: link, network } = wanted;
+  const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
+  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
+  if (facts.pod === undefined) return;
+  const message = addedMessage(wanted, result);
+  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+}
+
+function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
+  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
+  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
+  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
+}
+
+/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
+async function begin(
+  wanted: WantedAttachment,
+  what: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+  },
+  deps: Deps,
+): Promise<JournalRow> {
+  const { facts, sandbox, request } = what;
+  const rows = await deps.journal.list(facts.uid);
+  const row: JournalRow = {
+    podUid: facts.uid,
+    podNamespace: facts.attachments.namespace,
+    podName: facts.key.slice(facts.attachments.namespace.length + 1),
+    network: wanted.network,
+    request,
+    netnsInode: sandbox.netnsInode,
+    bootId: deps.bootId,
+    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
+    state: "begun",
+  };
+  await deps.journal.write(row);
+  deps.tracked.add(facts.key, facts.uid);
+  return row;
+}
+
+/** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+async function addOrUndo(
+  wanted: WantedAttachment,
+  { facts, row }: { readonly facts: PodFacts; readonly row: JournalRow },
+  deps: Deps,
+): Promise<CniResult> {
+  let result: CniResult | undefined;
+  try {
+    result = await deps.cni.add(row.request);
+    await assertAskedIsGiven(wanted, { facts, result }, deps);
+    return result;
+  } catch (error) {
+    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
+    const failed = result === undefined ? row : { ...row, result };
+    await detach(failed, facts, deps).catch((undoError: unknown) => {
+      const reason = messageOf(undoError);
+      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
+    });
+    throw error;
+  }
+}
+
+/**
+ * The MAC of a launcher's NIC is the guest's, which nobody may have asked for: where the plugin cannot set it (ptp,
+ * host-device), the wiring around the NIC does.
+ * @throws AppError with CNI_REQUEST_NOT_MET
+ */
+async function assertAskedIsGiven(
+  wanted: WantedAttachment,
+  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
+  deps: Deps,
+): Promise<void> {
+  const seenMac = await seenMacOf(wanted, { facts, result }, deps);
+  const { mac, ips } = missingOf(wanted, result, seenMac);
+  if (ips !== undefined) throw new AppError("CNI_REQUEST_NOT_MET", { what: ips });
+  if (mac === undefined || (await findVmiOf(facts.pod, deps)) !== undefined) return;
+  throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
+}
+
+/** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */
+async function seenMacOf(
+  wanted: WantedAttachment,
+  { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
+  deps: Deps,
+): Promise<string | undefined> {
+  const { network, interfaceName, selection } = wanted;
+  const isTold = networkStatusOf(result, network, interfaceName).mac !== undefined;
+  if (selection.mac === undefined || isTold) return undefined;
+  const links = await listLinks(facts, deps);
+  return links.find((link) => link.name === interfaceName)?.mac;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often is an attachment tried and told that fails each time in other words, while its own writes wake the pod?
+import { names } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { expect, test } from "vitest";
+import { World } from "../../testing/world.ts";
+
+let words = 0;
+
+/** As ptp, which names a new random MAC each time. */
+function refusal(command: "ADD" | "DEL"): AppError {
+  words += 1;
+  const message = `the interface has ${String(words)}`;
+  return new AppError("CNI_PLUGIN_FAILED", { plugin: "ptp", command, message, cniCode: 999 });
+}
+
+async function aWorld(networks: string): Promise<World> {
+  const world = new World();
+  world.putNads("a", "b");
+  await world.putPod({ networks });
+  return world;
+}
+
+/** Wakes the agent ten times a second for so long; each ADD fails. */
+async function wake(world: World, seconds: number): Promise<void> {
+  for (const end = world.nowMs + seconds * 1000; world.nowMs < end; world.nowMs += 100) {
+    world.cni.failNext("add", refusal("ADD"));
+    await world.again();
+  }
+  world.cni.heal();
+}
+
+function adds(world: World): number {
+  return world.cni.calls.filter((call) => call.startsWith("ADD")).length;
+}
+
+test("an attachment whose error has other words each time is left alone for longer and longer", async () => {
+  const world = await aWorld("a");
+  await wake(world, 60);
+  expect(adds(world)).toBeGreaterThanOrEqual(5);
+  expect(adds(world)).toBeLessThanOrEqual(9);
+  expect(world.store.calls.filter((call) => call.startsWith("patch"))).toHaveLength(1);
+  expect(new Set(world.notes.map(({ message }) => message)).size).toBe(1);
+  expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
+});
+
+test("it is tried again when its pause ends, by itself", async () => {
+  const world = await aWorld("a");
+  world.cni.failNext("add", refusal("ADD"));
+  await world.again();
+  const pauseMs = await world.nextMs();
+  expect(pauseMs).toBeGreaterThanOrEqual(800);
+  expect(pauseMs).toBeLessThanOrEqual(1000);
+  world.nowMs += pauseMs ?? 0;
+  expect(await world.again()).toBeUndefined();
+  expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
+});
+
+test("another network of the pod does not wait for it", async () => {
+  const world = await aWorld("a");
+  await wake(world, 20);
+  await world.putPod({ networks: "a,b" });
+  await world.again();
+  expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
+});
+
+test("a definition that is corrected is tried at once", async () => {
+  const world = await aWorld("a");
+  await wake(world, 20);
+  world.putNad({ namespace: "ns1", name: "a" }, { cniVersion: "1.0.0", type: "bridge", mtu: 1400 });
+  await world.again();
+  await world.again();
+  expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+});
+
+test("what cannot be read is told once, however often the pod wakes", async () => {
+  const world = await aWorld(Array.from({ length: 131_072 }, () => "a").join(","));
+  for (let pass = 0; pass < 5; pass += 1) expect(await world.again()).toBeUndefined();
+  expect(world.notes).toMatchObject([
+    {
+      type: "Warning",
+      reason: "AnnotationInvalid",
+      message: "the annotation of networks cannot be read: it is longer than 65536 characters",
+    },
+  ]);
+  expect(world.cni.calls).toEqual([]);
+});
