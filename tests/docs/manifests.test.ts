@@ -2,7 +2,7 @@
 // Can the manifests that the documents show be applied?
 import {
   customResourceDefinitions,
-  validateVmSpec,
+  validateVmChange,
   type KubeObject,
   type VirtualMachine,
 } from "@patchbay/api";
@@ -47,6 +47,6 @@ describe("manifests in the documents", () => {
   test("pass the rules of admission", () => {
     const vms = manifests.map(({ object }) => object).filter(isVm);
     expect(vms.length).toBeGreaterThan(0);
-    expect(vms.flatMap((vm) => validateVmSpec(vm.spec, "create"))).toEqual([]);
+    expect(vms.flatMap((vm) => validateVmChange(undefined, vm.spec))).toEqual([]);
   });
 });

@@ -7,7 +7,8 @@ import { KUBEVIRT_GROUP, NAD_GROUP } from "./names.ts";
 import { OPEN } from "./network.ts";
 import { structuralSchemaOf, type StructuralSchema } from "./structural-schema.ts";
 import { VmSpecSchema, VmStatusSchema } from "./vm.ts";
-import { VmiSpecSchema, VmiStatusSchema } from "./vmi.ts";
+import { VmiSpecSchema } from "./vmi-spec.ts";
+import { VmiStatusSchema } from "./vmi.ts";
 
 /** A column of `kubectl get`; priority 1 shows it with `-o wide` only. */
 export interface PrinterColumn {

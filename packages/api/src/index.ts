@@ -14,7 +14,6 @@ export {
   type NetworkStatus,
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
-export { unbuiltBindingOf, type UnbuiltBinding } from "./binding.ts";
 export {
   customResourceDefinitions,
   type CustomResourceDefinition,
@@ -82,11 +81,21 @@ export {
   type IfaceStatus,
   type VirtualMachineInstance,
   type VmiPhase,
-  type VmiSpec,
   type VmiStatus,
 } from "./vmi.ts";
+export type { VmiSpec } from "./vmi-spec.ts";
+export {
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  unbuiltPartOf,
+  type FieldProblem,
+  type UnactedFields,
+} from "./fields/unsupported.ts";
 export { isMulticastMac, normalizeMac, parseMac } from "./mac.ts";
 export { parseNadName, type NadName } from "./nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
-export { validateVmiSpec, validateVmSpec, type Admission } from "./validate/spec.ts";
+export { parseQuantity } from "./quantity.ts";
+export { validateVmChange, validateVmiChange } from "./validate/change.ts";
+export { unreadableQuantities } from "./validate/quantities.ts";
+export { validateVmiSpec } from "./validate/spec.ts";
 export { validatePluggedBindings, validateVmiNetworkChange } from "./validate/vmi-change.ts";

@@ -3,7 +3,8 @@
 import { Type, type Static } from "typebox";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
-import { CONDITIONS_SCHEMA, PCIE_ROOT_PORTS_MAX } from "./vmi.ts";
+import { PCIE_ROOT_PORTS_MAX } from "./vmi-spec.ts";
+import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;

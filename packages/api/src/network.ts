@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
 import { Type, type Static } from "typebox";
+import { BINDING_FIELDS, IFACE_FIELDS } from "./fields/device-fields.ts";
+import { anything, harmless, text } from "./fields/notation.ts";
+import { NETWORK_FIELDS } from "./fields/pod-fields.ts";
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
-
-/** A marker object such as `bridge: {}`. */
-const Marker = Type.Object({}, OPEN);
 
 export const NetworkSchema = Type.Object(
   {
@@ -14,10 +14,10 @@ export const NetworkSchema = Type.Object(
     pod: Type.Optional(
       Type.Object(
         {
-          vmNetworkCIDR: Type.Optional(Type.String()),
-          vmIPv6NetworkCIDR: Type.Optional(Type.String()),
+          vmNetworkCIDR: harmless(text("Subnet of the guest with masquerade.")),
+          vmIPv6NetworkCIDR: harmless(text("IPv6 subnet of the guest with masquerade.")),
         },
-        { ...OPEN, description: "The pod's default network." },
+        { description: "The pod's default network." },
       ),
     ),
     multus: Type.Optional(
@@ -26,13 +26,16 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          default: Type.Optional(Type.Boolean()),
+          default: Type.Optional(
+            Type.Boolean({ description: "It takes the place of the pod's default network." }),
+          ),
         },
-        OPEN,
+        { description: "A network of a NetworkAttachmentDefinition." },
       ),
     ),
+    ...NETWORK_FIELDS,
   },
-  OPEN,
+  { description: "A network that the VM joins." },
 );
 
 export const IfaceSchema = Type.Object(
@@ -43,15 +46,35 @@ export const IfaceSchema = Type.Object(
     state: Type.Optional(
       Type.String({ description: "Wanted state: up (or empty), down, or absent to unplug." }),
     ),
-    bridge: Type.Optional(Marker),
-    masquerade: Type.Optional(Marker),
-    sriov: Type.Optional(Marker),
-    binding: Type.Optional(Type.Object({ name: Type.String() }, OPEN)),
-    bootOrder: Type.Optional(Type.Integer({ minimum: 1 })),
-    pciAddress: Type.Optional(Type.String()),
-    acpiIndex: Type.Optional(Type.Integer()),
+    bridge: Type.Optional(
+      Type.Object({}, { description: "The guest has the pod NIC's place on the network." }),
+    ),
+    ...BINDING_FIELDS,
+    bootOrder: Type.Optional(
+      Type.Integer({ minimum: 1, description: "Place in the order of boot devices, from 1." }),
+    ),
+    pciAddress: Type.Optional(
+      Type.String({ description: "Where the device is, for example 0000:02:00.0." }),
+    ),
+    acpiIndex: Type.Optional(
+      Type.Integer({ description: "Number that the guest may name it by, 1 to 16383." }),
+    ),
+    ips: Type.Optional(
+      Type.Array(Type.String({ description: "Address, with or without prefix length." }), {
+        description: "Addresses that are asked of the network.",
+      }),
+    ),
+    ipamClaimName: Type.Optional(
+      Type.String({ description: "IPAMClaim whose addresses are asked of the network." }),
+    ),
+    cniArgs: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, unknown>>>(
+        anything("Arguments for the network's CNI plugin."),
+      ),
+    ),
+    ...IFACE_FIELDS,
   },
-  OPEN,
+  { description: "A NIC of the VM." },
 );
 
 /** An entry of `spec.networks`: what to join. */

@@ -1,38 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // VirtualMachine. Source: KubeVirt api/core/v1 types.go.
 import { Type, type Static } from "typebox";
+import { map, text } from "./fields/notation.ts";
+import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "./fields/pod-fields.ts";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
-import { CONDITIONS_SCHEMA, VmiSpecSchema } from "./vmi.ts";
+import { VmiSpecSchema } from "./vmi-spec.ts";
+import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 export const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 
 /** When a VM runs. Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
+const words = (description: string) =>
+  Type.Unsafe<Readonly<Record<string, string>>>(map(description, text("Value.")));
+
+const TemplateMetadataSchema = Type.Object(
+  {
+    labels: Type.Optional(words("Labels of the VMI and of its pod.")),
+    annotations: Type.Optional(words("Annotations of the VMI.")),
+    ...TEMPLATE_METADATA_FIELDS,
+  },
+  { nullable: true, description: "Metadata of the VMI." },
+);
+
 export const VmSpecSchema = Type.Object(
   {
-    running: Type.Optional(Type.Boolean()),
+    running: Type.Optional(
+      Type.Boolean({ description: "Older form of runStrategy: Always or Halted." }),
+    ),
     runStrategy: Type.Optional(
-      Type.Unsafe<RunStrategy>({ type: "string", enum: [...RUN_STRATEGIES] }),
+      Type.Unsafe<RunStrategy>({
+        type: "string",
+        enum: [...RUN_STRATEGIES],
+        description: "When the VM runs.",
+      }),
     ),
     template: Type.Object(
       {
-        metadata: Type.Optional(
-          Type.Object(
-            {
-              labels: Type.Optional(Type.Record(Type.String(), Type.String())),
-              annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
-            },
-            OPEN,
-          ),
-        ),
+        metadata: Type.Optional(TemplateMetadataSchema),
         spec: VmiSpecSchema,
       },
-      OPEN,
+      { description: "The VMI that is made when the VM runs." },
     ),
+    ...VM_FIELDS,
   },
-  OPEN,
+  { description: "When the VM runs, and as what." },
 );
 
 /** What a VM is to be. */

@@ -41,13 +41,8 @@ export {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "./plan/attachments-status.ts";
-export {
-  domainNameOf,
-  domainProblem,
-  machineUuidOf,
-  macOf,
-  memoryMiBOf,
-} from "./plan/domain-definition.ts";
+export { domainNameOf, machineUuidOf, macOf } from "./plan/domain-definition.ts";
+export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/start-problems.ts";
 export {
   isLauncherOf,
   launcherPodName,

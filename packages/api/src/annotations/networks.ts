@@ -12,6 +12,8 @@ export interface NetworkSelection {
   /** What `interface` was called once; read where that is missing. Source: Multus. */
   readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
+  /** IPAMClaim with the addresses. Source: NPWG IPAMClaim. */
+  readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
 }
 

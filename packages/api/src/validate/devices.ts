@@ -2,7 +2,7 @@
 // Which places, ports and queues the NICs of a VM may have.
 import type { Cause } from "../meta.ts";
 import type { Iface } from "../network.ts";
-import { PCIE_ROOT_PORTS_MAX } from "../vmi.ts";
+import { PCIE_ROOT_PORTS_MAX } from "../vmi-spec.ts";
 import { causeIf, forEachIface, ifacePath, type NetworkingSpec, type Rule } from "./rule.ts";
 
 /** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */

@@ -2,7 +2,7 @@
 // What a rule of admission is; the order of the rules is the order of the causes.
 import type { Cause } from "../meta.ts";
 import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi.ts";
+import type { VmiSpec } from "../vmi-spec.ts";
 
 /** `spec.domain.devices` of a VMI. */
 export type Devices = NonNullable<VmiSpec["domain"]["devices"]>;

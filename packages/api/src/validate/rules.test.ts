@@ -2,7 +2,7 @@
 // What each rule refuses, one row for each.
 import { describe, expect, test } from "vitest";
 import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi.ts";
+import type { VmiSpec } from "../vmi-spec.ts";
 import { validateVmiSpec } from "./spec.ts";
 
 interface Row {

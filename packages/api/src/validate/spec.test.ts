@@ -2,7 +2,7 @@
 // The rows are KubeVirt's own expectations. Source: KubeVirt v1.9.0-rc.2 pkg/network/admitter/*_test.go.
 import { describe, expect, test } from "vitest";
 import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi.ts";
+import type { VmiSpec } from "../vmi-spec.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";
 
 interface Row {

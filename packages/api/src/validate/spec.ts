@@ -2,11 +2,12 @@
 // Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
 import type { Cause } from "../meta.ts";
 import type { VmSpec } from "../vm.ts";
-import type { VmiSpec } from "../vmi.ts";
+import type { VmiSpec } from "../vmi-spec.ts";
 import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
+import { unreadableQuantities } from "./quantities.ts";
 import { causeIf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
 
 /** Source: KubeVirt pkg/network/admitter/validator.go. */
@@ -51,7 +52,11 @@ export function validateVmiSpec(
 ): readonly Cause[] {
   const networking = networkingOf(spec, base);
   const rules = admission === "create" ? [...CREATION_RULES, ...RULES] : RULES;
-  return rules.flatMap((rule) => rule(networking));
+  const unreadable = unreadableQuantities(spec, base).map((problem): Cause => ({
+    reason: "FieldValueInvalid",
+    ...problem,
+  }));
+  return [...rules.flatMap((rule) => rule(networking)), ...unreadable];
 }
 
 /** Judges a VM specification. */

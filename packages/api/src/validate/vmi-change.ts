@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes of networks and ifaces are possible while the guest runs.
-import { unbuiltBindingOf } from "../binding.ts";
+import { unbuiltPartOf } from "../fields/unsupported.ts";
 import type { Cause } from "../meta.ts";
 import { isAbsent, isDefaultNetwork, type Iface, type Network } from "../network.ts";
-import type { VmiSpec } from "../vmi.ts";
+import type { VmiSpec } from "../vmi-spec.ts";
 import { ifacePath } from "./rule.ts";
 
 function sameSource(one: Network, other: Network): boolean {
@@ -42,7 +42,7 @@ export function validatePluggedBindings(
   base: string,
 ): readonly Cause[] {
   return (after.domain.devices?.interfaces ?? []).flatMap((iface, index): readonly Cause[] => {
-    const unbuilt = unbuiltBindingOf(iface);
+    const unbuilt = unbuiltPartOf(iface);
     if (unbuilt === undefined || isAbsent(iface) || !isPlugged(iface, before)) return [];
     const field = `${ifacePath(base, index)}.${unbuilt.field}`;
     return [{ reason: "FieldValueNotSupported", field, message: unbuilt.message }];

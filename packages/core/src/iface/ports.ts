@@ -3,7 +3,7 @@
 import {
   isAbsent,
   isSecondary,
-  unbuiltBindingOf,
+  unbuiltPartOf,
   type Iface,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -35,7 +35,7 @@ function withoutDevice(vmi: VirtualMachineInstance, spec: VmiSpec): readonly Ifa
   return ifacesOf(spec).filter(
     (iface) =>
       !isAbsent(iface) &&
-      unbuiltBindingOf(iface) === undefined &&
+      unbuiltPartOf(iface) === undefined &&
       isSecondary(iface, networksOf(spec)) &&
       !hasDevice(vmi, iface),
   );

@@ -4,7 +4,7 @@ import {
   isAbsent,
   isDefaultNetwork,
   normalizeMac,
-  unbuiltBindingOf,
+  unbuiltPartOf,
   validateVmiSpec,
   withDefaultBinding,
   type Cause,
@@ -81,8 +81,10 @@ function takenBack(iface: Iface, state: string | undefined): Iface {
 }
 
 function bindingCauses(iface: Iface): readonly Cause[] {
-  const unbuilt = unbuiltBindingOf(iface);
-  return unbuilt === undefined ? [] : [{ reason: "FieldValueNotSupported", ...unbuilt }];
+  const unbuilt = unbuiltPartOf(iface);
+  if (unbuilt === undefined) return [];
+  const { field, message } = unbuilt;
+  return [{ reason: "FieldValueNotSupported", field, message: `${field} ${message}` }];
 }
 
 /** The iface is in the specification already. */

@@ -2,7 +2,6 @@
 // The libvirt domain of a VMI.
 import {
   names,
-  unbuiltBindingOf,
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -10,7 +9,6 @@ import {
 } from "@patchbay/api";
 import {
   layoutOf,
-  machineFamilyOf,
   type DomainDefinition,
   type NicDefinition,
   type PciAddress,
@@ -18,79 +16,9 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { namesOf, type Sha256Hex } from "../iface/names.ts";
-import { ifacesOf } from "../iface/specs.ts";
 import { machineOf, vcpusOf } from "./machine.ts";
-import {
-  modelOf,
-  planVmiTopology,
-  queuesOf,
-  sayTopologyProblems,
-  topologyVersionOf,
-} from "./pci-topology.ts";
-
-/** Source: KubeVirt defaults have none; the smallest memory with which Debian's cloud kernel boots is about 100 MiB. */
-const DEFAULT_MEMORY_MIB = 256;
-const KIB_PER_MIB = 1024;
-const UNITS_IN_KIB: Readonly<Record<string, number>> = {
-  Ki: 1,
-  Mi: 1024,
-  Gi: 1024 ** 2,
-  Ti: 1024 ** 3,
-  k: 1000 / 1024,
-  M: 1000 ** 2 / 1024,
-  G: 1000 ** 3 / 1024,
-  T: 1000 ** 4 / 1024,
-  "": 1 / 1024,
-};
-
-/** A quantity of memory in MiB, rounded down; undefined when it is none. Source: Kubernetes resource.Quantity. */
-export function parseMemoryMiB(quantity: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T|)$/.exec(quantity);
-  const factor = UNITS_IN_KIB[match?.[2] ?? "none"];
-  if (match === null || factor === undefined) return undefined;
-  return Math.floor((Number(match[1]) * factor) / KIB_PER_MIB);
-}
-
-/** The guest's memory: `memory.guest`, else `resources.requests.memory`, else the default. */
-export function memoryMiBOf(domain: VmiSpec["domain"]): number {
-  const quantity = domain.memory?.guest ?? domain.resources?.requests?.memory;
-  return (quantity === undefined ? undefined : parseMemoryMiB(quantity)) ?? DEFAULT_MEMORY_MIB;
-}
-
-function bindingProblem(spec: VmiSpec): string | undefined {
-  return ifacesOf(spec)
-    .flatMap((iface, index) => {
-      const unbuilt = unbuiltBindingOf(iface);
-      const path = `spec.domain.devices.interfaces[${String(index)}]`;
-      return unbuilt === undefined ? [] : [`${path}.${unbuilt.field}: ${unbuilt.message}`];
-    })
-    .at(0);
-}
-
-function specProblem(spec: VmiSpec): string | undefined {
-  const machine = machineOf(spec.domain);
-  if (machineFamilyOf(machine) === undefined) {
-    return `spec.domain.machine.type: ${machine} is not supported, use q35 or pc`;
-  }
-  if (spec.domain.firmware?.kernelBoot?.container === undefined) {
-    return "spec.domain.firmware.kernelBoot.container: is required, booting from disks is not supported yet";
-  }
-  const guest = spec.domain.memory?.guest;
-  return guest !== undefined && parseMemoryMiB(guest) === undefined
-    ? `spec.domain.memory.guest: ${guest} is no quantity`
-    : bindingProblem(spec);
-}
-
-/** Why the VMI cannot be made a domain, with the path of the field; undefined when it can. */
-export function domainProblem(
-  vmi: VirtualMachineInstance,
-  config: NetworkConfig,
-): string | undefined {
-  const problem = specProblem(vmi.spec);
-  if (problem !== undefined) return problem;
-  const plan = planVmiTopology(vmi, config);
-  return plan.ok ? undefined : sayTopologyProblems(vmi.spec, plan.problems);
-}
+import { memoryMiBOf } from "./memory.ts";
+import { modelOf, planVmiTopology, queuesOf, topologyVersionOf } from "./pci-topology.ts";
 
 /** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
 export function domainNameOf(vmi: VirtualMachineInstance): string {
@@ -172,7 +100,7 @@ export interface DomainSettings {
 
 /**
  * The domain of a VMI with the NICs that are wired, in the order of the spec; the others keep their places free.
- * The VMI has no {@link domainProblem}.
+ * The VMI has no problem of `vmiStartProblems`.
  */
 export function planDomain(
   vmi: VirtualMachineInstance,

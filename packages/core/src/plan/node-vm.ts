@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
 import {
-  unbuiltBindingOf,
+  unbuiltPartOf,
   type IfacePhase,
   type NetworkConfig,
   type VirtualMachineInstance,
@@ -74,7 +74,7 @@ function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringP
 
 /** Whether the iface can become a NIC: its binding is one that is built. */
 function isBuilt({ iface }: IfaceFacts): boolean {
-  return iface === undefined || unbuiltBindingOf(iface) === undefined;
+  return iface === undefined || unbuiltPartOf(iface) === undefined;
 }
 
 /** Whether the iface may be wired: it is wanted and the pod has it. */

@@ -10,7 +10,7 @@ import { printPciAddress } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
-import { domainProblem } from "./domain-definition.ts";
+import { sayProblems, vmiStartProblems } from "./start-problems.ts";
 import { planVmiTopology, queuesOf } from "./pci-topology.ts";
 import { vmiOf } from "./vm.ts";
 
@@ -84,7 +84,7 @@ describe("a VMI is laid out", () => {
     const vmi = aVmiOf({
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:1f.0" }] },
     });
-    expect(domainProblem(vmi, CONFIG)).toBe(
+    expect(sayProblems(vmiStartProblems(vmi, CONFIG))).toBe(
       "spec.domain.devices.interfaces[0].pciAddress: 0000:02:1f.0: behind a PCIe port there is slot 0, function 0 only",
     );
   });

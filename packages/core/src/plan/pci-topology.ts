@@ -4,6 +4,7 @@ import {
   isAbsent,
   names,
   parsePcieTopology,
+  type FieldProblem,
   type Iface,
   type NetworkConfig,
   type PcieTopology,
@@ -101,12 +102,18 @@ export function planVmiTopology(
 
 function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
-  if (index === -1) return "spec.domain.devices";
+  if (index === -1) return "domain.devices";
   const field = askedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
-  return `spec.domain.devices.interfaces[${String(index)}]${field}`;
+  return `domain.devices.interfaces[${String(index)}]${field}`;
 }
 
-/** All reasons against a layout, with the paths of their fields. */
-export function sayTopologyProblems(spec: VmiSpec, problems: readonly TopologyProblem[]): string {
-  return problems.map((problem) => `${fieldOf(spec, problem)}: ${problem.message}`).join("; ");
+/** All reasons against the layout of a specification at `base`, with the paths of their fields. */
+export function topologyProblems(
+  problems: readonly TopologyProblem[],
+  { spec, base }: { readonly spec: VmiSpec; readonly base: string },
+): readonly FieldProblem[] {
+  return problems.map((problem) => ({
+    field: `${base}.${fieldOf(spec, problem)}`,
+    message: problem.message,
+  }));
 }

@@ -5,7 +5,7 @@ import {
   isDefaultNetwork,
   isReadableSelection,
   NETWORKS_MAX,
-  unbuiltBindingOf,
+  unbuiltPartOf,
   type Iface,
   type Network,
   type NetworkSelection,
@@ -28,6 +28,9 @@ function elementOf(
     namespace: slash < 0 ? names.namespace : networkName.slice(0, slash),
     ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
     interface: names.podInterfaceName,
+    ...(iface.ips === undefined ? {} : { ips: iface.ips }),
+    ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
+    ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
   };
 }
 
@@ -43,7 +46,7 @@ function wantedElements(
   const portless = ifacesWithoutPort(vmi, vmi.spec);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
-    if (portless.has(iface.name) || unbuiltBindingOf(iface) !== undefined) return [];
+    if (portless.has(iface.name) || unbuiltPartOf(iface) !== undefined) return [];
     if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
     const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
     const element = elementOf(iface, network, { podInterfaceName, namespace });

@@ -8,10 +8,10 @@ import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { withNics } from "../iface/specs.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
 import { planAddIface } from "./add-iface.ts";
-import { domainProblem } from "./domain-definition.ts";
 import type { IfaceFields } from "./nic-body.ts";
 import { planNodeVm, type NodeVmFacts } from "./node-vm.ts";
 import { planPodNetworks } from "./pod-networks.ts";
+import { sayProblems, vmiStartProblems } from "./start-problems.ts";
 import { planVmiNics } from "./vmi-spec.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -111,7 +111,9 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test("keeps the VM from being started", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(domainProblem(vmi, NETWORK)).toContain(`spec.domain.devices.interfaces[0].${field}: `);
+    expect(sayProblems(vmiStartProblems(vmi, NETWORK))).toContain(
+      `spec.domain.devices.interfaces[0].${field}: `,
+    );
     const facts = nodeFacts(binding, { bridge: true, tap: true, wired: true });
     const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
@@ -140,6 +142,6 @@ test("bridge, and no binding at all, become NICs", () => {
     expect(planVmiNics(specWith(binding), aVmi({})).ifaces).toHaveLength(1);
     const vmi = { ...aVmi({}), spec: specWith(binding) };
     expect(planPodNetworks(vmi, [], sha256Hex)).toHaveLength(1);
-    expect(domainProblem(vmi, NETWORK)).toBeUndefined();
+    expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
   }
 });

@@ -3,7 +3,7 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  unbuiltBindingOf,
+  unbuiltPartOf,
   type Iface,
   type Network,
   type VirtualMachineInstance,
@@ -49,7 +49,7 @@ function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  const waits = !sameNetwork || unbuiltBindingOf(wanted) !== undefined;
+  const waits = !sameNetwork || unbuiltPartOf(wanted) !== undefined;
   if (waits && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
@@ -58,7 +58,7 @@ function pluggable(desired: Nics, actual: Nics): readonly Iface[] {
   return desired.ifaces.filter(
     (iface) =>
       !isAbsent(iface) &&
-      unbuiltBindingOf(iface) === undefined &&
+      unbuiltPartOf(iface) === undefined &&
       findByName(actual.ifaces, iface.name) === undefined &&
       findByName(desired.networks, iface.name)?.multus !== undefined &&
       !isOnDefaultNetwork(desired, iface.name),

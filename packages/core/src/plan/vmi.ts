@@ -14,10 +14,10 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
 import type { Sha256Hex } from "../iface/names.ts";
-import { domainProblem } from "./domain-definition.ts";
 import { launcherPodOf, type LauncherSettings } from "./launcher-pod.ts";
 import { planVmiTopology } from "./pci-topology.ts";
 import { planPodNetworks } from "./pod-networks.ts";
+import { vmiStartProblems } from "./start-problems.ts";
 import { nicsOf, planOwnNics, type Nics } from "./vmi-spec.ts";
 
 /** One step for a VMI. */
@@ -90,7 +90,7 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
 function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const { vmi, settings, network } = facts;
   const started = vmi.status?.activePods !== undefined;
-  if (started || domainProblem(vmi, network) !== undefined) return [];
+  if (started || vmiStartProblems(vmi, network).length > 0) return [];
   const plan = planVmiTopology(vmi, network);
   const request = { ...settings, ports: plan.ok ? plan.topology.ports.length : 0 };
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
-import { unbuiltBindingOf, type IfacePhase, type IfaceStatus } from "@patchbay/api";
+import { unbuiltPartOf, type IfacePhase, type IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../iface/ports.ts";
@@ -29,11 +29,12 @@ function attachmentHindrance(
 }
 
 function bindingHindrance({ iface }: IfaceFacts, phase: IfacePhase): Hindrance | undefined {
-  const unbuilt = iface === undefined ? undefined : unbuiltBindingOf(iface);
+  const unbuilt = iface === undefined ? undefined : unbuiltPartOf(iface);
   if (unbuilt === undefined || phase === "Ready" || kindOfPhase(phase) === "Unplug") {
     return undefined;
   }
-  return { reason: "BindingNotSupported", message: unbuilt.message, attempts: 0 };
+  const { field, reason, message } = unbuilt;
+  return { reason, message: `${field}: ${message}`, attempts: 0 };
 }
 
 function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | undefined {

@@ -16,7 +16,7 @@ import {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "../plan/attachments-status.ts";
-import { domainProblem } from "../plan/domain-definition.ts";
+import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
 import { podNetworkElements } from "../plan/vmi.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
@@ -94,17 +94,17 @@ function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewC
 }
 
 function newConditions({ vmi, pod, network }: VmiReport): readonly NewCondition[] {
-  const problem = domainProblem(vmi, network);
+  const problems = vmiStartProblems(vmi, network);
   return [
     readyCondition(vmi, pod),
-    ...(problem === undefined
+    ...(problems.length === 0
       ? []
       : [
           {
             type: "Synchronized",
             status: "False",
             reason: "UnsupportedSpec",
-            message: problem,
+            message: sayProblems(problems),
           } as const,
         ]),
   ];

@@ -2,10 +2,8 @@
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
-  type Iface,
   type Network,
   type VirtualMachine,
-  type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
 import type { MacOwner } from "@patchbay/core";
@@ -13,15 +11,22 @@ import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../call.ts";
+import {
+  asked,
+  BLUE,
+  causesOf,
+  MAC,
+  POD,
+  POD_IFACE,
+  specWith,
+  vmiWith,
+  vmWith,
+} from "../testing/admission.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
 import { parseReview, printReview, type AdmissionRequest, type Verdict } from "./review.ts";
 import { validate } from "./validate.ts";
 
-const POD: Network = { name: "default", pod: {} };
-const POD_IFACE: Iface = { name: "default", bridge: {} };
-const BLUE: Network = { name: "nic1", multus: { networkName: "blue" } };
-const MAC = "02:00:00:00:00:0a";
 const NEW_MAC = "02:01:01:01:01:01";
 
 let store: FakeStore;
@@ -46,48 +51,6 @@ function deps(): Deps {
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     listMacOwners: () => owners,
   };
-}
-
-function specWith(iface: Omit<Iface, "name"> | undefined, network: Network = BLUE): VmiSpec {
-  if (iface === undefined) {
-    return { domain: { devices: { interfaces: [POD_IFACE] } }, networks: [POD] };
-  }
-  return {
-    domain: { devices: { interfaces: [POD_IFACE, { name: "nic1", ...iface }] } },
-    networks: [POD, network],
-  };
-}
-
-function vmWith(iface: Omit<Iface, "name"> | undefined, network?: Network): VirtualMachine {
-  return aVm({ template: { spec: specWith(iface, network) } });
-}
-
-function vmiWith(name: string, iface: Omit<Iface, "name"> | undefined): VirtualMachineInstance {
-  return { ...aVmi(name), spec: specWith(iface) };
-}
-
-function asked(
-  object: VirtualMachine | VirtualMachineInstance,
-  oldObject?: VirtualMachine | VirtualMachineInstance,
-  userName = "alice",
-): AdmissionRequest {
-  const operation = oldObject === undefined ? "CREATE" : "UPDATE";
-  const user = { name: userName, groups: ["shared"] };
-  const { kind } = object;
-  return {
-    uid: "1",
-    kind,
-    operation,
-    subresource: "",
-    namespace: "ns",
-    user,
-    object,
-    oldObject,
-  };
-}
-
-function causesOf(verdict: Verdict): readonly string[] {
-  return verdict.allowed ? [] : verdict.causes.map(({ reason, field }) => `${reason} ${field}`);
 }
 
 describe("mutation", () => {
@@ -205,56 +168,6 @@ describe("validation of a VM", () => {
     });
     const verdict = await validate(deps(), asked(vm, vmWith(undefined)));
     expect(verdict).toEqual({ allowed: true, warnings: [want] });
-  });
-
-  describe("of an interface whose binding is not built", () => {
-    const SRIOV = vmWith({ sriov: {} });
-    const FIELD = "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].sriov";
-
-    function putVmi(status: VirtualMachineInstance["status"]): void {
-      const owner = {
-        apiVersion: "kubevirt.io/v1",
-        kind: "VirtualMachine",
-        name: "vm",
-        uid: "uid",
-      };
-      const running = vmiWith("vm", undefined);
-      const metadata = { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] };
-      store.put(VIRTUAL_MACHINE_INSTANCES, { ...running, metadata, ...(status && { status }) });
-    }
-
-    function of(vm: VirtualMachine): VirtualMachine {
-      return { ...vm, metadata: { ...vm.metadata, uid: "uid" } };
-    }
-
-    test("refuses it while the guest runs", async () => {
-      putVmi({ phase: "Running" });
-      const verdict = await validate(deps(), asked(of(SRIOV), of(vmWith(undefined))));
-      expect(causesOf(verdict)).toEqual([FIELD]);
-      const leaving = of(vmWith({ bridge: {}, state: "absent" }));
-      expect(causesOf(await validate(deps(), asked(of(SRIOV), leaving)))).toEqual([FIELD]);
-    });
-
-    test("keeps it in a VM that does not run, or whose guest has ended", async () => {
-      const request = asked(of(SRIOV), of(vmWith(undefined)));
-      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
-      putVmi({ phase: "Succeeded" });
-      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
-    });
-
-    test("does not judge what was stored before", async () => {
-      putVmi({ phase: "Running" });
-      const halted = { ...SRIOV.spec, runStrategy: "Halted" as const };
-      const request = asked(of({ ...SRIOV, spec: halted }), of(SRIOV));
-      expect(await validate(deps(), request)).toMatchObject({ allowed: true });
-    });
-
-    test("refuses it to a running VMI without a VM", async () => {
-      const request = asked(vmiWith("lone", { sriov: {} }), vmiWith("lone", undefined));
-      expect(causesOf(await validate(deps(), request))).toEqual([
-        "FieldValueNotSupported spec.domain.devices.interfaces[1].sriov",
-      ]);
-    });
   });
 
   test("refuses a new MAC that another VM has on the network, and no old one", async () => {

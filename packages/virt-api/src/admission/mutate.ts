@@ -10,7 +10,7 @@ import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "
 import type { Deps } from "../call.ts";
 import type { AddOperation, AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
-import { findSubject, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
+import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 
 /** An answer that comes later than this would hold up the write; the MAC is then a new one. */
 const LOOKUP_TIMEOUT_MS = 1000;
@@ -63,6 +63,7 @@ function addedFields(before: Iface, after: Iface, path: string): readonly AddOpe
 export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
+  if (isUnchanged(subject, findSubject(request.kind, request.oldObject))) return ALLOWED;
   const spec = vmiSpecOf(subject);
   const before = ifacesOf(spec);
   const networks = networksOf(spec);

@@ -8,6 +8,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
+import { isEqual } from "@patchbay/core";
 
 /** A VM or a VMI. */
 export type Subject =
@@ -66,6 +67,15 @@ export function findSubject(kind: string, object: unknown): Subject | undefined 
 /** The VMI specification and where it is. */
 export function vmiSpecOf(subject: Subject): VmiSpec {
   return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
+}
+
+/** Whether the specification is the one that was stored before: a write of metadata or status is nobody's business here. */
+export function isUnchanged(subject: Subject, old: Subject | undefined): boolean {
+  return old !== undefined && isEqual(specOf(subject), specOf(old));
+}
+
+function specOf(subject: Subject): unknown {
+  return subject.kind === "vm" ? subject.vm.spec : subject.vmi.spec;
 }
 
 /** Metadata of the object. */

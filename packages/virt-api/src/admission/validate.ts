@@ -4,9 +4,22 @@ import type { Deps } from "../call.ts";
 import { refuseForeignNetworks } from "./foreign-networks.ts";
 import { guardStatus } from "./node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
-import { findSubject, vmiSpecOf } from "./subject.ts";
+import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
 import { validateVm } from "./vm.ts";
 import { validateVmi } from "./vmi.ts";
+
+function judge(
+  deps: Deps,
+  request: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Verdict> {
+  if (subject.kind === "vm") {
+    const { vm } = subject;
+    return validateVm(deps, request, { vm, old: old?.kind === "vm" ? old.vm : undefined });
+  }
+  const { vmi } = subject;
+  return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
+}
 
 /** Judges a request by its kind. The schema was checked before. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
@@ -14,13 +27,8 @@ export async function validate(deps: Deps, request: AdmissionRequest): Promise<V
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
+  if (isUnchanged(subject, old)) return ALLOWED;
   const specs = { spec: vmiSpecOf(subject), old: old === undefined ? undefined : vmiSpecOf(old) };
   const refusal = await refuseForeignNetworks(deps, request, specs);
-  if (refusal !== undefined) return refusal;
-  return subject.kind === "vm"
-    ? validateVm(deps, request, { vm: subject.vm, old: old?.kind === "vm" ? old.vm : undefined })
-    : validateVmi(deps, request, {
-        vmi: subject.vmi,
-        old: old?.kind === "vmi" ? old.vmi : undefined,
-      });
+  return refusal ?? judge(deps, request, { subject, old });
 }

@@ -3,17 +3,18 @@
 import {
   isAbsent,
   validatePluggedBindings,
-  validateVmSpec,
+  validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
   type Cause,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findByName, ifacesOf, isEqual, isOver, isOwnedBy, messageOf } from "@patchbay/core";
+import { findByName, ifacesOf, isOver, isOwnedBy, messageOf } from "@patchbay/core";
 import type { Deps } from "../call.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
+import { unactedWarnings } from "./unacted.ts";
 import { warningsFor, type Specs } from "./warnings.ts";
 
 const BASE = "spec.template.spec";
@@ -57,11 +58,11 @@ function causesOf(
   request: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
 ): readonly Cause[] {
-  const { namespace, operation } = request;
+  const { namespace } = request;
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
   return [
-    ...validateVmSpec(vm.spec, operation === "CREATE" ? "create" : "update"),
+    ...validateVmChange(old?.spec, vm.spec),
     ...(vmi === undefined ? [] : validatePluggedBindings(before ?? vmi.spec, spec, BASE)),
     ...twinCauses(deps, { spec, old: before, namespace, name: vm.metadata.name, base: BASE }),
   ];
@@ -74,7 +75,7 @@ export async function validateVm(
   vms: Vms,
 ): Promise<Verdict> {
   const { vm, old } = vms;
-  if (vm.metadata.deletionTimestamp !== undefined || isEqual(vm.spec, old?.spec)) return ALLOWED;
+  if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
   const { namespace } = request;
   const { spec } = vm.spec.template;
   const specs = { spec, old: old?.spec.template.spec };
@@ -85,6 +86,10 @@ export async function validateVm(
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
   return toVerdict(
     [],
-    [...(await warningsFor(deps, specs, namespace)), ...capacityWarnings(vmi, spec)],
+    [
+      ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }),
+      ...(await warningsFor(deps, specs, namespace)),
+      ...capacityWarnings(vmi, spec),
+    ],
   );
 }

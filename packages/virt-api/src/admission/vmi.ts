@@ -3,7 +3,7 @@
 import {
   validatePluggedBindings,
   validateVmiNetworkChange,
-  validateVmiSpec,
+  validateVmiChange,
   VIRTUAL_MACHINES,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -13,6 +13,7 @@ import type { Deps } from "../call.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
+import { unactedWarnings } from "./unacted.ts";
 import { warningsFor } from "./warnings.ts";
 
 /** Accounts of Patchbay's own services. */
@@ -88,14 +89,14 @@ export async function validateVmi(
   vmis: Vmis,
 ): Promise<Verdict> {
   const { vmi, old } = vmis;
-  if (isEqual(vmi.spec, old?.spec)) return ALLOWED;
+  if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
   const restriction = restrictionOf(request, vmis);
   if (restriction !== undefined) return restriction;
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
   const isOwned = ownerNameOf(vmi) !== undefined;
   const causes = [
-    ...validateVmiSpec(vmi.spec, "spec", old === undefined ? "create" : "update"),
+    ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined
       ? []
       : [
@@ -110,6 +111,10 @@ export async function validateVmi(
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(
     [],
-    [...(await warningsFor(deps, specs, namespace)), ...capacityWarnings(vmi, vmi.spec)],
+    [
+      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }),
+      ...(await warningsFor(deps, specs, namespace)),
+      ...capacityWarnings(vmi, vmi.spec),
+    ],
   );
 }

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of the guest that are not acted on. Source: KubeVirt api/core/v1 schema.go, type Devices.
+import {
+  feature,
+  flag,
+  harmless,
+  integer,
+  isOff,
+  list,
+  object,
+  oneOf,
+  text,
+  unbuilt,
+} from "./notation.ts";
+
+const bus = text("Bus: virtio, sata, scsi or usb.");
+const readonly = flag("The guest cannot write to it.");
+const tag = text("Tag in the guest's metadata.");
+
+const DISK = object(
+  "One disk.",
+  {
+    name: text("Name; equals the name of its volume."),
+    bootOrder: integer("Place in the order of boot devices, from 1."),
+    disk: object("A hard disk.", { bus, pciAddress: text("For example 0000:02:00.0."), readonly }),
+    cdrom: object("A CD-ROM.", { bus, readonly, tray: text("open or closed.") }),
+    lun: object("A SCSI device passed through.", {
+      bus,
+      readonly,
+      reservation: flag("Persistent reservations."),
+    }),
+    blockSize: object("Sizes of the disk's blocks.", {
+      custom: object("Given sizes.", {
+        discardGranularity: integer("Bytes."),
+        logical: integer("Bytes."),
+        physical: integer("Bytes."),
+      }),
+      matchVolume: feature("As the volume has them."),
+    }),
+    cache: text("none, writethrough or writeback."),
+    changedBlockTracking: flag("Changed blocks are recorded for backups."),
+    dedicatedIOThread: flag("The disk has a thread for itself."),
+    errorPolicy: text("stop, ignore, report or enospace."),
+    io: text("native, threads or default."),
+    serial: text("Serial number of the disk."),
+    shareable: flag("Several VMs may have it at the same time."),
+    tag,
+  },
+  ["name"],
+);
+
+function claimedDevice(what: string, more: Parameters<typeof object>[1] = {}) {
+  return object(
+    what,
+    {
+      name: text("Name of the device."),
+      deviceName: text("Resource of the node, for example example.com/gpu."),
+      claimName: text("Resource claim of the VM."),
+      requestName: text("Request in that claim."),
+      tag,
+      ...more,
+    },
+    ["name"],
+  );
+}
+
+const GPU_OPTIONS = object("How a virtual GPU is shown.", {
+  display: feature("A display on it.", { ramFB: feature("A framebuffer before the driver.") }),
+});
+
+const ACTION = object("What it does.", {
+  action: text("reset, poweroff or shutdown."),
+});
+
+export const DEVICE_FIELDS = {
+  disks: unbuilt(list("Disks, each from the volume of its name.", DISK)),
+  filesystems: unbuilt(
+    list(
+      "Directories shared with the guest.",
+      object(
+        "One directory.",
+        { name: text("Name of its volume."), virtiofs: object("Shared by virtiofs.") },
+        ["name", "virtiofs"],
+      ),
+    ),
+  ),
+  gpus: unbuilt(
+    list("GPUs of the node.", claimedDevice("One GPU.", { virtualGPUOptions: GPU_OPTIONS })),
+  ),
+  hostDevices: unbuilt(list("Devices of the node.", claimedDevice("One device."))),
+  inputs: unbuilt(
+    list(
+      "Input devices.",
+      object(
+        "One device.",
+        { bus: text("usb or virtio."), name: text("Name."), type: text("tablet.") },
+        ["name", "type"],
+      ),
+    ),
+  ),
+  panicDevices: unbuilt(
+    list("Devices that tell of a guest's panic.", object("One device.", { model: text("Model.") })),
+  ),
+  rng: unbuilt(object("A source of randomness for the guest.")),
+  sound: unbuilt(
+    object("A sound card.", { model: text("ich9 or ac97."), name: text("Name.") }, ["name"]),
+  ),
+  tpm: unbuilt(feature("A TPM.", { persistent: flag("What it holds is kept over restarts.") }), {
+    unless: isOff,
+  }),
+  video: unbuilt(object("The graphics card.", { type: text("Model.") })),
+  watchdog: unbuilt(
+    object("A watchdog.", { name: text("Name."), i6300esb: ACTION, diag288: ACTION }, ["name"]),
+  ),
+  downwardMetrics: unbuilt(object("Metrics of the node for the guest.")),
+  clientPassthrough: unbuilt(object("USB devices of a person's own machine.")),
+  autoattachGraphicsDevice: unbuilt(flag("A graphics device; the guest has none."), {
+    unless: oneOf(false),
+  }),
+  autoattachInputDevice: unbuilt(flag("An input device; the guest has none."), {
+    unless: oneOf(false),
+  }),
+  autoattachMemBalloon: harmless(flag("A memory balloon; the guest has none.")),
+  autoattachPodInterface: unbuilt(
+    flag("An interface on the pod network where none is declared; there is none."),
+    { unless: oneOf(false) },
+  ),
+  autoattachSerialConsole: unbuilt(flag("A serial console; the guest has one."), {
+    unless: oneOf(true),
+  }),
+  autoattachVSOCK: unbuilt(flag("A VSOCK device."), { unless: oneOf(false) }),
+  blockMultiQueue: harmless(flag("Disks get a queue for each vCPU.")),
+  disableHotplug: unbuilt(flag("Nothing can be plugged while the guest runs."), {
+    unless: oneOf(false),
+    hint: "pcieRootPorts: 0 leaves no port",
+  }),
+  logSerialConsole: harmless(flag("The console's output is kept; it always is.")),
+  useVirtioTransitional: unbuilt(flag("Devices for drivers of virtio before 1.0."), {
+    unless: oneOf(false),
+  }),
+};
+
+export const IFACE_FIELDS = {
+  dhcpOptions: unbuilt(
+    object("What the guest is told by DHCP.", {
+      bootFileName: text("Option 67."),
+      tftpServerName: text("Option 66."),
+      ntpServers: list("Option 42.", text("IPv4 address.")),
+      privateOptions: list(
+        "Options 224 to 254.",
+        object("One option.", { option: integer("Number."), value: text("Value.") }, [
+          "option",
+          "value",
+        ]),
+      ),
+    }),
+    { hint: "leave it out; the guest sets its own address" },
+  ),
+  ports: harmless(
+    list(
+      "Ports that are opened with masquerade; with bridge all are open.",
+      object(
+        "One port.",
+        {
+          name: text("Name of the port."),
+          port: integer("Number."),
+          protocol: text("TCP or UDP; TCP when absent."),
+        },
+        ["port"],
+      ),
+    ),
+  ),
+  portRanges: harmless(
+    list(
+      "Ranges of ports that are opened with masquerade; with bridge all are open.",
+      object(
+        "One range.",
+        {
+          protocol: text("TCP or UDP."),
+          start: integer("First port."),
+          end: integer("Last port."),
+        },
+        ["protocol", "start", "end"],
+      ),
+    ),
+  ),
+  tag: harmless(tag),
+};
+
+const USE_BRIDGE = { hint: "use bridge" };
+
+/** Every binding but bridge. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
+export const BINDING_FIELDS = {
+  masquerade: unbuilt(object("The pod's address is shared by NAT."), USE_BRIDGE),
+  sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
+  passtBinding: unbuilt(object("The pod's address is shared by passt."), USE_BRIDGE),
+  binding: unbuilt(
+    object("A binding that a plugin makes.", { name: text("Name of the plugin.") }, ["name"]),
+    USE_BRIDGE,
+  ),
+  slirp: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
+  passt: unbuilt(object("Taken out of KubeVirt; see passtBinding."), USE_BRIDGE),
+  macvtap: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
+};

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every field of KubeVirt's is known, described, and in exactly one list.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { VmSpecSchema } from "../vm.ts";
+import { VmiSpecSchema, type VmiSpec } from "../vmi-spec.ts";
+import { unactedFieldsOfVm, unactedFieldsOfVmi, unbuiltPartOf } from "./unsupported.ts";
+import { schemaFields, type SchemaField } from "./walk.ts";
+
+interface Row {
+  readonly path: string;
+  readonly type: string;
+  readonly required: boolean;
+}
+
+const ROWS: readonly Row[] = readFileSync(join(import.meta.dirname, "kubevirt-1.9.0.tsv"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"))
+  .map((line) => {
+    const [path = "", type = "", required] = line.split("\t");
+    return { path, type, required: required === "required" };
+  });
+
+const FIELDS: ReadonlyMap<string, SchemaField> = new Map(
+  [
+    ...schemaFields(VmiSpecSchema, "VirtualMachineInstance.spec"),
+    ...schemaFields(VmSpecSchema, "VirtualMachine.spec"),
+  ].map((field) => [field.path, field]),
+);
+
+describe("KubeVirt's fields", () => {
+  test("are all there, of the same type, and required where KubeVirt requires them", () => {
+    expect(ROWS).toHaveLength(413);
+    // Ours may go without devices, and its template always says something.
+    const otherwise = [
+      "VirtualMachineInstance.spec.domain.devices",
+      "VirtualMachine.spec.template.spec",
+    ];
+    const same = ({ path, type, required }: Row): boolean => {
+      const field = FIELDS.get(path);
+      return field?.type === type && field.required === (required !== otherwise.includes(path));
+    };
+    const wrong = ROWS.filter((row) => !same(row)).map((row) => [row, FIELDS.get(row.path)]);
+    expect(wrong).toEqual([]);
+  });
+
+  test("are described, and ours too", () => {
+    const silent = [...FIELDS.values()].filter(({ description }) => description.length < 3);
+    expect(silent.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("are in three lists; beside KubeVirt's own there are few", () => {
+    const known = new Set(ROWS.map(({ path }) => path));
+    const own = [...FIELDS.keys()].filter(
+      (path) => !known.has(path) && path.startsWith("VirtualMachineInstance."),
+    );
+    const base = "VirtualMachineInstance.spec.";
+    expect(own.map((path) => path.slice(base.length)).filter(isNotKubernetes)).toEqual([
+      "domain.devices.interfaces[].ips[]",
+      "domain.devices.interfaces[].ipamClaimName",
+      "domain.devices.interfaces[].cniArgs",
+      "domain.devices.pcieRootPorts",
+    ]);
+    expect(countByList()).toMatchInlineSnapshot(`
+      {
+        "acted": 99,
+        "harmless": 117,
+        "unbuilt": 696,
+      }
+    `);
+  });
+});
+
+/** What KubeVirt's document calls by the name of a Kubernetes type, Patchbay spells out. */
+function isNotKubernetes(path: string): boolean {
+  return !/Probe\.|tolerations|dnsConfig|Ref\.|sysprep\.|fields\[\]|ephemeral\./.test(path);
+}
+
+function countByList(): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { list } of FIELDS.values()) counts[list] = (counts[list] ?? 0) + 1;
+  return counts;
+}
+
+/** A value that asks for something, in the words of the API. */
+function specWith(domain: object, more: object = {}): VmiSpec {
+  // Rows hold what a client may send.
+  return { domain, ...more };
+}
+
+describe("fields without which the guest would be another", () => {
+  test.each([
+    ["disks", specWith({ devices: { disks: [{ name: "a" }] } }), "domain.devices.disks"],
+    ["cloud-init", specWith({}, { volumes: [{ name: "a", cloudInitNoCloud: {} }] }), "volumes"],
+    ["a TPM", specWith({ devices: { tpm: {} } }), "domain.devices.tpm"],
+    ["a watchdog", specWith({ devices: { watchdog: { name: "w" } } }), "domain.devices.watchdog"],
+    ["randomness", specWith({ devices: { rng: {} } }), "domain.devices.rng"],
+    ["a processor model", specWith({ cpu: { model: "Haswell" } }), "domain.cpu.model"],
+    ["a clock's zone", specWith({ clock: { timezone: "UTC" } }), "domain.clock.timezone"],
+    ["a paused start", specWith({}, { startStrategy: "Paused" }), "startStrategy"],
+    ["EFI", specWith({ firmware: { bootloader: { efi: {} } } }), "domain.firmware.bootloader.efi"],
+    ["GPUs", specWith({ devices: { gpus: [{ name: "g" }] } }), "domain.devices.gpus"],
+    ["devices", specWith({ devices: { hostDevices: [{}] } }), "domain.devices.hostDevices"],
+    ["probes", specWith({}, { livenessProbe: {} }), "livenessProbe"],
+    ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
+    ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
+    [
+      "DHCP options",
+      specWith({ devices: { interfaces: [{ name: "a", dhcpOptions: {} }] } }),
+      "domain.devices.interfaces[0].dhcpOptions",
+    ],
+  ])("%s are named", (_what, spec, field) => {
+    expect(unactedFieldsOfVmi(spec, "spec").unbuilt.map((problem) => problem.field)).toEqual([
+      `spec.${field}`,
+    ]);
+  });
+
+  test("are named all at once, those of the VM too", () => {
+    const template = { spec: specWith({ memory: { hugepages: {} }, devices: { gpus: [{}] } }) };
+    const { unbuilt } = unactedFieldsOfVm({ instancetype: {}, preference: {}, template });
+    expect(unbuilt.map(({ field }) => field)).toEqual([
+      "spec.template.spec.domain.memory.hugepages",
+      "spec.template.spec.domain.devices.gpus",
+      "spec.instancetype",
+      "spec.preference",
+    ]);
+  });
+
+  test("are none where they ask for what is so anyway", () => {
+    const devices = {
+      disks: [],
+      tpm: { enabled: false },
+      autoattachGraphicsDevice: false,
+      autoattachSerialConsole: true,
+      interfaces: [{ name: "a", bridge: {}, sriov: null }],
+    };
+    const features = { acpi: {}, smm: { enabled: false }, kvm: {} };
+    const firmware = { bootloader: { bios: {} } };
+    const domain = { devices, features, firmware, clock: { utc: {} }, rebootPolicy: "Reboot" };
+    const spec = specWith(domain, { architecture: "amd64", startStrategy: "" });
+    expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
+  });
+});
+
+test("fields that change nothing are told apart", () => {
+  const spec = specWith({ memory: { maxGuest: "1Gi" } }, { evictionStrategy: "None" });
+  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
+    unbuilt: [],
+    harmless: ["spec.domain.memory.maxGuest", "spec.evictionStrategy"],
+  });
+});
+
+test("an iface with a field that is not built is no NIC", () => {
+  expect(unbuiltPartOf({ name: "a", bridge: {} })).toBeUndefined();
+  expect(unbuiltPartOf({ name: "a", bridge: {}, tag: "t", ports: [] })).toBeUndefined();
+  expect(unbuiltPartOf({ name: "a", bridge: {}, dhcpOptions: {} })).toMatchObject({
+    field: "dhcpOptions",
+    reason: "FieldNotSupported",
+  });
+});

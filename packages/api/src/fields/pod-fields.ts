@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a VM runs, how it is watched, and who gets in: not acted on. Source: KubeVirt api/core/v1 types.go.
+import {
+  anything,
+  harmless,
+  integer,
+  list,
+  object,
+  oneOf,
+  text,
+  unbuilt,
+  type JsonSchema,
+} from "./notation.ts";
+
+const port: JsonSchema = {
+  description: "Number or name of the port.",
+  "x-kubernetes-int-or-string": true,
+};
+const host = text("Host; the guest's address when absent.");
+
+function probe(what: string): JsonSchema {
+  return object(what, {
+    exec: object("A command in the guest.", {
+      command: list("Command and arguments.", text("One argument.")),
+    }),
+    guestAgentPing: object("The guest's agent answers."),
+    httpGet: object("An HTTP request.", {
+      host,
+      path: text("Path."),
+      port,
+      scheme: text("HTTP or HTTPS."),
+      httpHeaders: list(
+        "Headers of the request.",
+        object("One header.", { name: text("Name."), value: text("Value.") }),
+      ),
+    }),
+    tcpSocket: object("A TCP connection.", { host, port }),
+    failureThreshold: integer("Failures in a row before it counts as failed."),
+    initialDelaySeconds: integer("Seconds after the start before the first try."),
+    periodSeconds: integer("Seconds between tries."),
+    successThreshold: integer("Successes in a row before it counts as well."),
+    timeoutSeconds: integer("Seconds in which an answer must come."),
+  });
+}
+
+const agentUsers = object(
+  "Set by the guest's agent.",
+  { users: list("Users that get them.", text("Name of a user.")) },
+  ["users"],
+);
+
+function secretSource(what: string): JsonSchema {
+  return object(what, {
+    secret: object("A Secret.", { secretName: text("Name of the Secret.") }, ["secretName"]),
+  });
+}
+
+const CREDENTIAL = object("One credential.", {
+  sshPublicKey: object(
+    "SSH keys.",
+    {
+      source: secretSource("Where the keys are."),
+      propagationMethod: object("How they get into the guest.", {
+        configDrive: object("By cloud-init's config drive."),
+        noCloud: object("By cloud-init's NoCloud."),
+        qemuGuestAgent: agentUsers,
+      }),
+    },
+    ["source", "propagationMethod"],
+  ),
+  userPassword: object(
+    "Passwords.",
+    {
+      source: secretSource("Where the passwords are."),
+      propagationMethod: object("How they get into the guest.", {
+        qemuGuestAgent: object("Set by the guest's agent."),
+      }),
+    },
+    ["source", "propagationMethod"],
+  ),
+});
+
+/** Source: Kubernetes Toleration. */
+const TOLERATION = object("One toleration.", {
+  key: text("Key of the taint."),
+  operator: text("Exists or Equal."),
+  value: text("Value of the taint."),
+  effect: text("NoSchedule, PreferNoSchedule or NoExecute."),
+  tolerationSeconds: integer("Seconds for which NoExecute is tolerated."),
+});
+
+/** Source: Kubernetes PodDNSConfig. */
+const DNS_CONFIG = object("DNS settings of the pod.", {
+  nameservers: list("Servers.", text("Address.")),
+  searches: list("Domains that are searched.", text("Domain.")),
+  options: list(
+    "Options of the resolver.",
+    object("One option.", { name: text("Name."), value: text("Value.") }),
+  ),
+});
+
+export const POD_FIELDS = {
+  accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
+  affinity: harmless(
+    anything("Which nodes and neighbours the VM wants; not passed on to the pod."),
+  ),
+  architecture: unbuilt(text("Processor architecture of the guest."), {
+    unless: oneOf("", "amd64"),
+  }),
+  dnsConfig: harmless(DNS_CONFIG),
+  dnsPolicy: harmless(text("DNS policy of the pod.")),
+  evictionStrategy: harmless(text("What happens when the node is drained; the VM is shut down.")),
+  hostname: harmless(text("Host name that DHCP would tell the guest.")),
+  livenessProbe: unbuilt(probe("When the guest counts as dead and is restarted.")),
+  priorityClassName: harmless(text("Priority of the pod; not passed on.")),
+  readinessProbe: unbuilt(probe("When the guest counts as ready for a Service.")),
+  resourceClaims: unbuilt(
+    list(
+      "Claims for devices.",
+      object(
+        "One claim.",
+        {
+          name: text("Name within the VM."),
+          resourceClaimName: text("A claim that is there."),
+          resourceClaimTemplateName: text("A template of which a claim is made."),
+        },
+        ["name"],
+      ),
+    ),
+  ),
+  schedulerName: harmless(text("Scheduler of the pod; not passed on.")),
+  serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
+  startStrategy: unbuilt(text("Paused: the guest is started and waits."), { unless: oneOf("") }),
+  subdomain: harmless(text("Domain of the host name.")),
+  tolerations: harmless(
+    list("Taints of nodes that do not keep the VM away; not passed on.", TOLERATION),
+  ),
+  topologySpreadConstraints: harmless(
+    list("How VMs are spread over nodes; not passed on.", anything("One constraint.")),
+  ),
+};
+
+/** Of a network, beside the ways to join one that are built. */
+export const NETWORK_FIELDS = {
+  resourceClaim: unbuilt(
+    object("A network device of a claim.", {
+      claimName: text("Claim in spec.resourceClaims."),
+      requestName: text("Request in that claim."),
+    }),
+  ),
+};
+
+const INFERRED = {
+  inferFromVolume: text("Volume whose labels name it."),
+  inferFromVolumeFailurePolicy: text("Reject or Ignore."),
+  kind: text("Kind; the cluster's own when absent."),
+  name: text("Name."),
+  revisionName: text("ControllerRevision that is used."),
+};
+
+/** Of the VM itself. */
+export const VM_FIELDS = {
+  dataVolumeTemplates: unbuilt(
+    list(
+      "DataVolumes that are made with the VM.",
+      object(
+        "One template.",
+        {
+          apiVersion: text("API version."),
+          kind: text("Kind."),
+          metadata: anything("Metadata of the DataVolume."),
+          spec: anything("What it is made of."),
+          status: anything("Not used."),
+        },
+        ["spec"],
+      ),
+    ),
+  ),
+  instancetype: unbuilt(object("Size of the machine, by name.", INFERRED)),
+  preference: unbuilt(object("What the guest likes, by name.", INFERRED)),
+  updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),
+};
+
+/** Of the metadata of a template, beside labels and annotations. */
+export const TEMPLATE_METADATA_FIELDS = {
+  name: harmless(text("Not used: a VMI has the name of its VM.")),
+  generateName: harmless(text("Not used: a VMI has the name of its VM.")),
+  namespace: harmless(text("Not used: a VMI is in the namespace of its VM.")),
+  creationTimestamp: harmless({ ...text("Not used."), nullable: true }),
+  finalizers: harmless(list("Not used.", text("A finalizer."))),
+  uid: harmless(text("Not used.")),
+  resourceVersion: harmless(text("Not used.")),
+  generation: harmless(integer("Not used.")),
+  managedFields: harmless(list("Not used.", anything("One manager."))),
+  ownerReferences: harmless(list("Not used.", anything("One owner."))),
+  deletionTimestamp: harmless({ ...text("Not used."), nullable: true }),
+  selfLink: harmless(text("Not used.")),
+};

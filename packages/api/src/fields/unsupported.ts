@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
+import { isBinding } from "../binding.ts";
+import { IfaceSchema, type Iface } from "../network.ts";
+import { VmSpecSchema, type VmSpec } from "../vm.ts";
+import { VmiSpecSchema, type VmiSpec } from "../vmi-spec.ts";
+import type { FieldMark } from "./notation.ts";
+import { unactedFields, type UnactedField } from "./walk.ts";
+
+/** A field and what is wrong with it. */
+export interface FieldProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** Fields of an object that are not acted on. */
+export interface UnactedFields {
+  /** Without them the guest would be another: it is not started. */
+  readonly unbuilt: readonly FieldProblem[];
+  /** They change nothing for the guest. */
+  readonly harmless: readonly string[];
+}
+
+function sayUnbuilt({ hint }: FieldMark): string {
+  return ["is not supported yet", hint ?? []].flat().join("; ");
+}
+
+function split(fields: readonly UnactedField[]): UnactedFields {
+  return {
+    unbuilt: fields
+      .filter(({ mark }) => mark.list === "unbuilt")
+      .map(({ path, mark }) => ({ field: path, message: sayUnbuilt(mark) })),
+    harmless: fields.filter(({ mark }) => mark.list === "harmless").map(({ path }) => path),
+  };
+}
+
+/** Of a VMI specification at `base`. */
+export function unactedFieldsOfVmi(spec: VmiSpec, base: string): UnactedFields {
+  return split(unactedFields(VmiSpecSchema, spec, base));
+}
+
+/** Of a VM specification, its template with it. */
+export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
+  return split(unactedFields(VmSpecSchema, spec, "spec"));
+}
+
+/** Why an iface gets no NIC. */
+export interface UnbuiltPart extends FieldProblem {
+  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  readonly reason: "BindingNotSupported" | "FieldNotSupported";
+}
+
+/**
+ * The one guard of every door to a running guest: an iface for which this says something gets no annotation element, no
+ * link and no device, and a VM with it is not started. The field is the one below the iface.
+ */
+export function unbuiltPartOf(iface: Iface): UnbuiltPart | undefined {
+  const first = split(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
+  if (first === undefined) return undefined;
+  const reason = isBinding(first.field) ? "BindingNotSupported" : "FieldNotSupported";
+  return { ...first, reason };
+}

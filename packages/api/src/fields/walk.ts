@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which fields of an object Patchbay does not act on, and which fields a schema has.
+import {
+  findMark,
+  isNothing,
+  type FieldList,
+  type FieldMark,
+  type JsonSchema,
+} from "./notation.ts";
+
+/** A field of an object that is not acted on. */
+export interface UnactedField {
+  /** With indexes, for example `spec.domain.devices.interfaces[0].tag`. */
+  readonly path: string;
+  readonly mark: FieldMark;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
+  const child = schema[key];
+  return isFields(child) ? child : undefined;
+}
+
+/**
+ * The fields of `value` that are not acted on, in the order of the schema. What stands below such a field is not looked
+ * at: the topmost one is what a person has to take out.
+ */
+export function unactedFields(
+  schema: object,
+  value: unknown,
+  path: string,
+): readonly UnactedField[] {
+  const node: JsonSchema = { ...schema };
+  if (isNothing(value)) return [];
+  const mark = findMark(node);
+  if (mark !== undefined) return mark.unless?.(value) === true ? [] : [{ path, mark }];
+  if (Array.isArray(value)) {
+    const items = schemaAt(node, "items") ?? {};
+    return value.flatMap((item, index) => unactedFields(items, item, `${path}[${String(index)}]`));
+  }
+  const properties = schemaAt(node, "properties");
+  if (properties === undefined || !isFields(value)) return [];
+  return Object.entries(properties).flatMap(([key, child]) =>
+    isFields(child) ? unactedFields(child, value[key], path === "" ? key : `${path}.${key}`) : [],
+  );
+}
+
+/** A field of a schema. */
+export interface SchemaField {
+  /** `[]` after a list, `{}` after a map. */
+  readonly path: string;
+  /** As KubeVirt's document has it: `object`, `string`, `integer`, `boolean`, `string|integer|number`; of the entries of a list or map. */
+  readonly type: string;
+  readonly required: boolean;
+  readonly list: FieldList;
+  readonly description: string;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The schema of the entries of a list or map, with what is written after its path; else of the field itself. */
+function entriesOf(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
+  const items = schemaAt(node, "items");
+  if (items !== undefined) return ["[]", items];
+  const values = schemaAt(node, "additionalProperties");
+  return values === undefined ? ["", node] : ["{}", values];
+}
+
+function typeOf(schema: JsonSchema): string {
+  return schema["x-kubernetes-int-or-string"] === true
+    ? "string|integer|number"
+    : textOf(schema["type"]);
+}
+
+/** Every field of a schema below `path`, each with the list that it is in: its own, or that of the field above it. */
+export function schemaFields(
+  schema: object,
+  path: string,
+  above: FieldList = "acted",
+): readonly SchemaField[] {
+  const node: JsonSchema = { ...schema };
+  const required = node["required"];
+  return Object.entries(schemaAt(node, "properties") ?? {}).flatMap(([key, child]) => {
+    if (!isFields(child)) return [];
+    const list = findMark(child)?.list ?? above;
+    const [suffix, entries] = entriesOf(child);
+    const field = {
+      path: `${path}.${key}${suffix}`,
+      type: typeOf(entries),
+      required: Array.isArray(required) && required.includes(key),
+      list,
+      description: textOf(child["description"]),
+    };
+    return [field, ...schemaFields(entries, field.path, list)];
+  });
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
+import { Type, type Static } from "typebox";
+import { DEVICE_FIELDS } from "./fields/device-fields.ts";
+import {
+  BIOS_FIELDS,
+  CLOCK_FIELDS,
+  CPU_FIELDS,
+  DOMAIN_FIELDS,
+  EFI,
+  FEATURES,
+  FIRMWARE_FIELDS,
+  KERNEL_CONTAINER_FIELDS,
+  MEMORY_FIELDS,
+  RESOURCE_FIELDS,
+  UTC_FIELDS,
+} from "./fields/guest-fields.ts";
+import { map, quantity, text } from "./fields/notation.ts";
+import { POD_FIELDS } from "./fields/pod-fields.ts";
+import { VOLUME_FIELDS } from "./fields/volume-fields.ts";
+import { IfaceSchema, NetworkSchema } from "./network.ts";
+
+/** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
+export const PCIE_ROOT_PORTS_MAX = 128;
+
+/** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+const QuantitySchema = (description: string) =>
+  Type.Unsafe<string | number>({ description, "x-kubernetes-int-or-string": true });
+
+const CpuSchema = Type.Object(
+  {
+    cores: Type.Optional(Type.Integer({ minimum: 1, description: "Cores of each socket." })),
+    sockets: Type.Optional(Type.Integer({ minimum: 1, description: "Sockets." })),
+    threads: Type.Optional(Type.Integer({ minimum: 1, description: "Threads of each core." })),
+    ...CPU_FIELDS,
+  },
+  { description: "Virtual processors." },
+);
+
+const MemorySchema = Type.Object(
+  {
+    guest: Type.Optional(QuantitySchema("Memory of the guest, for example 128Mi.")),
+    ...MEMORY_FIELDS,
+  },
+  { description: "The guest's memory." },
+);
+
+const ResourcesSchema = Type.Object(
+  {
+    requests: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, string | number>>>(
+        map(
+          "Least of each resource; memory is the guest's where memory.guest is not set, others are not passed on.",
+          quantity("Amount."),
+        ),
+      ),
+    ),
+    ...RESOURCE_FIELDS,
+  },
+  { description: "What is asked of the node." },
+);
+
+const KernelBootSchema = Type.Object(
+  {
+    kernelArgs: Type.Optional(Type.String({ description: "The kernel's command line." })),
+    container: Type.Optional(
+      Type.Object(
+        {
+          image: Type.String({ description: "Image with kernel and initrd." }),
+          kernelPath: Type.Optional(
+            Type.String({ description: "Path of the kernel in the image; vmlinuz when absent." }),
+          ),
+          initrdPath: Type.Optional(
+            Type.String({ description: "Path of the initrd in the image." }),
+          ),
+          ...KERNEL_CONTAINER_FIELDS,
+        },
+        { description: "Where kernel and initrd are." },
+      ),
+    ),
+  },
+  { description: "The guest is booted from a kernel and an initrd." },
+);
+
+const FirmwareSchema = Type.Object(
+  {
+    kernelBoot: Type.Optional(KernelBootSchema),
+    bootloader: Type.Optional(
+      Type.Object(
+        {
+          bios: Type.Optional(Type.Object(BIOS_FIELDS, { description: "BIOS firmware." })),
+          efi: EFI,
+        },
+        { description: "Firmware of the guest; BIOS when absent." },
+      ),
+    ),
+    ...FIRMWARE_FIELDS,
+  },
+  { description: "What the guest starts with." },
+);
+
+const ClockSchema = Type.Object(
+  {
+    utc: Type.Optional(Type.Object(UTC_FIELDS, { description: "The clock shows UTC." })),
+    ...CLOCK_FIELDS,
+  },
+  { description: "The guest's clock; UTC." },
+);
+
+const DevicesSchema = Type.Object(
+  {
+    interfaces: Type.Optional(
+      Type.Array(IfaceSchema, {
+        description: "NICs, each on the network of its name.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+      }),
+    ),
+    networkInterfaceMultiqueue: Type.Optional(
+      Type.Boolean({ description: "Interfaces get a pair of queues for each vCPU." }),
+    ),
+    pcieRootPorts: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: PCIE_ROOT_PORTS_MAX,
+        description:
+          "Interfaces that can be plugged while the VM runs, beside those it starts with; machine type q35.",
+      }),
+    ),
+    ...DEVICE_FIELDS,
+  },
+  { description: "Devices of the guest." },
+);
+
+export const DomainSpecSchema = Type.Object(
+  {
+    machine: Type.Optional(
+      Type.Object(
+        { type: Type.Optional(Type.String({ description: "q35 or pc; q35 when empty." })) },
+        { description: "The machine's kind." },
+      ),
+    ),
+    cpu: Type.Optional(CpuSchema),
+    memory: Type.Optional(MemorySchema),
+    resources: Type.Optional(ResourcesSchema),
+    firmware: Type.Optional(FirmwareSchema),
+    clock: Type.Optional(ClockSchema),
+    features: Type.Optional(Type.Object(FEATURES, { description: "Features of the machine." })),
+    devices: Type.Optional(DevicesSchema),
+    ...DOMAIN_FIELDS,
+  },
+  { description: "The guest." },
+);
+
+export const VmiSpecSchema = Type.Object(
+  {
+    domain: DomainSpecSchema,
+    networks: Type.Optional(
+      Type.Array(NetworkSchema, {
+        description: "Networks that the VM joins, each with the interface of its name.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+      }),
+    ),
+    terminationGracePeriodSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: "Seconds for the guest to shut down; 30 if absent.",
+      }),
+    ),
+    nodeSelector: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, string>>>(
+        map("Labels of the nodes on which the VM may run.", text("Value of the label.")),
+      ),
+    ),
+    ...POD_FIELDS,
+    ...VOLUME_FIELDS,
+  },
+  { description: "What the VM is to be." },
+);
+
+/** What a VMI is to be. */
+export type VmiSpec = Static<typeof VmiSpecSchema>;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything for which a VM or VMI cannot be started, each with the path of its field.
+import {
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  unreadableQuantities,
+  type FieldProblem,
+  type NetworkConfig,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { machineFamilyOf } from "@patchbay/domain";
+import { machineOf } from "./machine.ts";
+import { memoryMiBOf } from "./memory.ts";
+import { planVmiTopology, topologyProblems } from "./pci-topology.ts";
+
+function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
+  const machine = machineOf(domain);
+  if (machineFamilyOf(machine) !== undefined) return [];
+  const message = `${machine} is not supported, use q35 or pc`;
+  return [{ field: `${base}.domain.machine.type`, message }];
+}
+
+function bootProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
+  if (domain.firmware?.kernelBoot?.container !== undefined) return [];
+  const message = "is required; booting from disks is not supported yet";
+  return [{ field: `${base}.domain.firmware.kernelBoot.container`, message }];
+}
+
+function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
+  const unreadable = unreadableQuantities(spec, base);
+  if (unreadable.length > 0 || memoryMiBOf(spec.domain) > 0) return unreadable;
+  return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
+}
+
+/** A specification in an object of its owner, at `base`. */
+interface Specified {
+  readonly spec: VmiSpec;
+  readonly base: string;
+}
+
+function domainProblems(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+  { spec, base }: Specified,
+): readonly FieldProblem[] {
+  const machine = machineProblems(spec, base);
+  const plan = machine.length > 0 ? undefined : planVmiTopology(vmi, config);
+  return [
+    ...machine,
+    ...bootProblems(spec, base),
+    ...memoryProblems(spec, base),
+    ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
+  ];
+}
+
+/** Of a VMI; none: it can be made a domain. */
+export function vmiStartProblems(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly FieldProblem[] {
+  const { unbuilt } = unactedFieldsOfVmi(vmi.spec, "spec");
+  return [...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }), ...unbuilt];
+}
+
+/** Of a VM, in terms of its own specification; `vmi` is what would be started. */
+export function vmStartProblems(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly FieldProblem[] {
+  const { unbuilt } = unactedFieldsOfVm(vm.spec);
+  const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
+  return [...domainProblems(vmi, config, template), ...unbuilt];
+}
+
+/** All of them in one text. */
+export function sayProblems(problems: readonly FieldProblem[]): string {
+  return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
+}

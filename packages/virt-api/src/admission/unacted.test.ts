@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What admission says of fields and bindings that are not built.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Deps } from "../call.ts";
+import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import { mutate } from "./mutate.ts";
+import { validate } from "./validate.ts";
+
+let store: FakeStore;
+
+beforeEach(() => {
+  store = createFakeStore();
+});
+
+function deps(): Deps {
+  return {
+    store,
+    log: createSilentLogger(),
+    randomBytes: (size) => new Uint8Array(size),
+    mayReadNetwork: () => Promise.resolve(true),
+    listMacOwners: () => [],
+  };
+}
+
+describe("fields that are not acted on", () => {
+  test("warns of fields that are not acted on, when they come", async () => {
+    const plain = vmWith(undefined);
+    const { template } = plain.spec;
+    const domain = { ...template.spec.domain, memory: { hugepages: {}, maxGuest: "1Gi" } };
+    const spec = { ...template.spec, domain };
+    const vm = { ...plain, spec: { ...plain.spec, instancetype: {}, template: { spec } } };
+    const base = "spec.template.spec.domain.memory";
+    expect(await validate(deps(), asked(vm))).toEqual({
+      allowed: true,
+      warnings: [
+        `the VM is kept and cannot be started: not supported yet: ${base}.hugepages, spec.instancetype`,
+        `kept without effect: ${base}.maxGuest`,
+      ],
+    });
+    const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
+    expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+  });
+
+  test("never stands in the way of a finalizer or a label", async () => {
+    const bare = vmWith({});
+    const labelled = { ...bare, metadata: { ...bare.metadata, labels: { a: "b" } } };
+    expect(await validate(deps(), asked(labelled, bare))).toEqual({ allowed: true });
+    expect(await mutate(deps(), asked(labelled, bare))).toEqual({ allowed: true });
+    const bad = vmiWith("lone", { bridge: {}, model: "x" });
+    const ending = { ...bad.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    const spec = specWith({ bridge: {}, model: "y" });
+    const request = asked({ ...bad, metadata: ending, spec }, bad);
+    expect(await validate(deps(), request)).toEqual({ allowed: true });
+  });
+});
+
+describe("of an interface whose binding is not built", () => {
+  const SRIOV = vmWith({ sriov: {} });
+  const FIELD = "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].sriov";
+
+  function putVmi(status: VirtualMachineInstance["status"]): void {
+    const owner = {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      name: "vm",
+      uid: "uid",
+    };
+    const running = vmiWith("vm", undefined);
+    const metadata = { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] };
+    store.put(VIRTUAL_MACHINE_INSTANCES, { ...running, metadata, ...(status && { status }) });
+  }
+
+  function of(vm: VirtualMachine): VirtualMachine {
+    return { ...vm, metadata: { ...vm.metadata, uid: "uid" } };
+  }
+
+  test("refuses it while the guest runs", async () => {
+    putVmi({ phase: "Running" });
+    const verdict = await validate(deps(), asked(of(SRIOV), of(vmWith(undefined))));
+    expect(causesOf(verdict)).toEqual([FIELD]);
+    const leaving = of(vmWith({ bridge: {}, state: "absent" }));
+    expect(causesOf(await validate(deps(), asked(of(SRIOV), leaving)))).toEqual([FIELD]);
+  });
+
+  test("keeps it in a VM that does not run, or whose guest has ended", async () => {
+    const request = asked(of(SRIOV), of(vmWith(undefined)));
+    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    putVmi({ phase: "Succeeded" });
+    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+  });
+
+  test("does not judge what was stored before", async () => {
+    putVmi({ phase: "Running" });
+    const halted = { ...SRIOV.spec, runStrategy: "Halted" as const };
+    const request = asked(of({ ...SRIOV, spec: halted }), of(SRIOV));
+    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+  });
+
+  test("refuses it to a running VMI without a VM", async () => {
+    const request = asked(vmiWith("lone", { sriov: {} }), vmiWith("lone", undefined));
+    expect(causesOf(await validate(deps(), request))).toEqual([
+      "FieldValueNotSupported spec.domain.devices.interfaces[1].sriov",
+    ]);
+  });
+});
