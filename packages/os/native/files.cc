@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a path that someone else controls.
+// Opening a path that someone else controls; locks on files; which descriptors children get.
 #include "files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 
 #include "error.h"
@@ -34,8 +37,31 @@ Napi::Value openBeneath(const Napi::CallbackInfo &info) {
   return Napi::Number::New(info.Env(), static_cast<double>(fd));
 }
 
+// lockDescriptor(fd): whether this open file has the lock now; never waits. The kernel gives it back when the last
+// copy of the descriptor is closed, however its process ended. Source: flock(2).
+Napi::Value lockDescriptor(const Napi::CallbackInfo &info) {
+  if (flock(intArgument(info, 0), LOCK_EX | LOCK_NB) == 0) return Napi::Boolean::New(info.Env(), true);
+  if (errno == EWOULDBLOCK) return Napi::Boolean::New(info.Env(), false);
+  throw systemError(info.Env(), "flock", errno);
+}
+
+// sealDescriptors(): no program that is started from now on gets a descriptor of this process that is not handed to it,
+// whoever left it open. Source: fcntl(2), FD_CLOEXEC.
+Napi::Value sealDescriptors(const Napi::CallbackInfo &info) {
+  DIR *directory = opendir("/proc/self/fd");
+  if (directory == nullptr) throw systemError(info.Env(), "opendir", errno);
+  while (const struct dirent *entry = readdir(directory)) {
+    const int fd = atoi(entry->d_name);
+    if (fd > STDERR_FILENO) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  closedir(directory);
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void registerFiles(Napi::Env env, Napi::Object exports) {
+  exports.Set("lockDescriptor", Napi::Function::New(env, lockDescriptor, "lockDescriptor"));
+  exports.Set("sealDescriptors", Napi::Function::New(env, sealDescriptors, "sealDescriptors"));
   exports.Set("openBeneath", Napi::Function::New(env, openBeneath, "openBeneath"));
 }

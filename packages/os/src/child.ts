@@ -11,6 +11,7 @@ import type {
   ChildStarter,
   TakenDescriptor,
 } from "@patchbay/ports";
+import { sealDescriptors } from "./descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "./native.ts";
 
@@ -33,6 +34,7 @@ export function createChildStarter(): ChildStarter {
 }
 
 async function start(program: ChildProgram): Promise<ChildProcessHandle> {
+  sealDescriptors();
   const [ours, theirs] = osNative().socketPair();
   let child: ChildProcess;
   try {

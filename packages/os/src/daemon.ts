@@ -6,6 +6,7 @@ import { closeSync, openSync, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { AppError, messageOf } from "@patchbay/core/errors";
+import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { readProcessStartTime } from "./process-end.ts";
 import { signalGroup } from "./process-runner.ts";
@@ -39,6 +40,7 @@ export interface Daemon extends ProcessName {
 
 function spawnDaemon(program: DaemonProgram, descriptors: readonly [number, number]) {
   const [file, ...args] = program.argv;
+  sealDescriptors();
   return spawn(file, args, {
     cwd: "/",
     env: program.env,

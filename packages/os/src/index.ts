@@ -8,7 +8,9 @@ export { createLaunchers, type LaunchersOptions } from "./launchers.ts";
 export { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
 export { createNamespaces } from "./namespaces.ts";
 export { replaceDirectory } from "./replace-directory.ts";
-export { connectUnixSocket } from "./unix-socket.ts";
+export { connectUnixSocket, type SocketPlace } from "./unix-socket.ts";
+export { startRelay } from "./relay.ts";
+export { takeFileLock, type FileLock, type LockHolder } from "./file-lock.ts";
 export {
   isRunning,
   signalProcess,

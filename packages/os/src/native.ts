@@ -16,6 +16,10 @@ export interface OsNative {
   openBeneath(directoryFd: number, path: string, kind: "path" | "directory" | "read"): number;
   /** Connects once to an O_PATH socket, without waiting, and answers who listens. */
   connectPeer(socketFd: number): Peer;
+  /** Whether the open file has the lock now; the kernel gives it back with the last copy of it. Source: flock(2). */
+  lockDescriptor(fd: number): boolean;
+  /** No program that is started from now on gets a descriptor that is not handed to it. */
+  sealDescriptors(): void;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;
   receiveDescriptor(endFd: number): { readonly fd: number; readonly token: number };

@@ -7,6 +7,7 @@ import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, InheritedFd, ProcessRunner } from "@patchbay/ports";
+import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf } from "./file-errors.ts";
 
 /** From SIGTERM to SIGKILL, milliseconds. */
@@ -51,6 +52,7 @@ function checkedFd({ fd, inode }: InheritedFd): number {
 
 function start(command: Command): ChildProcess {
   const [program, ...args] = argvOf(command);
+  sealDescriptors();
   return spawn(program, args, {
     detached: true, // a process group of its own, so that all of it can be killed
     env: command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH },

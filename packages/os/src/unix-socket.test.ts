@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,17 +29,47 @@ describe("connecting to a unix socket", () => {
     // The server cannot take the long path itself: it listens in the short one, which then is moved.
     const server = await listen(join(directory, "s"));
     renameSync(join(directory, "s"), join(directory, middle, "s"));
-    const socket = await connectUnixSocket(join(directory, middle, "s"));
+    const socket = await connectUnixSocket({ directory, path: `${middle}/s` });
     const text = await socket.setEncoding("utf8").toArray();
     server.close();
     expect(text.join("")).toBe("hello");
   });
 
   test("says why it cannot", async () => {
-    const path = join(directory, "none");
-    await expect(connectUnixSocket(path)).rejects.toMatchObject({
+    await expect(connectUnixSocket({ directory, path: "none" })).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
-      details: { call: "connect", path, errno: "ENOENT" },
+      details: { call: "connect", errno: "ENOENT" },
     });
+  });
+
+  test.each<{ name: string; make: (elsewhere: string) => void }>([
+    {
+      name: "a link",
+      make: (elsewhere) => {
+        symlinkSync(elsewhere, join(directory, "a/s"));
+      },
+    },
+    {
+      name: "a link among its directories",
+      make: () => {
+        rmSync(join(directory, "a"), { recursive: true });
+        symlinkSync(directory, join(directory, "a"));
+      },
+    },
+    {
+      name: "a file",
+      make: () => {
+        writeFileSync(join(directory, "a/s"), "");
+      },
+    },
+  ])("refuses $name", async ({ make }) => {
+    mkdirSync(join(directory, "a"));
+    const server = await listen(join(directory, "s"));
+    make(join(directory, "s"));
+    const refusal = await connectUnixSocket({ directory, path: "a/s" }).catch(
+      (error: unknown) => error,
+    );
+    server.close();
+    expect(refusal).toMatchObject({ code: "OS_PATH_REFUSED" });
   });
 });

@@ -17,6 +17,7 @@ import { numberOf, readFields, textOf } from "./json.ts";
 import { takeLock } from "./lock.ts";
 import { mountsBelow } from "./leftovers.ts";
 import { pathsOf, type Paths } from "./paths.ts";
+import { makeDirectories } from "./prepare.ts";
 import { isInstalled, hasSystemd, stopService } from "./service-unit.ts";
 import { isOurs } from "./settings.ts";
 import {
@@ -84,7 +85,8 @@ async function hasRemains({ files, paths }: Deps): Promise<boolean> {
 async function stopHere(deps: Deps): Promise<void> {
   const { files, paths, print } = deps;
   const clock = createClock();
-  const lock = await takeLock(paths.dataDir);
+  await makeDirectories({ files, paths });
+  const lock = takeLock(paths);
   const bootId = await readBootId(files);
   const pid = ownPid();
   const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };

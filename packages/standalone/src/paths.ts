@@ -21,6 +21,8 @@ export interface Paths {
   readonly cniLeases: string;
   readonly logs: string;
   readonly run: string;
+  /** Held by the supervisor. */
+  readonly lock: string;
   /** What the supervisor says of itself. */
   readonly state: string;
 }
@@ -45,6 +47,7 @@ export function pathsOf(dataDir: string): Paths {
     cniLeases: below("cni", "leases"),
     logs: below("logs"),
     run: below("run"),
+    lock: below("run", "supervisor.lock"),
     state: below("run", "supervisor.json"),
   };
 }

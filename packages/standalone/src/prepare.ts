@@ -33,14 +33,16 @@ export interface Prepared {
 }
 
 /** Makes the directories of a machine. */
-export async function makeDirectories({ files, paths }: PrepareDeps): Promise<void> {
+export async function makeDirectories({
+  files,
+  paths,
+}: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
 }
 
 /** Makes directories, settings, certificates, kubeconfigs and the default network. */
 export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
   const { files, runner, paths } = deps;
-  await makeDirectories(deps);
   const settings = await keepSettings(deps, wanted, {
     hostname: nodeNameOfHost(),
     chooseSubnet: () => chooseSubnet(runner),

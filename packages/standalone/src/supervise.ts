@@ -6,8 +6,11 @@ import type { Logger } from "@patchbay/ports";
 import { ownPid, stopSignal, type ProcessArguments } from "./config.ts";
 import { takeLock } from "./lock.ts";
 import { pathsOf } from "./paths.ts";
+import { makeDirectories } from "./prepare.ts";
 import { readBootId, StateWriter } from "./state.ts";
 import { Supervisor } from "./supervisor.ts";
+
+const DAY_MS = 24 * 3_600_000;
 
 /**
  * Starts everything and keeps it until this process is told to stop.
@@ -21,7 +24,8 @@ export async function supervise(
   const files = createFiles();
   const clock = createClock();
   const paths = pathsOf(dataDir);
-  const lock = await takeLock(dataDir);
+  await makeDirectories({ files, paths });
+  const lock = takeLock(paths);
   const bootId = await readBootId(files);
   const pid = ownPid();
   const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
@@ -37,17 +41,8 @@ export async function supervise(
   }
   await state.enter("ready");
   log.info("everything is ready", { dataDir });
-  if (!signal.aborted) {
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    signal.addEventListener(
-      "abort",
-      () => {
-        resolve(undefined);
-      },
-      { once: true },
-    );
-    await promise;
-  }
+  // A timer, too, since nothing else keeps this process: the components are no handles of its event loop.
+  while (!signal.aborted) await clock.sleep(DAY_MS, signal).catch(() => undefined);
   await state.enter("stopping");
   await supervisor.stop();
   await state.enter("stopped");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a guest say, and what does it answer? Talks to the guest image of hack/guest over its serial console.
 import type { Socket } from "node:net";
+import { basename, dirname } from "node:path";
 import { connectUnixSocket } from "@patchbay/os";
 import { followGuestLog, type GuestLog } from "./guest-log.ts";
 
@@ -38,7 +39,7 @@ export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
 function createSender(path: string): { send(text: string): void; close(): void } {
   let opening: Promise<Socket> | undefined;
   const open = async (): Promise<Socket> => {
-    const socket = await connectUnixSocket(path);
+    const socket = await connectUnixSocket({ directory: dirname(path), path: basename(path) });
     const forget = (): void => {
       opening = undefined;
     };

@@ -4,57 +4,100 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { stdin, stdout } from "node:process";
 import { names, type VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import { connectUnixSocket, createFiles } from "@patchbay/os";
+import { AppError, isAppError } from "@patchbay/core";
+import { connectUnixSocket, startRelay, takeFileLock, type FileLock } from "@patchbay/os";
 import { joinTerminal } from "../terminal.ts";
 import { argumentAt, type Context, type Input } from "../context.ts";
 import { withSession } from "../session.ts";
 import { findTarget } from "../target.ts";
 
+/** What is a name of one directory; nothing else is looked for below the directory of pods. */
+const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]*$/;
+
+/** Whose console, in words and in files. */
+interface Guest {
+  readonly title: string;
+  readonly dataDir: string;
+  readonly vmi: VirtualMachineInstance;
+}
+
+/** A console that is this process's alone. */
+interface OpenConsole {
+  readonly socket: Socket;
+  readonly lock: FileLock;
+}
+
 function unreachable(vmi: string, reason: string): AppError {
   return new AppError("LAUNCHER_UNREACHABLE", { vmi, reason });
 }
 
-/** Where a pod's console is below the data directory. */
-function socketPath(dataDir: string, podUid: string): string {
-  const volume = ["volumes", "kubernetes.io~empty-dir", names.LAUNCHER_VOLUME];
-  return join(dataDir, "pods", podUid, ...volume, names.CONSOLE_SOCKET);
+/** The socket of that pod's console, or undefined when the pod is not on this machine. */
+async function connectToPod({ dataDir, title }: Guest, uid: string): Promise<Socket | undefined> {
+  const volume = [uid, "volumes", "kubernetes.io~empty-dir", names.LAUNCHER_VOLUME];
+  const path = [...volume, names.CONSOLE_SOCKET].join("/");
+  try {
+    return await connectUnixSocket({ directory: join(dataDir, "pods"), path });
+  } catch (error) {
+    const errno = isAppError(error) ? error.details["errno"] : undefined;
+    if (errno === "ENOENT") return undefined;
+    if (errno === "ECONNREFUSED") throw unreachable(title, "its guest is not started yet");
+    throw error;
+  }
+}
+
+/** QEMU takes one client at a time and lets the next one wait without a word. */
+function takeConsole({ dataDir, title }: Guest, uid: string): FileLock {
+  const outcome = takeFileLock(join(dataDir, "run", `console-${uid}.lock`));
+  if ("release" in outcome) return outcome;
+  throw new AppError("CONSOLE_IN_USE", { vmi: title, pid: outcome.heldBy });
+}
+
+async function openPod(guest: Guest, uid: string): Promise<OpenConsole | undefined> {
+  const socket = await connectToPod(guest, uid);
+  if (socket === undefined) return undefined;
+  try {
+    return { socket, lock: takeConsole(guest, uid) };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
 }
 
 /** The console of the pod of this VMI that is on this machine. */
-async function findSocket(
-  dataDir: string,
-  vmi: VirtualMachineInstance,
-  title: string,
-): Promise<string> {
-  const files = createFiles();
-  const pods = Object.keys(vmi.status?.activePods ?? {}).sort();
+async function openGuest(guest: Guest): Promise<OpenConsole> {
+  const { dataDir, title, vmi } = guest;
+  const pods = Object.keys(vmi.status?.activePods ?? {}).filter((uid) => POD_UID.test(uid));
   if (pods.length === 0) throw unreachable(title, "it has no pod yet");
-  for (const uid of pods) {
-    const path = socketPath(dataDir, uid);
-    if (await files.exists(path)) return path;
+  for (const uid of pods.sort()) {
+    const opened = await openPod(guest, uid);
+    if (opened !== undefined) return opened;
   }
   const node = vmi.status?.nodeName ?? "unknown";
   const reason = `it runs on node ${node}, and there is no console of it below ${dataDir}; run this command there, or name the directory with --data-dir`;
   throw unreachable(title, reason);
 }
 
-async function openConsole(context: Context, input: Input): Promise<Socket> {
-  const opened = Promise.withResolvers<Socket>();
+async function openConsole(context: Context, input: Input): Promise<OpenConsole> {
+  const opened = Promise.withResolvers<OpenConsole>();
   await withSession(context, async (session) => {
     const query = { name: argumentAt(input, 0), isVmi: false };
     const { kind, namespace, name, vmi } = await findTarget(session, query, context);
     const title = `${kind} ${namespace}/${name}`;
     if (vmi === undefined) throw unreachable(title, "it is not running");
-    const path = await findSocket(context.global.dataDir, vmi, title);
-    opened.resolve(await connectUnixSocket(path));
+    opened.resolve(await openGuest({ title, dataDir: context.global.dataDir, vmi }));
   });
   return opened.promise;
 }
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
-  const socket = await openConsole(context, input);
-  if (stdin.isTTY) context.err.write("connected; leave with Ctrl-]\r\n");
-  await joinTerminal({ input: stdin, output: stdout, socket }, context.signal);
+  const { socket, lock } = await openConsole(context, input);
+  try {
+    if (stdin.isTTY) context.err.write("connected; leave with Ctrl-]\r\n");
+    // The guest stops at a console that is connected and not read: a terminal may stop, the relay does not.
+    const ends = { input: stdin, output: stdout, socket: startRelay(socket) };
+    await joinTerminal(ends, context.signal);
+  } finally {
+    lock.release();
+  }
 }

@@ -13,6 +13,7 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   RUNTIME_IMAGE_MISSING: NOT_FOUND,
   KUBE_CONFLICT: CONFLICT,
   KUBE_ALREADY_EXISTS: CONFLICT,
+  CONSOLE_IN_USE: CONFLICT,
   KUBE_UNREACHABLE: UNREACHABLE,
   RUNTIME_NOT_RUNNING: UNREACHABLE,
   LAUNCHER_UNREACHABLE: UNREACHABLE,
@@ -30,6 +31,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
   KUBE_WAIT_TIMED_OUT:
     "it goes on in the background; see why it waits with: patchbay explain VM IFACE",
+  CONSOLE_IN_USE: "leave it there with Ctrl-], or end that process",
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 

@@ -51,6 +51,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 503,
   },
+  CONSOLE_IN_USE: {
+    summary: "the console of {vmi} is open already: process {pid}",
+    who: "user",
+    retry: "never",
+    http: 409,
+  },
   LAUNCHER_UNREACHABLE: {
     summary: "the launcher of {vmi} cannot be reached: {reason}",
     who: "environment",

@@ -17,7 +17,7 @@ export const STANDALONE_ERRORS = {
     http: 403,
   },
   STANDALONE_RUNS_ALREADY: {
-    summary: "a supervisor of {dataDir} runs already",
+    summary: "a supervisor of {dataDir} runs already: process {pid}",
     who: "user",
     retry: "never",
     http: 409,

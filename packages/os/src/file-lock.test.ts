@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { takeFileLock, type FileLock } from "./file-lock.ts";
+
+const MODULE = new URL("./file-lock.ts", import.meta.url).href;
+let path = "";
+beforeEach(() => {
+  path = join(mkdtempSync(join(tmpdir(), "patchbay-lock-")), "lock");
+});
+afterEach(() => {
+  rmSync(join(path, ".."), { recursive: true, force: true });
+});
+
+function taken(outcome: ReturnType<typeof takeFileLock>): FileLock {
+  if ("release" in outcome) return outcome;
+  throw new Error(`held by ${outcome.heldBy}`);
+}
+
+describe("a lock", () => {
+  test("is one holder's, who is named, until it is given back", () => {
+    const lock = taken(takeFileLock(path));
+    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    lock.release();
+    expect(existsSync(path)).toBe(false);
+    taken(takeFileLock(path)).release();
+  });
+
+  test("of a process that was killed is free", async () => {
+    const code = `const { takeFileLock } = await import(${JSON.stringify(MODULE)});
+      takeFileLock(${JSON.stringify(path)}); console.log("taken"); setInterval(() => {}, 1e6);`;
+    const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
+    const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] });
+    await once(child.stdout, "data");
+    expect(takeFileLock(path)).toEqual({ heldBy: String(child.pid) });
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    taken(takeFileLock(path)).release();
+  });
+
+  test("whose file somebody removed meanwhile is taken on the file that is there", () => {
+    const first = taken(takeFileLock(path));
+    rmSync(path);
+    const second = taken(takeFileLock(path));
+    first.release();
+    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    second.release();
+  });
+
+  test("cannot be where there is no directory", () => {
+    expect(() => takeFileLock(join(path, "none"))).toThrow(/ENOENT|ENOTDIR/);
+  });
+});
