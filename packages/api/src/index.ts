@@ -67,9 +67,12 @@ export {
   type ResourceType,
 } from "./resource.ts";
 export {
+  RUN_STRATEGIES,
   runStrategyOf,
   type PcieTopology,
   type RunStrategy,
+  type StartFailure,
+  type StateChangeRequest,
   type VirtualMachine,
   type VmSpec,
   type VmStatus,

@@ -68,6 +68,29 @@ export const PcieTopologySchema = Type.Object(
 /** Where the devices of a VM are; kept over restarts. */
 export type PcieTopology = Static<typeof PcieTopologySchema>;
 
+const StateChangeRequestSchema = Type.Object(
+  {
+    action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
+    uid: Type.Optional(Type.String({ description: "The VMI that is to be stopped." })),
+  },
+  OPEN,
+);
+
+/** A request to start or stop, where the run strategy leaves it to requests. Source: KubeVirt VirtualMachineStateChangeRequest. */
+export type StateChangeRequest = Static<typeof StateChangeRequestSchema>;
+
+const StartFailureSchema = Type.Object(
+  {
+    consecutiveFailCount: Type.Integer(),
+    lastFailedVMIUID: Type.String(),
+    retryAfterTimestamp: Type.String({ description: "No sooner is the VM started again." }),
+  },
+  { description: "Guests that ended soon after their start, one after another." },
+);
+
+/** How often the guest ended early in a row. Source: KubeVirt VirtualMachineStartFailure. */
+export type StartFailure = Static<typeof StartFailureSchema>;
+
 export const VmStatusSchema = Type.Object(
   {
     created: Type.Optional(Type.Boolean()),
@@ -76,17 +99,15 @@ export const VmStatusSchema = Type.Object(
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
     pcieTopology: Type.Optional(PcieTopologySchema),
-    stateChangeRequests: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
-            uid: Type.Optional(Type.String()),
-          },
-          OPEN,
-        ),
-      ),
+    runStrategy: Type.Optional(
+      Type.Unsafe<RunStrategy>({
+        type: "string",
+        enum: [...RUN_STRATEGIES],
+        description: "The run strategy that was in force when the VM was last looked at.",
+      }),
     ),
+    startFailure: Type.Optional(StartFailureSchema),
+    stateChangeRequests: Type.Optional(Type.Array(StateChangeRequestSchema)),
   },
   OPEN,
 );

@@ -108,6 +108,15 @@ export const VmiStatusSchema = Type.Object(
     phase: Type.Optional(Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] })),
     reason: Type.Optional(Type.String()),
     nodeName: Type.Optional(Type.String()),
+    phaseTransitionTimestamps: Type.Optional(
+      Type.Array(
+        Type.Object({
+          phase: Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] }),
+          phaseTransitionTimestamp: Type.String({ format: "date-time" }),
+        }),
+        { description: "When virt-controller saw each phase first." },
+      ),
+    ),
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
     attachments: Type.Optional(Type.Array(AttachmentSchema)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),

@@ -76,7 +76,7 @@ export {
 } from "./plan/node-vm.ts";
 export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
 export { nicsPatch, type NicsPlace } from "./plan/nics-patch.ts";
-export { isOwnedBy, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
+export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
 export {

@@ -337,6 +337,32 @@ describe("running", () => {
       stateChangeRequests: [{ action: "Stop", uid: "vmi-uid" }],
     });
   });
+
+  const FINISHED = { phase: "Succeeded" } as const;
+  const START = { action: "Start" } as const;
+  test.each([
+    {
+      name: "start after the guest's own end asks for the end of its VMI first",
+      verb: "start",
+      vmiStatus: FINISHED,
+      pending: [],
+      want: [{ action: "Stop", uid: "vmi-uid" }, START],
+    },
+    {
+      name: "stop takes a start back that is waited for",
+      verb: "stop",
+      vmiStatus: FINISHED,
+      pending: [{ action: "Stop", uid: "vmi-uid" }, START] as const,
+      want: [],
+    },
+  ])("$name", async ({ verb, vmiStatus, pending, want }) => {
+    const vm = aVm({ runStrategy: "RerunOnFailure" });
+    store.put(VIRTUAL_MACHINES, { ...vm, status: { stateChangeRequests: [...pending] } });
+    store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: vmiStatus });
+    expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code: 202 });
+    const { status } = (await store.find(VIRTUAL_MACHINES, KEY)) ?? {};
+    expect(status?.stateChangeRequests).toEqual(want);
+  });
 });
 
 test("an admission review is answered over HTTP", async () => {

@@ -3,6 +3,7 @@
 import {
   runStrategyOf,
   VIRTUAL_MACHINES,
+  type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -58,17 +59,11 @@ export function patchRunning(vm: VirtualMachine, running: boolean): Patch {
   return { type: "json", operations };
 }
 
-/** One entry of the VM's `status.stateChangeRequests`. */
-export interface StateChange {
-  readonly action: "Start" | "Stop";
-  readonly uid?: string;
-}
-
 /** Asks the controller, where the specification leaves it to requests. Source: KubeVirt VirtualMachineStateChangeRequest. */
 export function requestStateChange(
   deps: Deps,
   call: Call,
-  changes: readonly StateChange[],
+  changes: readonly StateChangeRequest[],
 ): Promise<unknown> {
   const patch: Patch = { type: "merge", fields: { status: { stateChangeRequests: changes } } };
   return deps.store.patch(VIRTUAL_MACHINES, call, patch, {

@@ -8,7 +8,6 @@ import {
   isVmiFinal,
   names,
   printPcieTopology,
-  runStrategyOf,
   VIRTUAL_MACHINE_INSTANCES,
   type ObjectMeta,
   type VirtualMachine,
@@ -17,6 +16,8 @@ import {
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../equal.ts";
 import { ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { decideRun, runFactsOf } from "./run-strategy.ts";
+import { startPauseMs, wellInMs } from "./start-failure.ts";
 import { nicsOf, planTemplateNics, planVmiNics, type Nics } from "./vmi-spec.ts";
 
 /** One step for a VM. */
@@ -33,6 +34,8 @@ export interface VmFacts {
   readonly vm: VirtualMachine;
   /** The VM's own. */
   readonly vmi: VirtualMachineInstance | undefined;
+  /** RFC 3339. */
+  readonly now: string;
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
 }
@@ -81,32 +84,6 @@ export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): bool
   return uid !== undefined && controllerOf(vmi)?.uid === uid;
 }
 
-function isStartRequested(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
-  const requested = vm.status?.stateChangeRequests?.at(-1)?.action;
-  return requested === undefined ? vmi !== undefined : requested === "Start";
-}
-
-/** Whether a VMI must be there. Source: KubeVirt run strategies. */
-function shouldRun(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
-  switch (runStrategyOf(vm)) {
-    case "Always":
-      return true;
-    case "Halted":
-      return false;
-    case "RerunOnFailure":
-    case "Once":
-      return vmi !== undefined || vm.status?.created !== true;
-    case "Manual":
-      return isStartRequested(vm, vmi);
-  }
-}
-
-/** Whether a finished VMI is made anew. */
-function runsAgain(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
-  const strategy = runStrategyOf(vm);
-  return strategy === "Always" || (strategy === "RerunOnFailure" && vmi.status?.phase === "Failed");
-}
-
 function lacksMac(vm: VirtualMachine): boolean {
   const { spec } = vm.spec.template;
   return ifacesOf(spec).some(
@@ -132,20 +109,21 @@ function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly 
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
-  const start = shouldRun(facts.vm, undefined);
+  const { vm, now } = facts;
+  const { step } = decideRun(runFactsOf(vm, undefined));
+  const starts = step === "start" && startPauseMs(vm.status?.startFailure, now) === 0;
   return [
-    ...planTemplate(facts.vm, undefined),
-    ...(start ? [{ kind: "createVmi", vmi: vmiOf(facts.vm) } as const] : []),
+    ...planTemplate(vm, undefined),
+    ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm) } as const] : []),
   ];
 }
 
 function planStarted(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
   if (vmi.metadata.deletionTimestamp !== undefined) return [];
-  const finished = isVmiFinal(vmi);
-  if (!shouldRun(vm, vmi) || (finished && runsAgain(vm, vmi))) {
+  if (decideRun(runFactsOf(vm, vmi)).step === "stop") {
     return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
   }
-  return finished ? [] : planRunning(vm, vmi);
+  return isVmiFinal(vmi) ? [] : planRunning(vm, vmi);
 }
 
 /** The next steps for a VM, in order. A VM that is being deleted takes its VMI along by its owner reference. */
@@ -154,4 +132,12 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   if (vm.metadata.deletionTimestamp !== undefined) return [];
   if (lacksMac(vm)) return [{ kind: "setMacAddresses" }];
   return vmi === undefined ? planStopped(facts) : planStarted(vm, vmi);
+}
+
+/** When to look again although nothing changes, milliseconds; undefined: not at all. */
+export function nextLookMs({ vm, vmi, now }: VmFacts): number | undefined {
+  if (vmi !== undefined) return wellInMs(vm, vmi, now);
+  const { step } = decideRun(runFactsOf(vm, undefined));
+  const pauseMs = startPauseMs(vm.status?.startFailure, now);
+  return step === "start" && pauseMs > 0 ? pauseMs : undefined;
 }

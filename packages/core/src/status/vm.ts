@@ -2,7 +2,6 @@
 // What virt-controller reports of a VM.
 import {
   isAbsent,
-  runStrategyOf,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
@@ -11,13 +10,21 @@ import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../equal.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 import { keptTopology } from "../plan/pci-topology.ts";
+import { decideRun, notedStrategy, runFactsOf } from "../plan/run-strategy.ts";
+import { startFailureOf } from "../plan/start-failure.ts";
 
 const RESTART_REQUIRED = "RestartRequired";
+
+function statusWithoutVmi(vm: VirtualMachine): string {
+  const { step } = decideRun(runFactsOf(vm, undefined));
+  if (step !== "start") return "Stopped";
+  return vm.status?.startFailure === undefined ? "Starting" : "CrashLoopBackOff";
+}
 
 /** For people; KubeVirt's words. Source: KubeVirt VirtualMachinePrintableStatus. */
 function printableStatus(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
-  if (vmi === undefined) return runStrategyOf(vm) === "Always" ? "Starting" : "Stopped";
+  if (vmi === undefined) return statusWithoutVmi(vm);
   if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
   const phase = vmi.status?.phase;
   if (phase === "Running") return "Running";
@@ -93,18 +100,37 @@ function topologyFields(
   return { pcieTopology: { version: versionOf(vm, vmi), interfaces } };
 }
 
+/** What is remembered of running; a member that is to go is undefined. */
+function runFields(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  now: string,
+): Pick<NewVmStatus, "runStrategy" | "startFailure" | "stateChangeRequests"> {
+  const facts = runFactsOf(vm, vmi);
+  const { requests } = decideRun(facts);
+  return {
+    runStrategy: notedStrategy(facts),
+    startFailure: startFailureOf(vm, vmi, now),
+    stateChangeRequests: requests.length === 0 ? undefined : [...requests],
+  };
+}
+
+/** virt-controller's part of a VM's status; a member that is undefined is to be taken away. */
+export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
+
 /** The VM's status; `now` is RFC 3339. */
 export function vmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
-): VmStatus {
+): NewVmStatus {
   return {
     created: vmi !== undefined,
     ready: vmi?.status?.phase === "Running",
     printableStatus: printableStatus(vm, vmi),
     conditions: conditionsOf(vm, vmi, now),
     ...topologyFields(vm, vmi),
+    ...runFields(vm, vmi, now),
     observedGeneration: vm.metadata.generation ?? 0,
   };
 }

@@ -22,7 +22,13 @@ import { podNetworkElements } from "../plan/vmi.ts";
 /** The fields of a VMI's status that virt-controller writes. */
 export type OwnVmiStatus = Pick<
   VmiStatus,
-  "phase" | "reason" | "nodeName" | "activePods" | "attachments" | "conditions"
+  | "phase"
+  | "reason"
+  | "phaseTransitionTimestamps"
+  | "nodeName"
+  | "activePods"
+  | "attachments"
+  | "conditions"
 >;
 
 function isErrors(value: unknown): value is AttachmentErrors {
@@ -62,6 +68,17 @@ function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase
   if (current === "Succeeded" || current === "Failed") return current;
   if (pod !== undefined) return phaseWithPod(current, pod);
   return vmi.status?.activePods === undefined ? "Pending" : "Failed";
+}
+
+/** When each phase was seen first. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+function transitionsOf(
+  vmi: VirtualMachineInstance,
+  phase: VmiPhase,
+  now: string,
+): NonNullable<VmiStatus["phaseTransitionTimestamps"]> {
+  const before = vmi.status?.phaseTransitionTimestamps ?? [];
+  const isKnown = before.some((entry) => entry.phase === phase);
+  return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
 }
 
 /** What the report is made of. */
@@ -130,8 +147,10 @@ export function ownVmiStatus(facts: VmiReport, now: string, sha256Hex: Sha256Hex
   const uid = pod?.metadata.uid;
   const attachments =
     pod === undefined ? undefined : planAttachments(vmi, podNetworkFacts(pod), sha256Hex);
+  const phase = phaseOfVmi(vmi, pod);
   return {
-    phase: phaseOfVmi(vmi, pod),
+    phase,
+    phaseTransitionTimestamps: transitionsOf(vmi, phase, now),
     ...(node === undefined ? {} : { nodeName: node }),
     ...(node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } }),
     ...(attachments === undefined || attachments.length === 0

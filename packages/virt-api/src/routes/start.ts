@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../start: a VM is to run.
-import { runStrategyOf, VIRTUAL_MACHINES } from "@patchbay/api";
+import { runStrategyOf, VIRTUAL_MACHINES, type StateChangeRequest } from "@patchbay/api";
 import type { Call, CallHandler, Deps } from "../call.ts";
 import {
   changeRunState,
@@ -11,6 +11,12 @@ import {
   type RunFacts,
   type RunPlan,
 } from "../run-state.ts";
+
+/** A VMI whose guest has ended goes first. Source: KubeVirt pkg/virt-api/rest/lifecycle.go StartVMRequestHandler. */
+function startRequests({ vmi }: RunFacts): readonly StateChangeRequest[] {
+  const uid = vmi?.metadata.uid;
+  return uid === undefined ? [{ action: "Start" }] : [{ action: "Stop", uid }, { action: "Start" }];
+}
 
 function planStart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   const message = "virtual machine is to be started";
@@ -26,7 +32,7 @@ function planStart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
     case "RerunOnFailure":
       return {
         kind: "act",
-        act: () => requestStateChange(deps, call, [{ action: "Start" }]),
+        act: () => requestStateChange(deps, call, startRequests(facts)),
         message,
       };
     case "Always":

@@ -12,28 +12,36 @@ import {
   type RunPlan,
 } from "../run-state.ts";
 
-function planStop(deps: Deps, call: Call, facts: RunFacts): RunPlan {
-  const message = "virtual machine is to be stopped";
+/** The VM waits to be started again; that is taken back. */
+function isStartPending({ vm }: RunFacts): boolean {
+  return vm.status?.stateChangeRequests?.some(({ action }) => action === "Start") === true;
+}
+
+const MESSAGE = "virtual machine is to be stopped";
+const NOT_RUNNING: RunPlan = { kind: "conflict", message: "VM is not running" };
+
+/** The run strategy leaves it to requests. */
+function planRequest(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   const uid = facts.vmi?.metadata.uid;
+  const isAlive = hasGuest(facts) && uid !== undefined;
+  if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
+  const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
+  return { kind: "act", act: () => requestStateChange(deps, call, requests), message: MESSAGE };
+}
+
+function planStop(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return hasGuest(facts)
-        ? noManualRequests(facts, "stop")
-        : { kind: "conflict", message: "VM is not running" };
+      return hasGuest(facts) ? noManualRequests(facts, "stop") : NOT_RUNNING;
     case "Manual":
-    case "RerunOnFailure": {
-      if (!hasGuest(facts) || uid === undefined) {
-        return { kind: "conflict", message: "VM is not running" };
-      }
-      const act = () => requestStateChange(deps, call, [{ action: "Stop", uid }]);
-      return { kind: "act", act, message };
-    }
+    case "RerunOnFailure":
+      return planRequest(deps, call, facts);
     case "Always":
     case "Once": {
       const patch = patchRunning(facts.vm, false);
       const options = { dryRun: call.dryRun };
       const act = () => deps.store.patch(VIRTUAL_MACHINES, call, patch, options);
-      return { kind: "act", act, message };
+      return { kind: "act", act, message: MESSAGE };
     }
   }
 }

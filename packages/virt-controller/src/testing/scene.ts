@@ -12,6 +12,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiStatus,
+  type VmStatus,
 } from "@patchbay/api";
 import { launcherPodName, pointerToken } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
@@ -124,6 +125,13 @@ export class Scene {
     const options = { subresource: "status" } as const;
     const patch = { type: "json", operations } as const;
     await this.#admin.store.patch(VIRTUAL_MACHINE_INSTANCES, this.key, patch, options);
+  }
+
+  /** virt-api's word on the VM. */
+  async reportVm(status: Partial<VmStatus>): Promise<void> {
+    const options = { subresource: "status" } as const;
+    const patch = { type: "merge", fields: { status } } as const;
+    await this.#admin.store.patch(VIRTUAL_MACHINES, this.key, patch, options);
   }
 
   /** The guest runs. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VM loop: a VM becomes a VMI, and its edits go into the VMI.
-import { planVm } from "@patchbay/core";
-import { done, type Next } from "@patchbay/kube";
+import { nextLookMs, planVm } from "@patchbay/core";
+import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
@@ -13,5 +13,6 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   if (facts === undefined) return done();
   await actVm(planVm(facts), facts, deps);
   await reportVm(facts, deps);
-  return done();
+  const lookMs = nextLookMs(facts);
+  return lookMs === undefined ? done() : after(lookMs);
 }

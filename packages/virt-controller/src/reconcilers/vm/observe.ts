@@ -6,7 +6,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isOwnedBy, type VmFacts } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
+import { parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 
@@ -28,7 +28,8 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   if (vm === undefined || deps.ownWrites.isBehind(vm)) return undefined;
   const vmi = await findVmi(vm, object, deps);
   if (vmi !== undefined && deps.ownWrites.isBehind(vmi)) return undefined;
+  const now = printTime(deps.clock.now());
   return vmi === undefined || isOwnedBy(vmi, vm)
-    ? { vm, vmi, isNameTaken: false }
-    : { vm, vmi: undefined, isNameTaken: true };
+    ? { vm, vmi, now, isNameTaken: false }
+    : { vm, vmi: undefined, now, isNameTaken: true };
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the VM's status when it says something new.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
-import { isEqual, vmStatus, type VmFacts } from "@patchbay/core";
-import { keyOf, printTime } from "@patchbay/kube";
+import { statusPatch, vmStatus, type VmFacts } from "@patchbay/core";
+import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
 /** One write at most. */
-export async function reportVm({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
+export async function reportVm({ vm, vmi, now }: VmFacts, deps: Deps): Promise<void> {
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) return;
-  const status = vmStatus(vm, vmi, printTime(deps.clock.now()));
-  if (isEqual({ ...vm.status, ...status }, vm.status)) return;
-  const patch = { type: "merge", fields: { status } } as const;
+  const operations = statusPatch(vm, vmStatus(vm, vmi, now));
+  if (operations.length === 0) return;
+  const patch = { type: "json", operations } as const;
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
