@@ -52,6 +52,18 @@ export default defineConfig({
           isolate: false,
         },
       },
+      {
+        ...shared,
+        test: {
+          name: "strict",
+          include: ["tests/strict/**/*.test.ts"],
+          globalSetup: ["tests/strict/setup.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          isolate: false,
+        },
+      },
     ],
   },
 });

@@ -108,6 +108,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
   [[suite("contract")]],
   [[suite("attacks")]],
   [[suite("e2e")]],
+  [[suite("strict")]],
 ];
 
 interface Result {

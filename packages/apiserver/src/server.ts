@@ -27,6 +27,8 @@ import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
+import { withFillIn } from "./strict/strict-admission.ts";
+import { KIND_MANNERS, strictManners } from "./strict/watch-manners.ts";
 
 /** A certificate and its key, PEM. The key is a secret. */
 export interface KeyPair {
@@ -55,6 +57,12 @@ export interface ApiServerOptions {
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
+  /**
+   * For tests: behaves as a cluster's server does where this one is kinder. Objects are filled in with nulls, defaults
+   * and field managers, quiet watches get no bookmarks, watches end after seconds, and the first of each that goes on
+   * from before the start is too old. Absent: not.
+   */
+  readonly strict?: boolean;
 }
 
 /** A running server. */
@@ -82,6 +90,11 @@ function randomSuffix(): string {
 /** What the controllers need beside what requests need. */
 type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCaPem: string };
 
+/** Source of the random part of how long watches last. */
+function randomPart(): number {
+  return randomBytes(1).readUInt8() / 256;
+}
+
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
   const registry = new Registry(store);
   const webhooks = new Connections(options.webhookClient);
@@ -98,11 +111,14 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     uid: randomUUID,
     logger: options.logger,
   });
+  const builtIn = withBuiltInAdmission({ store, clock: options.clock, ...access }, admission);
+  const startRevision = store.revision();
   return {
     ...access,
     store,
     registry,
-    admission: withBuiltInAdmission({ store, clock: options.clock, ...access }, admission),
+    admission: options.strict === true ? withFillIn(builtIn) : builtIn,
+    watchManners: options.strict === true ? strictManners(startRevision, randomPart) : KIND_MANNERS,
     clock: options.clock,
     logger: options.logger,
     random: { uid: randomUUID, suffix: randomSuffix },

@@ -7,8 +7,9 @@ import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./follow.ts";
-import { numberOf, readFields } from "./json.ts";
+import { numberOf, readFields, type JsonFields } from "./json.ts";
 import { pathsOf, type Paths } from "./paths.ts";
+import { isStrict } from "./settings.ts";
 
 /** How the API server is to run. */
 export interface ApiServerRun {
@@ -32,9 +33,8 @@ async function makeDirectories(paths: Paths): Promise<void> {
     await files.ensureDirectory(directory, PRIVATE);
 }
 
-async function portOf(run: ApiServerRun, paths: Paths): Promise<number> {
-  const kept = numberOf(await readFields(createFiles(), paths.settings), "apiPort");
-  const port = run.port ?? kept;
+function portOf(run: ApiServerRun, kept: JsonFields | undefined): number {
+  const port = run.port ?? numberOf(kept, "apiPort");
   if (port !== undefined) return port;
   throw new AppError("STANDALONE_SETTING_INVALID", {
     setting: "the API port",
@@ -68,10 +68,12 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const certificates = await keepServerCertificates(deps);
   const { ca, apiServer, frontProxyCa, frontProxyClient, webhookClient, tokenKeyPem } =
     certificates;
+  const kept = await readFields(deps.files, paths.settings);
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
-    port: await portOf(run, paths),
+    port: portOf(run, kept),
+    strict: isStrict(kept),
     tls: apiServer,
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,

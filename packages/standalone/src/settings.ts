@@ -17,10 +17,12 @@ export interface Settings {
   readonly podSubnet: string;
   /** Bridge of the pods' default network on the host. */
   readonly bridge: string;
+  /** Set in the file only, by tests: the API server behaves as a cluster's where ours is kinder. */
+  readonly strict?: true;
 }
 
 /** What may be asked for; what is absent stays as it was, or gets a default. */
-export type WantedSettings = Partial<Omit<Settings, "virtApiPort">>;
+export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "strict">>;
 
 const KIND = "PatchbayStandalone";
 const DEFAULT_API_PORT = 6443;
@@ -33,6 +35,11 @@ const SUBNET = /^(\d{1,3}\.){3}0\/24$/;
 /** Whether the settings file is one of ours. */
 export function isOurs(fields: JsonFields | undefined): boolean {
   return textOf(fields, "kind") === KIND;
+}
+
+/** Whether the kept settings ask for a server that is as strict as a cluster's. */
+export function isStrict(fields: JsonFields | undefined): boolean {
+  return fields?.["strict"] === true;
 }
 
 function isFree(port: number): Promise<boolean> {
@@ -103,6 +110,7 @@ export async function keepSettings(
     nodeName: keptText("nodeName") ?? machine.hostname,
     podSubnet: keptText("podSubnet") ?? (await machine.chooseSubnet()),
     bridge: keptText("bridge") ?? DEFAULT_BRIDGE,
+    ...(isStrict(kept) && { strict: true }),
   };
   const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
   if (text !== (await files.readText(paths.settings))) {

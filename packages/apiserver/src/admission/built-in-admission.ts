@@ -6,6 +6,7 @@ import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
+import { restrictNode } from "./node-restriction.ts";
 import { giveAccount } from "./service-account.ts";
 
 /** What built-in admission works with. */
@@ -35,11 +36,13 @@ class BuiltInAdmission implements Admission {
     return object;
   }
 
-  validate(question: AdmissionQuestion): Promise<void> {
+  async validate(question: AdmissionQuestion): Promise<void> {
+    restrictNode(question);
     return this.#webhooks.validate(question);
   }
 
-  admitDeletion(question: AdmissionQuestion): Promise<void> {
+  async admitDeletion(question: AdmissionQuestion): Promise<void> {
+    restrictNode(question);
     return this.#webhooks.admitDeletion(question);
   }
 }

@@ -12,6 +12,7 @@ import type { Registry } from "../kinds/registry.ts";
 import type { Fields } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { Store, StoredObject } from "../storage/store.ts";
+import type { WatchManners } from "../strict/watch-manners.ts";
 
 /** What all verbs work with. */
 export interface Deps {
@@ -21,6 +22,7 @@ export interface Deps {
   readonly authorizer: Authorizer;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly watchManners: WatchManners;
   /** Random names: a uid, and five characters behind generateName. */
   readonly random: { readonly uid: () => string; readonly suffix: () => string };
 }

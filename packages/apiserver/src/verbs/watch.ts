@@ -85,6 +85,8 @@ class Teller {
   #told = 0;
   /** Whether everything is told as it happens. */
   #isLive = false;
+  /** Whether something was told since the last bookmark. */
+  #hasNews = false;
 
   constructor(
     deps: Deps,
@@ -108,8 +110,12 @@ class Teller {
     }
   }
 
-  /** Everything up to where the client is now, if that can be said. */
+  /** Everything up to where the client is now, if that can be said; where it matters, only after news. */
   bookmark(): void {
+    if (!this.#hasNews && !this.#deps.watchManners.bookmarksWhenQuiet) {
+      return;
+    }
+    this.#hasNews = false;
     const revision = this.#isLive ? this.#deps.store.revision() : this.#told;
     if (revision > 0) {
       this.#stream.write(this.#events.bookmark(revision));
@@ -136,6 +142,11 @@ class Teller {
     return revision;
   }
 
+  #tell(changes: readonly Change[]): void {
+    this.#hasNews ||= changes.length > 0;
+    this.#stream.write(this.#events.changed(changes) ?? "");
+  }
+
   /** Reads the log until nothing is missing; false where it is compacted already. */
   async #catchUp(): Promise<boolean> {
     const { store } = this.#deps;
@@ -149,7 +160,7 @@ class Teller {
         this.#stream.end();
         return false;
       }
-      this.#stream.write(this.#events.changed(changes) ?? "");
+      this.#tell(changes);
       this.#told =
         changes.length < CHANGES_AT_ONCE ? now : (changes.at(-1)?.revision ?? this.#told);
       await this.#stream.drained();
@@ -171,7 +182,7 @@ class Teller {
     this.#isLive = true;
     const unfollow = store.follow(this.#selection.scope, (all) => {
       const changes = after(all, this.#told);
-      this.#stream.write(this.#events.changed(changes) ?? "");
+      this.#tell(changes);
       this.#told = changes.at(-1)?.revision ?? this.#told;
       if (this.#stream.isBehind) {
         unfollow();
@@ -233,7 +244,10 @@ export async function watchObjects(
 ): Promise<void> {
   const { revision, bookmarks, timeoutMs } = parseOptions(call);
   const selection = parseSelection(call);
-  if (isTooOld(deps, selection, revision)) {
+  const { kind, namespace, query, user } = call;
+  const { watchManners } = deps;
+  const asked = { kind, namespace, query, user: user.name, revision };
+  if (isTooOld(deps, selection, revision) || watchManners.hasForgotten(asked)) {
     throw tooOld(revision, deps);
   }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
@@ -246,7 +260,8 @@ export async function watchObjects(
     }
   };
   try {
-    await Promise.all([teller.run(revision), keepTime(stream, deps, { timeoutMs, bookmark })]);
+    const pace = { timeoutMs: watchManners.lastingMs(timeoutMs), bookmark };
+    await Promise.all([teller.run(revision), keepTime(stream, deps, pace)]);
   } catch (error) {
     // The client left, or the server stops.
     if (!stream.signal.aborted) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { LEASE } from "../kinds/lease.ts";
+import { NODE } from "../kinds/node.ts";
+import { POD } from "../kinds/pod.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { AdmissionQuestion } from "./admission.ts";
+import { restrictNode } from "./node-restriction.ts";
+
+function pod(nodeName: string, labels: Record<string, string> = {}): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p", namespace: "ns", labels },
+    spec: { nodeName },
+  };
+}
+
+function node(labels: Record<string, string> = {}, taints: readonly unknown[] = []): KubeObject {
+  return { apiVersion: "v1", kind: "Node", metadata: { name: "n1", labels }, spec: { taints } };
+}
+
+const BASE: AdmissionQuestion = {
+  kind: POD,
+  subresource: "",
+  operation: "UPDATE",
+  namespace: "ns",
+  name: "p",
+  object: pod("n1"),
+  oldObject: pod("n1"),
+  options: {},
+  user: { name: "system:node:n1", groups: ["system:nodes"] },
+  dryRun: false,
+  warnings: [],
+};
+const STATUS = { subresource: "status" } as const;
+const DELETE = { operation: "DELETE", object: undefined } as const;
+const CREATE = { operation: "CREATE", oldObject: undefined } as const;
+const ITSELF = { kind: NODE, namespace: "", name: "n1", object: node(), oldObject: node() };
+const A_LEASE = { kind: LEASE, namespace: "kube-node-lease", name: "n1" };
+
+const cases: readonly {
+  name: string;
+  change: Partial<AdmissionQuestion>;
+  refused: string | undefined;
+}[] = [
+  { name: "the status of a pod of its own", change: STATUS, refused: undefined },
+  {
+    name: "the status of a pod of another node",
+    change: { ...STATUS, object: pod("n2"), oldObject: pod("n2") },
+    refused: "can only update the status of pods with spec.nodeName set to itself",
+  },
+  {
+    name: "labels by a pod's status",
+    change: { ...STATUS, object: pod("n1", { a: "b" }) },
+    refused: "cannot update labels",
+  },
+  { name: "a pod itself", change: {}, refused: "not allowed to update pods" },
+  {
+    name: "a binding",
+    change: { ...CREATE, subresource: "binding" },
+    refused: "unexpected pod subresource binding",
+  },
+  { name: "a new pod", change: CREATE, refused: "only create mirror pods" },
+  { name: "the end of a pod of its own", change: DELETE, refused: undefined },
+  {
+    name: "the end of a pod of another node",
+    change: { ...DELETE, oldObject: pod("n2") },
+    refused: "can only delete pods",
+  },
+  { name: "itself", change: ITSELF, refused: undefined },
+  { name: "another node", change: { ...ITSELF, name: "n2" }, refused: "modify node n2" },
+  {
+    name: "what it is",
+    change: { ...ITSELF, object: node({ "kubernetes.io/arch": "amd64", own: "1" }) },
+    refused: undefined,
+  },
+  {
+    name: "a role of the cluster",
+    change: { ...ITSELF, object: node({ "node-role.kubernetes.io/control-plane": "" }) },
+    refused: "modify labels: node-role.kubernetes.io/control-plane",
+  },
+  {
+    name: "its taints",
+    change: { ...ITSELF, object: node({}, [{ key: "a" }]) },
+    refused: "not allowed to modify taints",
+  },
+  { name: "its lease", change: A_LEASE, refused: undefined },
+  { name: "another's lease", change: { ...A_LEASE, name: "n2" }, refused: "same name" },
+  {
+    name: "a lease elsewhere",
+    change: { ...A_LEASE, namespace: "ns" },
+    refused: "can only access leases",
+  },
+];
+
+/** Why it is refused; empty where it is not. */
+function refusalOf(change: Partial<AdmissionQuestion>): string {
+  try {
+    restrictNode({ ...BASE, ...change });
+    return "";
+  } catch (error) {
+    return String(error);
+  }
+}
+
+describe("a node that writes", () => {
+  test.each(cases)("$name", ({ change, refused }) => {
+    expect(refusalOf(change)).toEqual(
+      refused === undefined ? "" : expect.stringContaining(refused),
+    );
+  });
+
+  test("is somebody else: nothing is restricted", () => {
+    expect(refusalOf({ user: { name: "system:node:n1", groups: ["people"] } })).toBe("");
+  });
+});

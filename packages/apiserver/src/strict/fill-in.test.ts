@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import type { KubeObject } from "../objects/object.ts";
+import { fillIn } from "./fill-in.ts";
+
+function aPod(): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p", namespace: "ns", labels: { a: "b" } },
+    spec: { containers: [{ name: "c", image: "i" }] },
+    status: {
+      conditions: [{ type: "Ready", status: "True" }],
+      containerStatuses: [{ name: "c", ready: true }],
+    },
+  };
+}
+
+test("a pod gets tolerations, nulls, empty members and its managers", () => {
+  const pod = fillIn(aPod());
+  expect(pod["spec"]).toMatchObject({
+    tolerations: [
+      { key: "node.kubernetes.io/not-ready", effect: "NoExecute", tolerationSeconds: 300 },
+      { key: "node.kubernetes.io/unreachable" },
+    ],
+  });
+  expect(pod["status"]).toMatchObject({
+    conditions: [{ type: "Ready", lastProbeTime: null }],
+    containerStatuses: [{ name: "c", lastState: {} }],
+  });
+  expect(pod.metadata.managedFields).toMatchObject([
+    {
+      operation: "Update",
+      fieldsV1: {
+        "f:metadata": { "f:labels": { "f:a": {} } },
+        "f:spec": { "f:containers": { 'k:{"name":"c"}': { ".": {}, "f:image": {} } } },
+      },
+    },
+    { subresource: "status", fieldsV1: { "f:status": {} } },
+  ]);
+});
+
+test("filling in once more changes nothing", () => {
+  const once = fillIn(aPod());
+  expect(fillIn(structuredClone(once))).toEqual(once);
+});

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { POD } from "../kinds/pod.ts";
+import { KIND_MANNERS, strictManners } from "./watch-manners.ts";
+
+const request = {
+  kind: POD,
+  namespace: "",
+  query: new URLSearchParams(),
+  user: "u",
+  revision: 7,
+};
+
+test("a strict server forgets places from before its start, once for each watch", () => {
+  const manners = strictManners(7, () => 0.5);
+  expect(manners.hasForgotten({ ...request, revision: 8 })).toBe(false);
+  expect(manners.hasForgotten({ ...request, revision: 0 })).toBe(false);
+  expect(manners.hasForgotten(request)).toBe(true);
+  expect(manners.hasForgotten(request)).toBe(false);
+  const query = new URLSearchParams({ labelSelector: "a=b" });
+  expect(manners.hasForgotten({ ...request, query })).toBe(true);
+});
+
+test("a strict server ends watches after seconds, a kind one when it is asked to", () => {
+  expect(strictManners(1, () => 0.5).lastingMs(600_000)).toBe(7500);
+  expect(strictManners(1, () => 0.5).lastingMs(3000)).toBe(3000);
+  expect(KIND_MANNERS.lastingMs(600_000)).toBe(600_000);
+});

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plug stories on a server that fills objects in, ends watches, forgets places, and restarts in the middle.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Pod } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  guestNic,
+  machine,
+  removeInterface,
+} from "../e2e/machine.ts";
+
+/** Much less than the 10 s and more that a client took that was deaf after each quiet watch. */
+const PROMPT_MS = 5000;
+
+function killApiServer(): number {
+  const pid = machine.pidOf("apiserver");
+  process.kill(pid, "SIGKILL");
+  return pid;
+}
+
+async function untilRestarted(before: number): Promise<void> {
+  await eventually(() => machine.pidOf("apiserver") !== before, { withinMs: CHANGE_MS });
+  await eventually(() => machine.try(["kubectl", "get", "--raw", "/readyz"]).code === 0, {
+    withinMs: CHANGE_MS,
+  });
+}
+
+/** What is written to objects of a kind within the next seconds. */
+function writesTo(path: string): string {
+  const list: unknown = JSON.parse(machine.kubectl("get", "--raw", path));
+  const { metadata } = list as { readonly metadata: { readonly resourceVersion: string } }; // of a list
+  const query = `watch=1&timeoutSeconds=3&resourceVersion=${metadata.resourceVersion}`;
+  return machine.kubectl("get", "--raw", `${path}?${query}`);
+}
+
+/** Lines of the services' logs that say so. */
+function logged(message: string): readonly string[] {
+  const directory = join(machine.dataDir, "logs");
+  return readdirSync(directory)
+    .filter((file) => file !== "apiserver.log")
+    .flatMap((file) => readFileSync(join(directory, file), "utf8").split("\n"))
+    .filter((line) => line.includes(`"${message}"`));
+}
+
+test("the server is strict: what it stores is not what it was sent", () => {
+  const { name = "" } = machine.findPod("alpha")?.metadata ?? {};
+  // kubectl hides the managers.
+  const text = machine.kubectl("get", "--raw", `/api/v1/namespaces/default/pods/${name}`);
+  const pod = JSON.parse(text) as Pod; // as it was asked
+  expect(pod.metadata).toHaveProperty("managedFields");
+  expect(pod.spec).toHaveProperty("tolerations");
+  expect(pod.status?.conditions?.[0]).toHaveProperty("lastProbeTime", null);
+});
+
+test("a NIC goes in and out", async () => {
+  const since = machine.console("alpha").position();
+  addInterface("alpha", { name: "first", network: "blue" });
+  const { mac = "" } = await expectReady("alpha", "first");
+  expect(await guestNic("alpha", mac)).not.toBe("");
+  removeInterface("alpha", "first");
+  await machine.console("alpha").waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
+  await expectGone("alpha", "first");
+});
+
+test.each([
+  "/apis/kubevirt.io/v1/virtualmachines",
+  "/apis/kubevirt.io/v1/virtualmachineinstances",
+  "/api/v1/pods",
+])("at rest nobody writes to %s, whatever the server has filled in", (path) => {
+  expect(writesTo(path)).toBe("");
+});
+
+test("a NIC goes in promptly after watches were quiet", async () => {
+  const asked = performance.now();
+  addInterface("alpha", { name: "quiet", network: "blue" });
+  await expectReady("alpha", "quiet");
+  expect(performance.now() - asked).toBeLessThan(PROMPT_MS);
+});
+
+test("a NIC goes out while the server restarts", async () => {
+  removeInterface("alpha", "quiet");
+  const pid = killApiServer();
+  await untilRestarted(pid);
+  await expectGone("alpha", "quiet");
+  expect(machine.pidOf("apiserver")).not.toBe(pid);
+});
+
+test("a NIC goes in while the server restarts, and the next one promptly", async () => {
+  addInterface("alpha", { name: "broken", network: "blue" });
+  await untilRestarted(killApiServer());
+  await expectReady("alpha", "broken");
+  const asked = performance.now();
+  removeInterface("alpha", "broken");
+  await expectGone("alpha", "broken");
+  expect(performance.now() - asked).toBeLessThan(2 * PROMPT_MS);
+});
+
+test("nothing that was sent was dropped", () => {
+  expect(logged("the API server warns")).toEqual([]);
+});

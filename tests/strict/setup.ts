@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// One standalone machine whose API server behaves as a cluster's does, with one VM.
+import { bridgeNetworkManifest, vmManifest } from "@patchbay/testing";
+import type { TestProject } from "vitest/node";
+import { bringUp, ROOT, tearDown } from "../e2e/standalone.ts";
+
+export async function setup(project: TestProject): Promise<() => void> {
+  const wanted = { apiPort: 16543, bridge: "pbs0", strict: true };
+  const machine = await bringUp(wanted, async (made) => {
+    made.apply(
+      bridgeNetworkManifest("blue", "pbs-blue", "10.78.1.0/24"),
+      vmManifest({ name: "alpha" }),
+    );
+    await made.booted("alpha");
+  });
+  project.provide("machine", { root: ROOT, dataDir: machine.dataDir });
+  return () => {
+    tearDown(machine);
+  };
+}
