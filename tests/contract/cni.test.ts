@@ -6,7 +6,6 @@ import { createCni, createJournal, networkStatusOf, type JournalRow } from "@pat
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { describeCniContract } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CniNode, run } from "./cni-node.ts";
 
@@ -32,6 +31,7 @@ function makeCni(node: CniNode, addMs = 20_000): Cni {
   return createCni({
     runner: createProcessRunner(),
     binDirs: [node.binDir, "/usr/lib/cni"],
+    family: node.directory,
     timeouts: { addMs },
   });
 }
@@ -200,7 +200,7 @@ describe("the real plugins", () => {
       "hangs",
       `[ "$CNI_COMMAND" = VERSION ] && echo ${version} && exit 0
        [ "$CNI_COMMAND" = DEL ] && exit 0
-       sleep 600 & echo $! > ${pidFile}; trap '' TERM; wait; sleep 600`,
+       setsid sh -c 'echo $$ > ${pidFile}; exec sleep 600' & trap '' TERM; wait; sleep 600`,
     );
     const impatient = makeCni(node, 300);
     const wanted = request(sandbox, [{ type: "hangs" }]);
@@ -209,7 +209,7 @@ describe("the real plugins", () => {
       details: { plugin: "hangs", command: "ADD", timeoutMs: 300 },
     });
     const child = readFileSync(pidFile, "utf8").trim();
-    await eventually(() => !isRunning(child), { withinMs: 3_000 });
+    expect(isRunning(child)).toBe(false);
     await expect(impatient.del(wanted)).resolves.toBeUndefined();
     expect(isRunning(child)).toBe(false);
   });

@@ -234,6 +234,37 @@ test("an agent that is killed in the middle of ADD is followed by one that ends 
   expect(node.bridgePorts()).toHaveLength(1);
 });
 
+test("an IPAM plugin that outlives the agent and its own caller is ended before anything else is begun", async () => {
+  const seen = join(node.directory, "orphan");
+  node.addPlugin(
+    "slow-ipam",
+    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${seen} ]; then exec /usr/lib/cni/bridge; fi
+     setsid sh -c 'echo $$ > ${seen}; exec sleep 600' & exec sleep 600`,
+  );
+  await putNad("slow", [{ ...node.bridgePlugin(), type: "slow-ipam" }]);
+  await ask([{ name: "slow", interface: "net1" }]);
+  await eventually(() => existsSync(seen) && readFileSync(seen, "utf8") !== "", WITHIN);
+  const orphan = readFileSync(seen, "utf8").trim();
+  await killAgent();
+  expect(existsSync(`/proc/${orphan}/exe`)).toBe(true);
+  await startAgent();
+  expect(existsSync(`/proc/${orphan}/exe`)).toBe(false);
+  await expectStatus("net1");
+});
+
+test("a network whose plugin can do nothing without its daemon lets go of its name", async () => {
+  await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
+  await ask([{ name: "dhcp", interface: "net1" }]);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  expect(node.nics(sandbox)).toEqual(["net1"]);
+  await ask([{ name: "green", interface: "net1" }]);
+  await eventually(async () => (await networkStatus()).length > 0, { withinMs: 30_000 });
+  expect(await networkStatus()).toMatchObject([{ name: "default/green", interface: "net1" }]);
+  expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
+  const { body } = await api.get("/api/v1/namespaces/default/events");
+  expect(body.items.map((event) => event.reason)).toContain("RemovedInterfaceByForce");
+});
+
 /** What can be seen when the agent dies; a later moment may have come as well. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },

@@ -286,6 +286,10 @@ class DyingRunner implements ProcessRunner {
     if (result !== undefined && done.length === lines.length) return result;
     throw new Error("the process has died");
   }
+
+  endFamily(): Promise<void> {
+    return Promise.resolve();
+  }
 }
 
 describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (kind) => {

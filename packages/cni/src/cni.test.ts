@@ -41,7 +41,7 @@ function machine(
     const stdout = typeof said.out === "string" ? said.out : JSON.stringify(said.out);
     return Promise.resolve({ exitCode: said.exitCode ?? 0, stdout, stderr: "" });
   };
-  return { runner: { run }, calls };
+  return { runner: { run, endFamily: () => Promise.resolve() }, calls };
 }
 
 const REQUEST: AttachmentRequest = {
@@ -65,7 +65,7 @@ const REQUEST: AttachmentRequest = {
 const RESULT = { cniVersion: "1.0.0", interfaces: [{ name: "net1" }] };
 
 const cniOf = (runner: ProcessRunner): ReturnType<typeof createCni> =>
-  createCni({ runner, binDirs: ["/a", "/b"] });
+  createCni({ runner, binDirs: ["/a", "/b"], family: "test" });
 
 describe("ADD", () => {
   test("runs the plugins in order, each with the result of the one before it", async () => {
@@ -136,8 +136,10 @@ describe("ADD", () => {
           command.argv[0].endsWith("second")
             ? Promise.reject(new AppError("OS_PROGRAM_MISSING", { program: "second" }))
             : runner.run(command),
+        endFamily: () => Promise.resolve(),
       },
       binDirs: ["/b"],
+      family: "test",
     });
     await expect(cni.add(REQUEST)).rejects.toMatchObject({
       code: "CNI_PLUGIN_MISSING",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
 import { AppError, isAppError } from "@patchbay/core";
-import type { AttachmentRequest, Cni, CniResult, ProcessRunner } from "@patchbay/ports";
+import type { AttachmentRequest, Cni, CniResult } from "@patchbay/ports";
 import { isFileName, printPluginConfig } from "./config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
 import { isJsonObject, parseJson } from "./json.ts";
@@ -18,10 +18,7 @@ export interface CniTimeouts {
 }
 
 /** What running plugins needs. */
-export interface CniDeps {
-  readonly runner: ProcessRunner;
-  /** Where plugins are, searched in order. */
-  readonly binDirs: readonly string[];
+export interface CniDeps extends PluginHost {
   readonly timeouts?: CniTimeouts;
 }
 

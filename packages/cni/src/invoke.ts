@@ -12,6 +12,8 @@ export interface PluginHost {
   readonly runner: ProcessRunner;
   /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH. */
   readonly binDirs: readonly string[];
+  /** Whose plugins they are, the same for each process that follows another one: see {@link ProcessRunner.endFamily}. */
+  readonly family: string;
 }
 
 /** One execution of a plugin. */
@@ -39,8 +41,8 @@ async function runIn(directory: string, host: PluginHost, call: Invocation): Pro
         CNI_PATH: host.binDirs.join(":"),
       },
       timeoutMs: call.timeoutMs,
-      // One that outlived us would work on the sandbox beside the plugins of our successor.
-      diesWithParent: true,
+      // One that outlived us would work on the sandbox beside the plugins of our successor, and so would its IPAM plugin.
+      family: host.family,
     });
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;

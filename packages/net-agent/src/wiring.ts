@@ -112,6 +112,9 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const { store } = client;
   const files = createFiles();
   const runner = createProcessRunner();
+  const family = `net-agent:${flags.stateDir}`;
+  // What plugins of a process that died have started would go on beside ours, and take addresses that we have freed.
+  await runner.endFamily(family);
   const namespaces = createNamespaces();
   const journal = createJournal(files, `${flags.stateDir}/journal`);
   const events = createEventRecorder({
@@ -123,7 +126,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
     podNetwork: createPodNetwork({ runner, clock }),
-    cni: createCni({ runner, binDirs: flags.cniBinDir }),
+    cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
     failures: createFailures(clock),
     tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),

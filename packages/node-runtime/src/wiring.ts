@@ -110,6 +110,8 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   const { client, clock, log, signal } = context;
   const files = createFiles();
   const runner = createProcessRunner();
+  const family = `node-runtime:${flags.stateDir}`;
+  await runner.endFamily(family); // of a process that died
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
   const wake = (uid: string): void => {
     queue.add(uid);
@@ -126,7 +128,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     ...{ files, runner, clock, log, hostIp, bootId, directories, store: client.store },
     pods: startPods(context, flags.nodeName),
     namespaces: createNamespaces(),
-    cni: createCni({ runner, binDirs: flags.cniBinDir }),
+    cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
     ends: createProcessEnds({ files, log, wake }, signal),
   };
   await Promise.race([deps.pods.synced(), aborted(signal)]);

@@ -9,6 +9,7 @@ import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, InheritedFd, ProcessRunner } from "@patchbay/ports";
 import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf } from "./file-errors.ts";
+import { endMarked, newMark, withMark } from "./process-family.ts";
 
 /** From SIGTERM to SIGKILL, milliseconds. */
 const KILL_AFTER_MS = 1000;
@@ -30,8 +31,8 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
 /** The kernel's parent-death signal, set by a program that then becomes the one that is asked for. */
 const DIES_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] as const;
 
-function argvOf({ argv, diesWithParent = false }: Command): readonly [string, ...string[]] {
-  if (!diesWithParent) return argv;
+function argvOf({ argv, family }: Command): readonly [string, ...string[]] {
+  if (family === undefined) return argv;
   if (isAbsolute(argv[0])) accessSync(argv[0], fsConstants.X_OK); // else setpriv would be the one that fails
   return [...DIES_WITH_PARENT, ...argv];
 }
@@ -50,12 +51,13 @@ function checkedFd({ fd, inode }: InheritedFd): number {
   return fd;
 }
 
-function start(command: Command): ChildProcess {
+function start(command: Command, mark: string | undefined): ChildProcess {
   const [program, ...args] = argvOf(command);
+  const env = command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH };
   sealDescriptors();
   return spawn(program, args, {
     detached: true, // a process group of its own, so that all of it can be killed
-    env: command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH },
+    env: mark === undefined ? env : withMark(env, mark),
     stdio: [
       command.stdin === undefined ? "ignore" : "pipe",
       "pipe",
@@ -84,22 +86,29 @@ function exitCodeOf(code: number | null, signal: NodeJS.Signals | null): number 
 /** One running program. */
 class Run {
   readonly #command: Command;
+  /** What tells its processes from all others. */
+  readonly #mark: string | undefined;
   readonly #child: ChildProcess;
   readonly #result = Promise.withResolvers<CommandResult>();
   readonly #output: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
   /** Why it is being killed. */
   #reason: unknown;
   #isKilled = false;
+  /** Whether a signal ended it, whoever sent it. */
+  #isCut = false;
+  #isSettled = false;
   #exitCode = 0;
   #timers: NodeJS.Timeout[] = [];
 
   constructor(command: Command) {
     this.#command = command;
-    this.#child = start(command);
+    this.#mark = command.family === undefined ? undefined : newMark(command.family);
+    this.#child = start(command, this.#mark);
     this.#child.once("error", (error) => {
       this.#settle(spawnError(error, command.argv[0]));
     });
     this.#child.once("exit", (code, signal) => {
+      this.#isCut = signal !== null;
       this.#onExit(exitCodeOf(code, signal));
     });
     this.#child.once("close", () => {
@@ -178,14 +187,23 @@ class Run {
   }
 
   #settle(error?: AppError): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#command.signal?.removeEventListener("abort", this.#onAbort);
     this.#child.stdout?.destroy();
     this.#child.stderr?.destroy();
-    if (error !== undefined) this.#result.reject(error);
-    else if (this.#isKilled)
-      this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
-    else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
+    this.#endFamily().then(() => {
+      if (error !== undefined) this.#result.reject(error);
+      else if (this.#isKilled)
+        this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
+      else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
+    }, this.#result.reject);
+  }
+
+  /** What a program that was cut short has started would go on behind its back. */
+  async #endFamily(): Promise<void> {
+    if (this.#mark !== undefined && (this.#isKilled || this.#isCut)) await endMarked(this.#mark);
   }
 
   #texts(): Pick<CommandResult, "stdout" | "stderr"> {
@@ -207,5 +225,6 @@ export function createProcessRunner(): ProcessRunner {
         return Promise.reject(spawnError(error, command.argv[0]));
       }
     },
+    endFamily: endMarked,
   };
 }

@@ -18,8 +18,12 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>>;
   /** What the program inherits as 3, 4, ... in this order; looked at in the same tick as the program is started. */
   readonly inheritFds?: readonly InheritedFd[];
-  /** Whether the program is killed when this process dies, so that a successor finds it ended. Its own children are not. */
-  readonly diesWithParent?: boolean;
+  /**
+   * Who runs it, in words that a successor of this process says too. The program is killed when this process dies;
+   * everything that it started, in whatever group or session, is killed with it at the deadline, when it is killed by a
+   * signal, and by {@link ProcessRunner.endFamily}.
+   */
+  readonly family?: string;
   /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -44,4 +48,6 @@ export interface ProcessRunner {
    * @throws AppError with OS_DESCRIPTOR_STALE when a descriptor is closed or names something else: nothing was started.
    */
   run(command: Command): Promise<CommandResult>;
+  /** Kills what programs of that family have left running, also those of a process that died before this one. */
+  endFamily(family: string): Promise<void>;
 }
