@@ -106,9 +106,9 @@ function refusalOf(change: Partial<AdmissionQuestion>): string {
 
 describe("a node that writes", () => {
   test.each(cases)("$name", ({ change, refused }) => {
-    expect(refusalOf(change)).toEqual(
-      refused === undefined ? "" : expect.stringContaining(refused),
-    );
+    const refusal = refusalOf(change);
+    expect(refusal).toContain(refused ?? "");
+    expect(refusal === "").toBe(refused === undefined);
   });
 
   test("is somebody else: nothing is restricted", () => {
