@@ -129,6 +129,21 @@ describe("a domain that was printed", () => {
   });
 });
 
+function device(xml: string): string {
+  return `<domain><devices>${xml}</devices></domain>`;
+}
+
+function nicAt(address: string): string {
+  return device(`<interface><address type='pci' ${address}/></interface>`);
+}
+
+test("an address below a device is another bus's", () => {
+  const source = "<source><address type='pci' bus='0x05' slot='0x00' function='0x0'/></source>";
+  const own = "<address type='pci' bus='0x02' slot='0x00' function='0x0'/>";
+  const facts = parsed(device(`<hostdev>${source}${own}</hostdev>`));
+  expect(facts.pciAddresses).toEqual([{ bus: 2, slot: 0, function: 0 }]);
+});
+
 describe("hostile XML is refused", () => {
   test.each([
     {
@@ -138,15 +153,42 @@ describe("hostile XML is refused", () => {
     },
     {
       name: "too much",
-      xml: `<domain>${" ".repeat(1_000_001)}</domain>`,
+      xml: `<domain>${" ".repeat(256 * 1024)}</domain>`,
       reason: "it is too long",
     },
     { name: "another root", xml: "<network/>", reason: "it has no domain element" },
+    {
+      name: "too many NICs",
+      xml: `<domain><devices>${"<interface/>".repeat(257)}</devices></domain>`,
+      reason: "it has more than 256 NICs",
+    },
   ])("$name", ({ xml, reason }) => {
     expect(parseDomain(xml)).toEqual({ ok: false, reason });
   });
 
-  test("unbalanced elements", () => {
-    expect(parseDomain("<domain><a></domain>").ok).toBe(false);
+  test.each([
+    { place: "a bus", xml: nicAt("bus='256'") },
+    { place: "a slot", xml: nicAt("slot='-1'") },
+    { place: "a function", xml: nicAt("function='0.5'") },
+    { place: "an exponent", xml: nicAt("slot='1e1'") },
+    { place: "a long number", xml: nicAt(`slot='${"0".repeat(11)}'`) },
+    { place: "no number", xml: nicAt("slot='NaN'") },
+    { place: "an empty one", xml: nicAt("slot=''") },
+    { place: "queues", xml: device("<interface><driver queues='257'/></interface>") },
+    { place: "a controller", xml: device("<controller type='pci' index='Infinity'/>") },
+    { place: "vCPUs", xml: "<domain><vcpu>99999</vcpu></domain>" },
+  ])("a false number: $place", ({ xml }) => {
+    expect(parseDomain(xml)).toMatchObject({
+      ok: false,
+      reason: expect.stringContaining("is not a number from 0 to") as string,
+    });
+  });
+
+  test.each([
+    { name: "unbalanced elements", xml: "<domain><a></domain>" },
+    { name: "levels without end", xml: "<domain>".repeat(15_000) + "</domain>".repeat(15_000) },
+    { name: "names of JavaScript's", xml: "<domain><__proto__ a='1'/></domain>" },
+  ])("$name", ({ xml }) => {
+    expect(parseDomain(xml).ok).toBe(false);
   });
 });

@@ -7,7 +7,22 @@ import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 
 /** Characters; a domain with 128 ports and NICs has under 200 000. */
-const MAX_LENGTH = 1_000_000;
+const MAX_LENGTH = 256 * 1024;
+
+/** NICs; more than any machine has places for. */
+const NICS_MAX = 256;
+
+/** The greatest numbers that libvirt takes. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
+const MAX = { bus: 0xff, slot: 0x1f, function: 7, index: 0xff, queues: 256, vcpus: 4096 } as const;
+
+/** Characters of a reason, which may hold some of the document. */
+const REASON_MAX = 200;
+
+/** Numbers as libvirt prints them. */
+const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
+
+/** Why a document is refused, from the place where it is found. */
+class Refusal extends Error {}
 
 /** A NIC of a domain. */
 export interface NicFacts {
@@ -88,17 +103,25 @@ function textOf(node: Node | undefined, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function numberOf(node: Node, name: string): number {
-  return Number(textOf(node, name) ?? "0");
+function parseNumber(text: string, name: keyof typeof MAX): number {
+  const value = NUMBER.test(text) ? Number(text) : NaN;
+  if (value <= MAX[name]) return value;
+  throw new Refusal(
+    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(MAX[name])}`,
+  );
+}
+
+function numberOf(node: Node, name: "bus" | "slot" | "function" | "index"): number {
+  return parseNumber(textOf(node, `@${name}`) ?? "0", name);
 }
 
 function pciAddressOf(device: Node): PciAddress | undefined {
   const address = childOf(device, "address");
   if (address === undefined || textOf(address, "@type") !== "pci") return undefined;
   return {
-    bus: numberOf(address, "@bus"),
-    slot: numberOf(address, "@slot"),
-    function: numberOf(address, "@function"),
+    bus: numberOf(address, "bus"),
+    slot: numberOf(address, "slot"),
+    function: numberOf(address, "function"),
   };
 }
 
@@ -112,20 +135,29 @@ function nicOf(device: Node): NicFacts {
     ...(pciAddress === undefined ? {} : { pciAddress }),
     linkUp: textOf(childOf(device, "link"), "@state") !== "down",
     model: textOf(childOf(device, "model"), "@type") ?? "",
-    queues: Number(textOf(childOf(device, "driver"), "@queues") ?? "1"),
+    queues: parseNumber(textOf(childOf(device, "driver"), "@queues") ?? "1", "queues"),
   };
 }
 
-function allPciAddresses(value: unknown): readonly PciAddress[] {
-  if (!isNode(value)) return [];
-  const own = Array.isArray(value) ? undefined : pciAddressOf(value);
-  const below = Object.values(value).flatMap((child) => allPciAddresses(child));
-  return own === undefined ? below : [own, ...below];
+/** Of devices themselves: what is below them, as the source of a host device, is another bus's. */
+function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
+  return Object.values(devices ?? {})
+    .flat()
+    .filter(isNode)
+    .flatMap((device) => pciAddressOf(device) ?? []);
+}
+
+function nicsOf(devices: Node | undefined): readonly NicFacts[] {
+  const nics = childrenOf(devices, "interface");
+  const all = devices?.["interface"]; // with those that are empty
+  if (Array.isArray(all) && all.length > NICS_MAX)
+    throw new Refusal(`it has more than ${String(NICS_MAX)} NICs`);
+  return nics.map(nicOf);
 }
 
 function controllerOf(controller: Node): PciControllerFacts {
   return {
-    index: numberOf(controller, "@index"),
+    index: numberOf(controller, "index"),
     model: textOf(controller, "@model") ?? "",
     hotplug: textOf(childOf(controller, "target"), "@hotplug") !== "off",
   };
@@ -138,7 +170,8 @@ function isConnectedAgent(channel: Node): boolean {
 
 /** An element without attributes is its text. */
 function vcpusOf(root: Node): number {
-  return Number(textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1");
+  const text = textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1";
+  return parseNumber(text, "vcpus");
 }
 
 function factsOf(root: Node): DomainFacts {
@@ -147,7 +180,7 @@ function factsOf(root: Node): DomainFacts {
   const access = childOf(childOf(root, "memoryBacking"), "access");
   return {
     family: machineFamilyOf(machine),
-    nics: childrenOf(devices, "interface").map(nicOf),
+    nics: nicsOf(devices),
     controllers: childrenOf(devices, "controller")
       .filter((controller) => textOf(controller, "@type") === "pci")
       .map(controllerOf)
@@ -159,25 +192,24 @@ function factsOf(root: Node): DomainFacts {
   };
 }
 
-/** The parser is lenient; this is not. */
-function syntaxProblem(xml: string): string | undefined {
-  try {
-    SyntaxValidator.validate(xml);
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : "it is not well formed";
-  }
-}
-
-/** Reads the XML of a domain; refuses what is too long, has a DOCTYPE or is not well formed. */
-export function parseDomain(xml: string): ParsedDomain {
-  if (xml.length > MAX_LENGTH) return { ok: false, reason: "it is too long" };
-  if (/<!DOCTYPE/i.test(xml)) return { ok: false, reason: "it has a DOCTYPE" };
-  const problem = syntaxProblem(xml);
-  if (problem !== undefined) return { ok: false, reason: problem };
+function readDomain(xml: string): DomainFacts {
+  if (xml.length > MAX_LENGTH) throw new Refusal("it is too long");
+  if (/<!DOCTYPE/i.test(xml)) throw new Refusal("it has a DOCTYPE");
+  // The parser is lenient; this is not.
+  SyntaxValidator.validate(xml);
   const document: unknown = parser.parse(xml);
   const root = isNode(document) ? childOf(document, "domain") : undefined;
-  return root === undefined
-    ? { ok: false, reason: "it has no domain element" }
-    : { ok: true, domain: factsOf(root) };
+  if (root === undefined) throw new Refusal("it has no domain element");
+  return factsOf(root);
+}
+
+/** Reads the XML of a domain; refuses what is too long, has a DOCTYPE, is not well formed or says what cannot be. */
+export function parseDomain(xml: string): ParsedDomain {
+  try {
+    return { ok: true, domain: readDomain(xml) };
+  } catch (error) {
+    // Whatever the libraries throw, the stack that they use up included, is the document's fault.
+    const reason = error instanceof Error ? error.message : "it is not well formed";
+    return { ok: false, reason: reason.slice(0, REASON_MAX) };
+  }
 }
