@@ -5,12 +5,18 @@
 
 #include "connection.h"
 #include "events.h"
+#include "peer.h"
 
 namespace {
 
+// eventLoopAgeMs(): how long ago libvirt's event loop was last seen to turn; it does at least once a second.
+Napi::Value ageOfLoop(const Napi::CallbackInfo &info) { return Napi::Number::New(info.Env(), eventLoopAgeMs()); }
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
+  disownSockets();
   if (!startEventLoop()) throw Napi::Error::New(env, "libvirt's event loop cannot be started");
   exports.Set("Connection", Connection::define(env));
+  exports.Set("eventLoopAgeMs", Napi::Function::New(env, ageOfLoop, "eventLoopAgeMs"));
   return exports;
 }
 

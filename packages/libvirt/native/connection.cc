@@ -4,10 +4,13 @@
 #include "connection.h"
 
 #include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
 
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "domain.h"
@@ -66,46 +69,73 @@ void work(Link &link, virConnectPtr connection) {
   while (const std::optional<Task> task = link.take()) task->finish(task->job(connection));
 }
 
-// The thread. SAFETY: `connection` belongs to it alone; callbacks hold the link, never the connection.
-void run(const std::shared_ptr<Link> &link, const std::string &uri, const Napi::Promise::Deferred &opened) {
+// What a connection's thread is given.
+struct Thread {
+  std::shared_ptr<Link> link;
+  std::shared_ptr<OwnSocket> socket;
+  std::string uri;
+  Napi::Promise::Deferred opened;
+};
+
+Outcome failureOf(const std::string &message) {
+  return {LibvirtError{VIR_ERR_INTERNAL_ERROR, VIR_FROM_RPC, VIR_ERR_ERROR, message}, {}};
+}
+
+// Opens and works. SAFETY: `connection` belongs to this thread alone; callbacks hold the link, never the connection.
+void run(const Thread &thread) {
   Registrations registrations;
-  virConnectPtr connection = virConnectOpen(uri.c_str());
+  virConnectPtr connection = virConnectOpen(thread.uri.c_str());
   if (connection == nullptr) {
-    settle(*link, opened, outcomeOf(-1));
-  } else if (!registrations.add(connection, link)) {
-    settle(*link, opened, outcomeOf(-1));
+    settle(*thread.link, thread.opened, outcomeOf(-1));
+  } else if (!thread.socket->find()) {
+    settle(*thread.link, thread.opened, failureOf("another process listens than before"));
+  } else if (!registrations.add(connection, thread.link)) {
+    settle(*thread.link, thread.opened, outcomeOf(-1));
   } else {
     // Refused by drivers without a daemon; those cannot fall silent.
     virConnectSetKeepAlive(connection, kKeepaliveSeconds, kKeepaliveCount);
-    settle(*link, opened, {});
-    work(*link, connection);
+    settle(*thread.link, thread.opened, {});
+    work(*thread.link, connection);
   }
-  link->failRest();
-  if (connection != nullptr) {
-    registrations.remove(connection);
-    virConnectClose(connection);
-  }
-  link->post([](Napi::Env env, Napi::Function notify) { notify.Call({Napi::String::New(env, "ended")}); });
+  thread.link->failRest();
+  if (connection == nullptr) return;
+  // A daemon that is asked to take leave may never answer; one that finds the end of its stream cleans up as well.
+  thread.socket->disconnect();
+  registrations.remove(connection);
+  virConnectClose(connection);
+}
+
+void start(Thread thread) {
+  std::thread([thread = std::move(thread)]() mutable {
+    run(thread);
+    thread.socket.reset();
+    thread.link->post([](Napi::Env env, Napi::Function notify) { notify.Call({Napi::String::New(env, "ended")}); });
+  }).detach();
 }
 
 }  // namespace
 
 Napi::Function Connection::define(Napi::Env env) {
   return DefineClass(env, "Connection",
-                     {InstanceMethod<&Connection::call>("call"), InstanceMethod<&Connection::close>("close"),
-                      InstanceMethod<&Connection::interrupt>("interrupt")});
+                     {InstanceMethod<&Connection::call>("call"), InstanceMethod<&Connection::close>("close")});
 }
 
 Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connection>(info) {
   const std::string uri = info[0].As<Napi::String>();
   const int socketFd = info[2].As<Napi::Number>();
-  listener_ = socketFd < 0 ? 0 : listenerOf(socketFd);
+  const pid_t listener = socketFd < 0 ? 0 : listenerOf(socketFd);
   // libvirt would wait in connect, where nothing sets its thread free.
-  if (listener_ < 0) throw Napi::Error::New(info.Env(), std::string("connect: ") + strerror(-listener_));
+  if (listener < 0) throw Napi::Error::New(info.Env(), std::string("connect: ") + strerror(-listener));
+  const auto socket = std::make_shared<OwnSocket>(listener);
+  socket_ = socket;
   link_ = std::make_shared<Link>(info.Env(), info[1].As<Napi::Function>());
   const auto opened = Napi::Promise::Deferred::New(info.Env());
   info.This().As<Napi::Object>().Set("opened", opened.Promise());
-  std::thread([link = link_, uri, opened] { run(link, uri, opened); }).detach();
+  try {
+    start({link_, socket, uri, opened});
+  } catch (const std::system_error &error) {
+    throw Napi::Error::New(info.Env(), std::string("no thread for a connection: ") + error.what());
+  }
 }
 
 Connection::~Connection() {
@@ -129,11 +159,6 @@ Napi::Value Connection::call(const Napi::CallbackInfo &info) {
 Napi::Value Connection::close(const Napi::CallbackInfo &info) {
   if (link_ != nullptr) link_->close();
   link_.reset();
-  return info.Env().Undefined();
-}
-
-Napi::Value Connection::interrupt(const Napi::CallbackInfo &info) {
-  close(info);
-  disconnectFrom(listener_);
+  if (const std::shared_ptr<OwnSocket> socket = socket_.lock()) socket->disconnect();
   return info.Env().Undefined();
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -14,7 +15,10 @@ namespace {
 // How long the guest's agent may take for an answer: other calls of this connection wait meanwhile.
 constexpr int kAgentSeconds = 2;
 // Interfaces of a guest that are passed on; it may claim to have any number.
-constexpr int kGuestInterfacesMax = 1024;
+constexpr int kGuestInterfacesMax = 256;
+// Bytes of their names and MACs that are passed on. Linux has at most 15, Windows up to 256 in a name.
+constexpr size_t kGuestNameBytesMax = 256;
+constexpr size_t kMacBytesMax = 32;
 
 struct FreeDomain {
   void operator()(virDomainPtr domain) const { virDomainFree(domain); }
@@ -78,11 +82,11 @@ Outcome readXml(virDomainPtr domain, const Arguments &arguments) {
   const unsigned int flags = arguments[1] == "config" ? VIR_DOMAIN_XML_INACTIVE : 0;
   const std::unique_ptr<char, decltype(&free)> xml(virDomainGetXMLDesc(domain, flags), free);
   if (xml == nullptr) return outcomeOf(-1);
-  std::string text(xml.get());
-  if (text.size() > kXmlBytesMax) {
+  const size_t length = strnlen(xml.get(), kXmlBytesMax + 1);
+  if (length > kXmlBytesMax) {
     return {LibvirtError{VIR_ERR_XML_ERROR, VIR_FROM_NONE, VIR_ERR_ERROR, "the domain XML is too long"}, {}};
   }
-  return {{}, std::move(text)};
+  return {{}, std::string(xml.get(), length)};
 }
 
 // A call that may have been made before: that the domain already is so is success. Asked by state, since drivers
@@ -140,7 +144,7 @@ Outcome readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   std::vector<GuestInterface> interfaces;
   for (int index = 0; index < std::min(count, kGuestInterfacesMax); index++) {
     const virDomainInterfacePtr item = found.items[index];
-    interfaces.push_back({item->name == nullptr ? "" : item->name, item->hwaddr == nullptr ? "" : item->hwaddr});
+    interfaces.push_back({textOf(item->name, kGuestNameBytesMax), textOf(item->hwaddr, kMacBytesMax)});
   }
   return {{}, std::move(interfaces)};
 }

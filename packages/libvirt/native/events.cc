@@ -5,6 +5,10 @@
 
 #include <libvirt/virterror.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <system_error>
 #include <thread>
 
 namespace {
@@ -15,13 +19,16 @@ struct Holder {
   std::weak_ptr<Link> link;
 };
 
+// Bytes of a domain's name and of an alias that are handed on; ours have under 200.
+constexpr size_t kNameBytesMax = 512;
+
 void freeHolder(void *opaque) { delete static_cast<Holder *>(opaque); }
 
 void post(void *opaque, virDomainPtr domain, Event event) {
   const std::shared_ptr<Link> link = static_cast<Holder *>(opaque)->link.lock();
   if (link == nullptr) return;
   const char *name = virDomainGetName(domain);  // owned by the domain; asks nobody
-  event.domain = name == nullptr ? "" : name;
+  event.domain = textOf(name, kNameBytesMax);
   link->postEvent(std::move(event));
 }
 
@@ -57,15 +64,15 @@ int onLifecycle(virConnectPtr, virDomainPtr domain, int event, int detail, void 
 }
 
 void onAdded(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
-  post(opaque, domain, {"deviceAdded", "", alias, 0});
+  post(opaque, domain, {"deviceAdded", "", textOf(alias, kNameBytesMax), 0});
 }
 
 void onRemoved(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
-  post(opaque, domain, {"deviceRemoved", "", alias, 0});
+  post(opaque, domain, {"deviceRemoved", "", textOf(alias, kNameBytesMax), 0});
 }
 
 void onRemovalFailed(virConnectPtr, virDomainPtr domain, const char *alias, void *opaque) {
-  post(opaque, domain, {"deviceRemovalFailed", "", alias, 0});
+  post(opaque, domain, {"deviceRemovalFailed", "", textOf(alias, kNameBytesMax), 0});
 }
 
 void onAgent(virConnectPtr, virDomainPtr domain, int state, int, void *opaque) {
@@ -106,21 +113,59 @@ const Subscription kSubscriptions[] = {
 
 void ignoreError(void *, virErrorPtr) {}
 
+constexpr int kBeatMs = 1000;
+
+int64_t nowMs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::atomic<int64_t> lastBeatMs{0};
+
+void beat(int, void *) { lastBeatMs.store(nowMs()); }
+
 bool startLoop() {
   virSetErrorFunc(nullptr, ignoreError);  // libvirt would print errors itself
   if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0) return false;
-  std::thread([] {
-    while (virEventRunDefaultImpl() >= 0) {
-    }
-  }).detach();
+  beat(0, nullptr);
+  if (virEventAddTimeout(kBeatMs, beat, nullptr, nullptr) < 0) return false;
+  try {
+    std::thread([] {
+      while (virEventRunDefaultImpl() >= 0) {
+      }
+    }).detach();
+  } catch (const std::system_error &) {
+    return false;
+  }
   return true;
 }
+
+// Runs once, on the event loop's thread.
+void pass(int timer, void *opaque) {
+  virEventRemoveTimeout(timer);
+  static_cast<std::promise<void> *>(opaque)->set_value();
+}
+
+// The event loop frees what a timer was given after the timer was removed: that may be later than the wait.
+void freePromise(void *opaque) { delete static_cast<std::promise<void> *>(opaque); }
 
 }  // namespace
 
 bool startEventLoop() {
   static const bool started = startLoop();
   return started;
+}
+
+double eventLoopAgeMs() { return static_cast<double>(nowMs() - lastBeatMs.load()); }
+
+void awaitEventLoop() {
+  auto *passed = new std::promise<void>();
+  std::future<void> future = passed->get_future();
+  if (virEventAddTimeout(0, pass, passed, freePromise) < 0) {
+    delete passed;
+    return;
+  }
+  future.wait();
 }
 
 bool Registrations::add(virConnectPtr connection, const std::shared_ptr<Link> &link) {
@@ -150,4 +195,8 @@ void Registrations::remove(virConnectPtr connection) {
   events_.clear();
   if (hasClose_) virConnectUnregisterCloseCallback(connection, onClose);
   hasClose_ = false;
+  // While the event loop hands out events, libvirt 9.0 only marks what is removed and lets go of it afterwards, with the
+  // lock of the events held. Were that the last hold on the connection, it would be closed in there, and an event
+  // that came with the answer would make the event loop wait for the lock that it holds, for ever.
+  awaitEventLoop();
 }

@@ -16,12 +16,22 @@ void Link::post(Action action) {
   if (status == napi_ok) static_cast<void>(owned.release());  // JavaScript's now
 }
 
+bool Link::isFlood() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - windowStart_ > kEventsWindow) {
+    windowStart_ = now;
+    windowEvents_ = 0;
+  }
+  return ++windowEvents_ > kEventsPerWindow || events_.load() >= kEventsMax;
+}
+
 void Link::postEvent(Event event) {
   if (lost_.load()) return;
-  if (events_.fetch_add(1) >= kEventsMax) {
+  if (isFlood()) {
     postLost("libvirt sends more events than can be taken");
     return;
   }
+  events_.fetch_add(1);
   post([self = shared_from_this(), event = std::move(event)](Napi::Env env, Napi::Function notify) {
     self->events_.fetch_sub(1);
     Napi::Object value = Napi::Object::New(env);

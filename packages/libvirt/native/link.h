@@ -4,6 +4,7 @@
 #include <napi.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -15,6 +16,9 @@
 
 // Events that JavaScript has not taken yet; a daemon that sends more is cut off.
 constexpr int kEventsMax = 1024;
+// Events in one window of time; a guest with all its NICs makes some hundred.
+constexpr int kEventsPerWindow = 2048;
+constexpr std::chrono::seconds kEventsWindow{10};
 
 struct Event {
   std::string kind;  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected
@@ -56,8 +60,12 @@ class Link : public std::enable_shared_from_this<Link> {
   void failRest();
 
  private:
+  bool isFlood();
+
   Napi::ThreadSafeFunction notify_;
-  std::atomic<int> events_{0};
+  std::atomic<int> events_{0};  // not taken yet
+  int windowEvents_ = 0;        // the event loop's thread only
+  std::chrono::steady_clock::time_point windowStart_;
   std::atomic<bool> lost_{false};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,10 +4,16 @@
 
 #include <libvirt/virterror.h>
 
+#include <cstring>
+
 LibvirtError lastError() {
   const virErrorPtr error = virGetLastError();  // owned by libvirt
   if (error == nullptr) return {VIR_ERR_INTERNAL_ERROR, VIR_FROM_NONE, VIR_ERR_ERROR, "libvirt gave no reason"};
-  return {error->code, error->domain, error->level, error->message == nullptr ? "" : error->message};
+  return {error->code, error->domain, error->level, textOf(error->message, kErrorBytesMax)};
+}
+
+std::string textOf(const char *text, size_t bytesMax) {
+  return text == nullptr ? std::string() : std::string(text, strnlen(text, bytesMax));
 }
 
 Outcome outcomeOf(int result) {

@@ -39,6 +39,12 @@ struct Outcome {
 // One call; runs on the connection's thread, which is the only one that calls libvirt with that connection.
 using Job = std::function<Outcome(virConnectPtr)>;
 
+// Bytes of an error's text that are handed on; a daemon may send 4 MB of it.
+constexpr size_t kErrorBytesMax = 1000;
+
+// A text of the daemon's or the guest's, cut; empty for none.
+std::string textOf(const char *text, size_t bytesMax);
+
 // The error of the last call. libvirt keeps it for each thread: to be read on the thread of the call, at once.
 LibvirtError lastError();
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is at the other end of a connection. libvirt does not give its socket away, so it is found by its peer:
-// SO_PEERCRED of a connected socket is the process that called listen, the same for all connections of one launcher.
+// Which socket of this process is a connection's. SO_PEERCRED of a connected socket is the process that called listen.
 #include "peer.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <vector>
 
 namespace {
@@ -37,6 +40,45 @@ std::vector<int> listDescriptors() {
   return descriptors;
 }
 
+// A connected unix socket of this process.
+struct Socket {
+  int fd;  // a copy, closed after the call
+  ino_t inode;
+  pid_t peer;
+};
+
+void forEachSocket(const std::function<void(const Socket &)> &take) {
+  for (const int descriptor : listDescriptors()) {
+    // A copy: libvirt's own may be closed by its thread, and its number used again, at any moment.
+    const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0) continue;
+    struct stat status = {};
+    const pid_t peer = peerOf(copy);
+    if (peer > 0 && fstat(copy, &status) == 0) take({copy, status.st_ino, peer});
+    close(copy);
+  }
+}
+
+// Of the whole process.
+struct Sockets {
+  std::mutex mutex;
+  std::set<ino_t> taken;          // those of open connections, and those that are not libvirt's
+  std::multiset<pid_t> opening;  // who listens, for connections that are being opened
+
+  bool isTaken(ino_t inode) const { return taken.count(inode) > 0; }
+
+  void stopOpening(pid_t listener) {
+    const auto found = opening.find(listener);
+    if (found != opening.end()) opening.erase(found);
+  }
+};
+
+// Never destroyed: threads may outlive the end of main.
+Sockets &sockets() {
+  static Sockets *const all = new Sockets();
+  return *all;
+}
+
 }  // namespace
 
 pid_t listenerOf(int socketFd) {
@@ -51,13 +93,41 @@ pid_t listenerOf(int socketFd) {
   return listener;
 }
 
-void disconnectFrom(pid_t listener) {
-  if (listener <= 0) return;
-  for (const int descriptor : listDescriptors()) {
-    // A copy: libvirt's own may be closed by its thread, and its number used again, at any moment.
-    const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-    if (copy < 0) continue;
-    if (peerOf(copy) == listener) shutdown(copy, SHUT_RDWR);
-    close(copy);
-  }
+void disownSockets() {
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
+  forEachSocket([](const Socket &socket) { sockets().taken.insert(socket.inode); });
+}
+
+OwnSocket::OwnSocket(pid_t listener) : listener_(listener) {
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
+  if (listener_ > 0) sockets().opening.insert(listener_);
+}
+
+OwnSocket::~OwnSocket() {
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
+  if (inode_ != 0) sockets().taken.erase(inode_);
+  else sockets().stopOpening(listener_);
+}
+
+bool OwnSocket::find() {
+  if (listener_ <= 0) return true;
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
+  forEachSocket([this](const Socket &socket) {
+    if (inode_ == 0 && socket.peer == listener_ && !sockets().isTaken(socket.inode)) inode_ = socket.inode;
+  });
+  if (inode_ == 0) return false;
+  sockets().taken.insert(inode_);
+  sockets().stopOpening(listener_);
+  return true;
+}
+
+void OwnSocket::disconnect() const {
+  if (listener_ <= 0) return;
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
+  forEachSocket([this](const Socket &socket) {
+    // A launcher may have let another process listen meanwhile: then its socket is one that nobody waits for.
+    const bool isWaitedFor = socket.peer != listener_ && sockets().opening.count(socket.peer) > 0;
+    const bool isOurs = inode_ == 0 ? !sockets().isTaken(socket.inode) && !isWaitedFor : socket.inode == inode_;
+    if (isOurs) shutdown(socket.fd, SHUT_RDWR);
+  });
 }

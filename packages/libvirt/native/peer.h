@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is at the other end of a connection, and how a thread that waits for it is set free.
+// Which socket of this process is a connection's, and how a thread that waits for it is set free.
 #pragma once
 #include <sys/types.h>
 
@@ -7,6 +7,26 @@
 // minus errno when there is no connection. Never waits: a daemon that does not accept is EAGAIN.
 pid_t listenerOf(int socketFd);
 
-// Shuts down every unix connection of this process to that process: who waits for an answer gets an end of file.
-// Any thread. Nothing for 0.
-void disconnectFrom(pid_t listener);
+// To be called once, before libvirt opens anything: sockets that are there are not libvirt's.
+void disownSockets();
+
+// The socket of one connection. libvirt does not give it away, so it is the one that nobody else has, and whose peer is
+// the process that listens. Any thread.
+class OwnSocket {
+ public:
+  // `listener` is 0 for a connection without a socket.
+  explicit OwnSocket(pid_t listener);
+  ~OwnSocket();
+  OwnSocket(const OwnSocket &) = delete;
+  OwnSocket &operator=(const OwnSocket &) = delete;
+
+  // Once libvirt has opened it. False when there is none: another process listens than before.
+  bool find();
+
+  // Shuts it down: who waits for an answer gets an end of file. While it is being opened, the sockets that may be it.
+  void disconnect() const;
+
+ private:
+  const pid_t listener_;
+  ino_t inode_ = 0;  // guarded by the mutex of all sockets; 0 until found
+};

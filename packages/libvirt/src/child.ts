@@ -3,15 +3,15 @@
 import { messageOf } from "@patchbay/core";
 import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/ports";
 import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
-import { OPEN_CALL, type Reply, type Request } from "./protocol.ts";
+import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
 
 // Before privileges are dropped, so that the files may be readable for root only.
-const { Connection } = loadLibvirt();
+const { Connection, eventLoopAgeMs } = loadLibvirt();
 
 /** Runs in the child once privileges are gone. */
 export function main(channel: ChildChannel): void {
   const connections = new Map<number, NativeConnection>();
-  const reply = (message: Reply): void => {
+  const reply = (message: Reply | Beat): void => {
     channel.send(message);
   };
   channel.onMessage((message) => {
@@ -22,26 +22,26 @@ export function main(channel: ChildChannel): void {
 interface Context {
   readonly channel: ChildChannel;
   readonly connections: Map<number, NativeConnection>;
-  readonly reply: (message: Reply) => void;
+  /** @throws AppError with OS_MESSAGE_TOO_LONG */
+  readonly reply: (message: Reply | Beat) => void;
 }
 
 function handle(request: Request, context: Context): void {
-  const { connection: id } = request;
   switch (request.kind) {
     case "open":
-      open(id, { uri: request.uri }, context);
+      open(request.connection, { uri: request.uri }, context);
       return;
     case "openSocket":
-      openSocket(id, context);
+      openSocket(request.connection, context);
       return;
     case "call":
-      call(request, context);
+      void call(request, context);
       return;
     case "close":
-      context.connections.get(id)?.close();
+      context.connections.get(request.connection)?.close();
       return;
-    case "interrupt":
-      context.connections.get(id)?.interrupt();
+    case "beat":
+      context.reply({ kind: "beat", eventLoopAgeMs: eventLoopAgeMs() });
   }
 }
 
@@ -101,16 +101,15 @@ function listenTo(id: number, context: Context): Notify {
   };
 }
 
-function call(request: Extract<Request, { kind: "call" }>, context: Context): void {
-  const { connection: id, call: number } = request;
-  callNow(request, context).then(
-    (value) => {
-      context.reply({ kind: "result", connection: id, call: number, value });
-    },
-    (error: unknown) => {
-      context.reply({ kind: "failed", connection: id, call: number, error: toNative(error) });
-    },
-  );
+async function call(request: Extract<Request, { kind: "call" }>, context: Context): Promise<void> {
+  const { connection, call: number } = request;
+  try {
+    const value = await callNow(request, context);
+    context.reply({ kind: "result", connection, call: number, value });
+  } catch (error) {
+    // Also of an answer that is too long to be said: it fails its call and nothing else.
+    context.reply({ kind: "failed", connection, call: number, error: toNative(error) });
+  }
 }
 
 async function callNow(

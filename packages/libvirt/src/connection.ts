@@ -58,7 +58,7 @@ export class LibvirtConnection implements HypervisorConnection {
   async open(request: Request, timeoutMs: number): Promise<void> {
     const answer = await this.#ask(OPEN_CALL, request, timeoutMs);
     if (answer.kind === "value") return;
-    this.lose("it was never open", answer.kind === "late" ? "hangs" : undefined);
+    this.lose("it was never open");
     if (answer.kind === "late") throw timedOut("virConnectOpen", timeoutMs);
     const message = answer.kind === "error" ? answer.error.message : "the connection was lost";
     throw new AppError("LIBVIRT_UNREACHABLE", { message });
@@ -86,13 +86,12 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   /** Gives the connection up: calls in flight and queued ones fail. May be repeated. */
-  lose(reason: string, state?: "hangs"): void {
+  lose(reason: string): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
     for (const answer of this.#answers.values()) answer({ kind: "lost" });
     this.#listeners.clear();
-    const kind = state === "hangs" ? "interrupt" : "close";
-    this.#link.send({ kind, connection: this.#link.id });
+    this.#link.send({ kind: "close", connection: this.#link.id });
     this.#resolveClosed(reason);
     this.#link.onLost();
   }
@@ -173,7 +172,7 @@ export class LibvirtConnection implements HypervisorConnection {
       case "value":
         return answer.value;
       case "late":
-        this.lose(`no answer to ${failed.call}`, "hangs");
+        this.lose(`no answer to ${failed.call}`);
         throw timedOut(failed.call, callTimeoutMs);
       case "lost":
         throw this.#lostError();

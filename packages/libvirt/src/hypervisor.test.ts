@@ -9,7 +9,7 @@ import type {
 } from "@patchbay/ports";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createHypervisor } from "./hypervisor.ts";
-import type { Reply, Request } from "./protocol.ts";
+import type { Beat, Reply, Request } from "./protocol.ts";
 
 const uri = { kind: "uri", uri: "test:///default" } as const;
 const ignore = (): void => undefined;
@@ -28,6 +28,8 @@ class ScriptedChild implements ChildProcessHandle {
   readonly requests: Request[] = [];
   /** Open calls are answered only when set. */
   isAnswering = true;
+  /** Beats are answered only when set. */
+  isAlive = true;
   #listener: (message: unknown) => void = ignore;
   readonly #end: (reason: string) => void;
 
@@ -43,9 +45,10 @@ class ScriptedChild implements ChildProcessHandle {
     if (request.kind === "open" && this.isAnswering) {
       this.say({ kind: "result", connection: request.connection, call: 0 });
     }
+    if (request.kind === "beat" && this.isAlive) this.say({ kind: "beat", eventLoopAgeMs: 0 });
   }
 
-  say(reply: Reply | { readonly kind: "nonsense" }): void {
+  say(reply: Reply | Beat | { readonly kind: "nonsense" }): void {
     this.#listener(reply);
   }
 
@@ -123,8 +126,8 @@ function makeHypervisor(): ReturnType<typeof createHypervisor> {
       return Promise.resolve(child);
     },
   };
-  const times = { callTimeoutMs: 1000, openTimeoutMs: 2000, stuckAfterMs: 3000, stuckMax: 1 };
-  return createHypervisor({ starter, clock, logger, ...times });
+  const times = { callTimeoutMs: 1000, openTimeoutMs: 2000, stuckAfterMs: 3000, beatMs: 4000 };
+  return createHypervisor({ starter, clock, logger, ...times, stuckMax: 1 });
 }
 
 function childAt(index: number): ScriptedChild {
@@ -235,6 +238,46 @@ describe("hypervisor", () => {
     expect(await connection.closed).toContain("SIGKILL");
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
+  });
+
+  test("a child that answers no beats is replaced", async () => {
+    const connection = await hypervisor.open(uri);
+    await clock.pass(4000);
+    await clock.pass(4000);
+    expect(children).toHaveLength(1);
+    childAt(0).isAlive = false;
+    await clock.pass(4000);
+    await clock.pass(4000);
+    await clock.pass(4000);
+    expect(await connection.closed).toContain("SIGKILL");
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("a child that dies again and again is started after a wait", async () => {
+    for (const index of [0, 1]) {
+      await hypervisor.open(uri);
+      childAt(index).kill();
+      await settle();
+    }
+    const third = hypervisor.open(uri);
+    await settle();
+    expect(children).toHaveLength(2);
+    await clock.pass(500);
+    await third;
+    expect(children).toHaveLength(3);
+  });
+
+  test("a closed hypervisor waits for no start", async () => {
+    for (const index of [0, 1]) {
+      await hypervisor.open(uri);
+      childAt(index).kill();
+      await settle();
+    }
+    const third = failureOf(hypervisor.open(uri));
+    await settle();
+    await hypervisor.close();
+    expect(await third).toBe("LIBVIRT_UNREACHABLE");
   });
 
   test("a closed hypervisor opens nothing", async () => {

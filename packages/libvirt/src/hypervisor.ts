@@ -12,7 +12,9 @@ import type {
   ProcessIdentity,
 } from "@patchbay/ports";
 import { LibvirtConnection } from "./connection.ts";
-import { parseReply, type Request } from "./protocol.ts";
+import { watchHeart, type Heart } from "./heartbeat.ts";
+import { parseBeat, parseReply, type Request } from "./protocol.ts";
+import { Restarts } from "./restarts.ts";
 
 /** What {@link createHypervisor} needs. */
 export interface HypervisorOptions {
@@ -29,6 +31,8 @@ export interface HypervisorOptions {
   readonly stuckMax?: number;
   /** So long after it was given up a connection counts as hanging. Default 30 000: libvirt notices silence after 20 s. */
   readonly stuckAfterMs?: number;
+  /** Time between two questions whether the child lives; one that is silent for two of them is replaced. Default 5000. */
+  readonly beatMs?: number;
 }
 
 const DEFAULTS = {
@@ -36,6 +40,7 @@ const DEFAULTS = {
   openTimeoutMs: 30_000,
   stuckMax: 4,
   stuckAfterMs: 30_000,
+  beatMs: 5000,
 };
 
 /** How long the child may take to load libvirt and drop its privileges. */
@@ -71,6 +76,7 @@ interface Child {
   readonly stuck: Set<number>;
   /** Aborted when the child has ended. */
   readonly end: AbortController;
+  readonly startedMs: number;
 }
 
 class LibvirtHypervisor implements Hypervisor {
@@ -79,7 +85,8 @@ class LibvirtHypervisor implements Hypervisor {
   #child: Promise<Child> | undefined;
   #current: Child | undefined;
   #lastConnection = 0;
-  #isClosed = false;
+  readonly #restarts = new Restarts();
+  readonly #closing = new AbortController();
 
   constructor(options: HypervisorOptions & typeof DEFAULTS) {
     this.#options = options;
@@ -95,7 +102,7 @@ class LibvirtHypervisor implements Hypervisor {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort(new Error("the hypervisor is closed"));
     const child = await this.#child?.catch(() => undefined);
     child?.process.kill();
     await child?.process.ended;
@@ -149,26 +156,30 @@ class LibvirtHypervisor implements Hypervisor {
   }
 
   #getChild(): Promise<Child> {
-    if (this.#isClosed) return Promise.reject(unreachable("the hypervisor is closed"));
+    if (this.#closing.signal.aborted)
+      return Promise.reject(unreachable("the hypervisor is closed"));
     this.#child ??= this.#startChild();
     return this.#child;
   }
 
   async #startChild(): Promise<Child> {
-    const { identity, starter, logger } = this.#options;
+    const { clock, logger } = this.#options;
+    const { pauseMs } = this.#restarts;
+    let startedMs = clock.monotonicMs();
     try {
-      const process = await starter.start({
-        module: childModule,
-        env: CHILD_ENV,
-        readyTimeoutMs: READY_TIMEOUT_MS,
-        ...(identity === undefined ? {} : { identity }),
-      });
+      if (pauseMs > 0) {
+        logger.warn("the libvirt child dies too often", { pauseMs });
+        await clock.sleep(pauseMs, this.#closing.signal);
+        startedMs = clock.monotonicMs();
+      }
+      const process = await this.#spawn();
       const child: Child = {
         process,
         connections: new Map(),
         ending: new Set(),
         stuck: new Set(),
         end: new AbortController(),
+        startedMs,
       };
       this.#current = child;
       this.#supervise(child);
@@ -176,30 +187,70 @@ class LibvirtHypervisor implements Hypervisor {
       return child;
     } catch (error) {
       this.#child = undefined;
+      this.#restarts.noteEnd(clock.monotonicMs() - startedMs);
       throw unreachable(messageOf(error), error);
     }
   }
 
+  #spawn(): Promise<ChildProcessHandle> {
+    const { identity, starter } = this.#options;
+    return starter.start({
+      module: childModule,
+      env: CHILD_ENV,
+      readyTimeoutMs: READY_TIMEOUT_MS,
+      ...(identity === undefined ? {} : { identity }),
+    });
+  }
+
   #supervise(child: Child): void {
+    const heart = this.#watchHeart(child);
     child.process.onMessage((message) => {
-      const reply = parseReply(message);
-      if (reply === undefined) {
-        this.#discard(child, "it broke the protocol");
-        return;
-      }
-      child.connections.get(reply.connection)?.accept(reply);
-      if (reply.kind !== "ended") return;
-      child.ending.delete(reply.connection);
-      child.stuck.delete(reply.connection);
+      const beat = parseBeat(message);
+      if (beat === undefined) this.#accept(child, message);
+      else heart.accept(beat);
     });
     void child.process.ended.then((reason) => {
-      this.#forget(child);
-      child.end.abort(new Error("the child ended"));
-      if (!this.#isClosed) this.#options.logger.warn("the libvirt child ended", { reason });
-      const connections = [...child.connections.values()];
-      child.connections.clear();
-      for (const connection of connections) connection.lose(`the libvirt child ended: ${reason}`);
+      this.#end(child, reason);
     });
+  }
+
+  #watchHeart(child: Child): Heart {
+    const { clock, beatMs } = this.#options;
+    return watchHeart({
+      clock,
+      beatMs,
+      signal: child.end.signal,
+      ask: () => {
+        child.process.send({ kind: "beat" });
+      },
+      onSilent: (reason) => {
+        this.#discard(child, reason);
+      },
+    });
+  }
+
+  #accept(child: Child, message: unknown): void {
+    const reply = parseReply(message);
+    if (reply === undefined) {
+      this.#discard(child, "it broke the protocol");
+      return;
+    }
+    child.connections.get(reply.connection)?.accept(reply);
+    if (reply.kind !== "ended") return;
+    child.ending.delete(reply.connection);
+    child.stuck.delete(reply.connection);
+  }
+
+  #end(child: Child, reason: string): void {
+    this.#forget(child);
+    child.end.abort(new Error("the child ended"));
+    this.#restarts.noteEnd(this.#options.clock.monotonicMs() - child.startedMs);
+    if (!this.#closing.signal.aborted) {
+      this.#options.logger.warn("the libvirt child ended", { reason });
+    }
+    const connections = [...child.connections.values()];
+    child.connections.clear();
+    for (const connection of connections) connection.lose(`the libvirt child ended: ${reason}`);
   }
 }
 

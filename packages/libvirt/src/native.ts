@@ -9,10 +9,8 @@ export type Notify = (kind: "event" | "lost" | "ended", value?: unknown) => void
 export interface NativeConnection {
   readonly opened: Promise<undefined>;
   call(operation: string, ...args: readonly string[]): Promise<unknown>;
-  /** Ends the thread after the call it is in. */
+  /** Ends its thread, and the call that it is in. */
   close(): void;
-  /** Ends the call too, with every other connection to the same daemon. */
-  interrupt(): void;
 }
 
 /** Source: libvirt virError. */
@@ -27,6 +25,8 @@ export interface NativeError {
 export interface LibvirtNative {
   /** `socketFd` is the socket that the URI names, or -1. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
+  /** How long ago libvirt's event loop was last seen to turn, milliseconds; it does at least once a second. */
+  readonly eventLoopAgeMs: () => number;
 }
 
 // The addon's shape is fixed by native/*.cc, which is built with this file.

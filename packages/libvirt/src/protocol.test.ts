@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parseDomain, parseGuestInterfaces, parseReply } from "./protocol.ts";
+import { parseBeat, parseDomain, parseGuestInterfaces, parseReply } from "./protocol.ts";
 
 const error = { number: 1, domain: 2, level: 2, message: "m" };
 
@@ -45,6 +45,15 @@ describe("what the child says", () => {
     },
   ])("$name is refused", ({ message }) => {
     expect(parseReply(message)).toBeUndefined();
+  });
+
+  test.each([
+    { message: { kind: "beat", eventLoopAgeMs: 5 }, is: true },
+    { message: { kind: "beat" }, is: false },
+    { message: { kind: "ended", eventLoopAgeMs: 5 }, is: false },
+    { message: null, is: false },
+  ])("$message as a beat", ({ message, is }) => {
+    expect(parseBeat(message) !== undefined).toBe(is);
   });
 
   test("a long message is cut", () => {

@@ -24,9 +24,10 @@ export type Request =
       readonly operation: string;
       readonly arguments: readonly string[];
     }
+  /** Ends the call that is in flight too. */
   | { readonly kind: "close"; readonly connection: number }
-  /** Closes it although it hangs. */
-  | { readonly kind: "interrupt"; readonly connection: number };
+  /** To be answered at once. */
+  | { readonly kind: "beat" };
 
 /** From the child. */
 export type Reply =
@@ -46,6 +47,13 @@ export type Reply =
   | { readonly kind: "lost"; readonly connection: number; readonly reason: string }
   /** Nothing is left of the connection in the child. */
   | { readonly kind: "ended"; readonly connection: number };
+
+/** The answer to a beat. */
+export interface Beat {
+  readonly kind: "beat";
+  /** How long ago libvirt's event loop was last seen to turn. */
+  readonly eventLoopAgeMs: number;
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -85,7 +93,14 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What the child said, or undefined when it is none of the above. */
+/** The child's answer to a beat, or undefined when it is none. */
+export function parseBeat(message: unknown): Beat | undefined {
+  if (!isFields(message) || message["kind"] !== "beat") return undefined;
+  const { eventLoopAgeMs } = message;
+  return typeof eventLoopAgeMs === "number" ? { kind: "beat", eventLoopAgeMs } : undefined;
+}
+
+/** What the child said of a connection, or undefined when it is none of the above. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isFields(message) || typeof message["connection"] !== "number") return undefined;
   const { connection } = message;

@@ -43,6 +43,16 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toEqual({ text });
   });
 
+  test("a message that is too long is refused, and the child lives on", async () => {
+    const child = await startChild();
+    const message = "x".repeat(8 * 1024 * 1024);
+    expect(() => {
+      child.send(message);
+    }).toThrow(expect.objectContaining({ code: "OS_MESSAGE_TOO_LONG" }) as Error);
+    child.send("still there");
+    expect(await nextMessage(child)).toBe("still there");
+  });
+
   test("a descriptor arrives with its token", async () => {
     const child = await startChild();
     const fd = openSync(import.meta.filename, "r");

@@ -2,11 +2,12 @@
 // How do parent and child talk? JSON, one line a message, over a stream; descriptors over a socket beside it.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
+import { AppError } from "@patchbay/core/errors";
 import type { ChildChannel, TakenDescriptor } from "@patchbay/ports";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { osNative } from "./native.ts";
 
-/** Longest line, bytes; whoever sends a longer one is cut off. */
+/** Longest line, bytes: a longer one is not sent, and whoever sends one nevertheless is cut off. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Bytes that wait to be written; more means that the other end does not read. */
@@ -38,7 +39,12 @@ export class JsonChannel implements ChildChannel {
 
   send(message: unknown): void {
     if (this.#stream.writableLength > WAITING_BYTES_MAX) this.#stream.destroy();
-    if (this.#stream.writable) this.#stream.write(`${JSON.stringify(message)}\n`);
+    const line = `${JSON.stringify(message)}\n`;
+    const bytes = Buffer.byteLength(line);
+    if (bytes > LINE_BYTES_MAX) {
+      throw new AppError("OS_MESSAGE_TOO_LONG", { bytes, bytesMax: LINE_BYTES_MAX });
+    }
+    if (this.#stream.writable) this.#stream.write(line);
   }
 
   onMessage(listener: (message: unknown) => void): void {

@@ -27,6 +27,7 @@ export interface TakenDescriptor {
 
 /** One end of the connection between parent and child. Messages are JSON values, in order, at most 8 MiB each. */
 export interface ChildChannel {
+  /** @throws AppError with OS_MESSAGE_TOO_LONG; nothing is sent then. */
   send(message: unknown): void;
   /** One listener; messages that came before it are kept for it. */
   onMessage(listener: (message: unknown) => void): void;

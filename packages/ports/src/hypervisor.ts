@@ -92,7 +92,7 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
   /**
-   * NICs as the guest's agent names them, at most 1024, in its order; waits at most 2 s for its answer.
+   * NICs as the guest's agent names them, at most 256, in its order; waits at most 2 s for its answer.
    * Source: libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */

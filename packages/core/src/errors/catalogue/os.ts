@@ -27,6 +27,12 @@ export const OS_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  OS_MESSAGE_TOO_LONG: {
+    summary: "a message of {bytes} bytes is not sent, at most {bytesMax} are",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   OS_PATH_REFUSED: {
     summary: "{path} is refused: {reason}",
     who: "environment",

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "@patchbay/ports";
+import { beforeEach, describe, expect, test } from "vitest";
+import { watchHeart, type Heart } from "./heartbeat.ts";
+
+let asked = 0;
+let silences: string[] = [];
+let pass: () => void = () => undefined;
+let end = new AbortController();
+
+const clock: Clock = {
+  now: () => 0,
+  monotonicMs: () => 0,
+  sleep: (_ms, signal) => {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    pass = () => {
+      resolve(undefined);
+    };
+    signal.addEventListener("abort", () => {
+      reject(new Error("aborted"));
+    });
+    return promise;
+  },
+};
+
+function watch(): Heart {
+  return watchHeart({
+    clock,
+    beatMs: 1000,
+    signal: end.signal,
+    ask: () => {
+      asked += 1;
+    },
+    onSilent: (reason) => {
+      silences.push(reason);
+    },
+  });
+}
+
+/** One beat later. */
+async function beat(): Promise<void> {
+  pass();
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+beforeEach(() => {
+  asked = 0;
+  silences = [];
+  end = new AbortController();
+});
+
+describe("the heart of a child", () => {
+  test("that answers is asked again and again", async () => {
+    const heart = watch();
+    for (let turn = 1; turn <= 5; turn += 1) {
+      expect(asked).toBe(turn);
+      heart.accept({ kind: "beat", eventLoopAgeMs: 1000 });
+      await beat();
+    }
+    expect(silences).toEqual([]);
+  });
+
+  test("may miss one beat, not two", async () => {
+    const heart = watch();
+    await beat();
+    heart.accept({ kind: "beat", eventLoopAgeMs: 0 });
+    await beat();
+    await beat();
+    expect(silences).toEqual([]);
+    await beat();
+    expect(silences).toEqual(["it no longer answers"]);
+    expect(asked).toBe(4);
+  });
+
+  test("whose libvirt stands still is silent", async () => {
+    const heart = watch();
+    heart.accept({ kind: "beat", eventLoopAgeMs: 1001 });
+    await beat();
+    expect(silences).toEqual(["its libvirt no longer turns"]);
+  });
+
+  test("that has ended is asked no longer", async () => {
+    watch();
+    end.abort();
+    await beat();
+    expect([asked, silences]).toEqual([1, []]);
+  });
+});
