@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts false libvirt daemons for a test and ends them with it.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isAppError } from "@patchbay/core";
+import { createHypervisor, type HypervisorOptions } from "@patchbay/libvirt";
+import { createChildStarter, createClock } from "@patchbay/os";
+import type { Hypervisor, HypervisorAddress, HypervisorConnection, Logger } from "@patchbay/ports";
+
+/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
+const O_PATH = 0o10000000;
+
+/** The launchers' user. */
+export const LAUNCHER = { uid: 107, gid: 107 };
+
+/** libvirt's test driver, as the VM of somebody else. */
+const NEIGHBOUR = { kind: "uri", uri: "test:///default" } as const;
+
+const program = fileURLToPath(new URL("./false-libvirtd.ts", import.meta.url));
+
+/** Daemons of one test. */
+export class FalseDaemons {
+  readonly #directory = mkdtempSync(join(tmpdir(), "false-libvirt-"));
+  readonly #processes: ChildProcess[] = [];
+  readonly #descriptors: number[] = [];
+
+  constructor() {
+    chmodSync(this.#directory, 0o755);
+  }
+
+  /** A daemon of a process of its own; where it listens. */
+  async start(behaviour: string): Promise<HypervisorAddress> {
+    const path = join(this.#directory, `${String(this.#processes.length)}.sock`);
+    const child = spawn(process.execPath, [program, path, behaviour], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.#processes.push(child);
+    await once(child.stdout, "data");
+    const fd = openSync(path, constants.O_RDONLY | O_PATH);
+    this.#descriptors.push(fd);
+    return { kind: "socket", fd };
+  }
+
+  /** Ends them and removes their files. */
+  async close(): Promise<void> {
+    for (const child of this.#processes) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    }
+    for (const fd of this.#descriptors) closeSync(fd);
+    rmSync(this.#directory, { recursive: true });
+  }
+}
+
+/** The code with which a call fails. */
+export function failureOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => "none",
+    (error: unknown) => (isAppError(error) ? error.code : String(error)),
+  );
+}
+
+/** libvirt as virt-handler uses it, attacked by false daemons, with a neighbour that must notice nothing. */
+export class AttackedNode {
+  readonly daemons = new FalseDaemons();
+  readonly hypervisor: Hypervisor;
+  /** Processes of the children that were started, in order. */
+  readonly pids: number[] = [];
+  /** Lines that were logged. */
+  lines = 0;
+
+  constructor(options: Partial<HypervisorOptions> = {}) {
+    const note = (fields?: Readonly<Record<string, unknown>>): void => {
+      this.lines += 1;
+      if (typeof fields?.["pid"] === "number") this.pids.push(fields["pid"]);
+    };
+    const log = (_message: string, fields?: Readonly<Record<string, unknown>>): void => {
+      note(fields);
+    };
+    const logger: Logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
+    const ports = { starter: createChildStarter(), clock: createClock(), logger };
+    this.hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
+  }
+
+  /** Connects to a daemon that behaves so. */
+  async attack(behaviour: string): Promise<HypervisorConnection> {
+    return this.hypervisor.open(await this.daemons.start(behaviour));
+  }
+
+  neighbour(): Promise<HypervisorConnection> {
+    return this.hypervisor.open(NEIGHBOUR);
+  }
+
+  async close(): Promise<void> {
+    await this.hypervisor.close();
+    await this.daemons.close();
+  }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A false libvirt daemon, as somebody who has taken a launcher may run one. A program of its own: a daemon is told from
+// another by the process that listens. Arguments: the socket's path, and what it does to its client.
+import { createServer, type Socket } from "node:net";
+import {
+  createPacketReader,
+  KEEPALIVE_PROGRAM,
+  MESSAGE,
+  printDomain,
+  printError,
+  printInts,
+  printOptionalText,
+  printPacket,
+  printText,
+  PROCEDURE,
+  REPLY,
+  type Packet,
+} from "./libvirt-wire.ts";
+
+/** Its only domain. */
+const DOMAIN = "default_vm1";
+
+const XML = `<domain type='kvm'><name>${DOMAIN}</name><os><type arch='x86_64' machine='q35'>hvm</type></os>
+<devices><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0' state='connected'/></channel></devices></domain>`;
+
+type Answer = Buffer | { readonly error: string } | "nothing" | "hang up";
+type Answers = Readonly<Partial<Record<keyof typeof PROCEDURE, () => Answer>>>;
+
+/** An honest daemon's; every other procedure answers with a 0. */
+const HONEST: Answers = {
+  authList: () => printInts(1, 0),
+  supportsFeature: () => printInts(1),
+  lookUp: () => printDomain(DOMAIN),
+  getState: () => printInts(1, 1),
+  isPersistent: () => printInts(1),
+  readXml: () => printText(XML),
+  register: () => printInts(1),
+  interfaceAddresses: () => printAddresses(1, "eth0"),
+};
+
+/** What the guest's agent told of its NICs. */
+function printAddresses(count: number, name: string): Buffer {
+  const hwaddr = printOptionalText("02:00:00:00:00:01");
+  const entry = Buffer.concat([printText(name), hwaddr, printInts(0)]);
+  return Buffer.concat([printInts(count), ...Array<Buffer>(count).fill(entry)]);
+}
+
+/** XML of a shape that costs or confuses whoever reads it. */
+const XMLS: Readonly<Record<string, () => string>> = {
+  "of 1 MiB": () => `<domain><name>${"x".repeat(1024 * 1024)}</name></domain>`,
+  "of 5 MB": () => `<domain><name>${"x".repeat(5_000_000)}</name></domain>`,
+  "of control characters": () => "<domain>" + "\u0001".repeat(250 * 1024) + "</domain>",
+  "with entities": () =>
+    `<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><domain>&b;</domain>`,
+  "of 30,000 levels": () => "<a>".repeat(30_000) + "</a>".repeat(30_000),
+  "with __proto__": () => "<domain><__proto__ x='1'/><devices __proto__='1'/></domain>",
+  "with 6,000 NICs": () => `<domain><devices>${"<interface/>".repeat(6000)}</devices></domain>`,
+  "with 20,000 attributes": () =>
+    `<domain ${Array.from({ length: 20_000 }, (_, index) => `a${String(index)}=''`).join(" ")}/>`,
+  "with false numbers": () =>
+    `<domain><devices><interface><address type='pci' bus='-1' slot='1e9' function='NaN'/></interface></devices></domain>`,
+};
+
+/** How each behaviour differs from an honest daemon's. */
+const BEHAVIOURS: Readonly<Record<string, Answers>> = {
+  honest: {},
+  "hangs in a call": { lookUp: () => "nothing" },
+  "drops at each read": { readXml: () => "hang up" },
+  "an agent with long names": { interfaceAddresses: () => printAddresses(1024, "n".repeat(9000)) },
+  "errors of 4 MB": { lookUp: () => ({ error: "\u0001".repeat(4_000_000) }) },
+  ...Object.fromEntries(
+    Object.entries(XMLS).map(([name, xml]) => [`XML ${name}`, { readXml: () => printText(xml()) }]),
+  ),
+};
+
+/** Bytes that are no packets of this protocol. */
+const NOISE: Readonly<Record<string, Buffer>> = {
+  garbage: Buffer.alloc(4096, "garbage"),
+  "false lengths": Buffer.concat([printInts(4), Buffer.alloc(64, 1)]),
+  "packets of 1 GB": Buffer.concat([printInts(1 << 30), Buffer.alloc(64 * 1024, 1)]),
+};
+
+const EVENT = printPacket(
+  { procedure: PROCEDURE.lifecycleEvent, kind: MESSAGE },
+  Buffer.concat([printInts(1), printDomain(DOMAIN), printInts(2, 0)]),
+);
+const EVENTS = Buffer.concat(Array<Buffer>(2000).fill(EVENT));
+
+/** Sends events as fast as they are taken, also while the client lets go of them. */
+function flood(socket: Socket): void {
+  const send = (error?: Error | null): void => {
+    if (error === null || error === undefined) socket.write(EVENTS, send);
+  };
+  send();
+}
+
+function nameOf(procedure: number): keyof typeof PROCEDURE | undefined {
+  const found = Object.entries(PROCEDURE).find(([, number]) => number === procedure);
+  return found?.[0] as keyof typeof PROCEDURE | undefined; // a key of that object
+}
+
+function answer(socket: Socket, packet: Packet, answers: Answers): void {
+  const { program, procedure, serial } = packet;
+  if (program === KEEPALIVE_PROGRAM) {
+    socket.write(printPacket({ program, procedure: 2, kind: MESSAGE }));
+    return;
+  }
+  const name = nameOf(procedure);
+  const given = name === undefined ? printInts(0) : (answers[name] ?? HONEST[name])?.();
+  if (given === "hang up") socket.destroy();
+  if (given === "hang up" || given === "nothing") return;
+  if (given === undefined || Buffer.isBuffer(given)) {
+    socket.write(printPacket({ procedure, kind: REPLY, serial }, given));
+    return;
+  }
+  const head = { procedure, kind: REPLY, serial, status: 1 };
+  socket.write(printPacket(head, printError(1, 10, given.error)));
+}
+
+function serve(socket: Socket, behaviour: string): void {
+  socket.on("error", () => undefined); // the client may go at any time
+  const noise = NOISE[behaviour];
+  if (noise !== undefined) socket.write(noise);
+  if (noise !== undefined || behaviour === "silent") return;
+  const answers = BEHAVIOURS[behaviour] ?? {};
+  let registered = 0;
+  const read = createPacketReader((packet) => {
+    const isCall = packet.program !== KEEPALIVE_PROGRAM;
+    if (isCall && behaviour === "keepalive only") return;
+    answer(socket, packet, answers);
+    if (packet.procedure === PROCEDURE.register) registered += 1;
+    // The last of the five events that the client asks for.
+    if (behaviour === "floods" && registered === 5) flood(socket);
+  });
+  socket.on("data", read);
+}
+
+const [path = "", behaviour = "honest"] = process.argv.slice(2);
+createServer((socket) => {
+  serve(socket, behaviour);
+}).listen({ path, writableAll: true, readableAll: true }, () =>
+  process.stdout.write("listening\n"),
+);
