@@ -103,6 +103,20 @@ export const VMI_PHASES = [
 /** Phase of a VMI. Source: KubeVirt VirtualMachineInstancePhase. */
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
+/** Why a guest is not started or cannot be worked with. */
+const GuestHindranceSchema = Type.Object(
+  {
+    reason: Type.String({ description: "Stable, in CamelCase; docs/reference/phases.md." }),
+    message: Type.String(),
+    attempts: Type.Integer({ description: "How often it was tried in a row." }),
+    since: Type.String({ format: "date-time" }),
+  },
+  {
+    description:
+      "Why the guest is not started or cannot be worked with; absent when nothing hinders.",
+  },
+);
+
 export const VmiStatusSchema = Type.Object(
   {
     phase: Type.Optional(Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] })),
@@ -121,6 +135,7 @@ export const VmiStatusSchema = Type.Object(
     attachments: Type.Optional(Type.Array(AttachmentSchema)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
+    hindrance: Type.Optional(GuestHindranceSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
   },

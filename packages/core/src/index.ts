@@ -80,12 +80,14 @@ export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } fro
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
 export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
 export {
+  guestHindranceField,
+  guestHindranceOf,
   hindranceOfFailure,
   hindranceOfWait,
   requestsReported,
   type Hindrance,
 } from "./status/hindrance.ts";
-export { isDomainBusy, retryAfterMs } from "./status/libvirt-reasons.ts";
+export { isDomainBusy, leastPauseMs } from "./status/libvirt-reasons.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus } from "./status/vm.ts";

@@ -29,6 +29,8 @@ export {
   type PauseOptions,
   type Step,
 } from "./pauses.ts";
+export type { BackoffRange } from "./backoff.ts";
+export { createTokenBuckets } from "./token-buckets.ts";
 export { createQueue, wishOf, type Queue, type QueueOptions } from "./queue.ts";
 export {
   after,

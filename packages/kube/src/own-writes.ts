@@ -15,18 +15,11 @@ function versionOf(object: KubeObject): bigint {
   return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
 
-/** Most writes that are remembered: nobody asks any more about an object that went with its last write. */
-const WRITES_MAX = 10_000;
-
 export function createOwnWrites(): OwnWrites {
   const newest = new Map<string, bigint>();
   return {
     note(written): void {
-      const uid = written.metadata.uid ?? "";
-      newest.delete(uid); // behind the others
-      newest.set(uid, versionOf(written));
-      const [oldest] = newest.keys();
-      if (newest.size > WRITES_MAX && oldest !== undefined) newest.delete(oldest);
+      newest.set(written.metadata.uid ?? "", versionOf(written));
     },
     isBehind(cached): boolean {
       const uid = cached.metadata.uid ?? "";

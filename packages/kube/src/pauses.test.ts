@@ -66,12 +66,6 @@ describe("pauses of a step", () => {
     expect(setUp().pauses.fail(step, { code: "A", shown: "", atLeastMs: 5000 })).toBe(5000);
   });
 
-  test("are no longer than asked for what is over for all at once", () => {
-    const { pauses } = setUp();
-    const fail = (): number => pauses.fail(step, { code: "A", shown: "", atMostMs: 3000 });
-    expect([fail(), fail(), fail(), fail()]).toEqual([1000, 2000, 3000, 3000]);
-  });
-
   test("hold the step, with the words of the last failure, until they are over", async () => {
     const { clock, pauses } = setUp();
     expect(pauses.findHeld(step)).toBeUndefined();

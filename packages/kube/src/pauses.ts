@@ -24,8 +24,6 @@ export interface Failure<T> {
   readonly shown: T;
   /** Shortest pause, milliseconds; for what only a change can mend. Default: none. */
   readonly atLeastMs?: number;
-  /** Longest pause, milliseconds; for what is over for all steps at once. Default: the range's. */
-  readonly atMostMs?: number;
 }
 
 /** A step that is left alone. */
@@ -92,14 +90,13 @@ class StepPauses<T> implements Pauses<T> {
     this.#news = createTokenBuckets(options.clock, NEWS);
   }
 
-  fail(step: Step, { code, shown, atLeastMs = 0, atMostMs = Infinity }: Failure<T>): number {
+  fail(step: Step, { code, shown, atLeastMs = 0 }: Failure<T>): number {
     const circumstances = digestOf(step);
     const last = this.#entries.get(idOf(step));
     const isNews = last?.code !== code || last.circumstances !== circumstances;
     const beginsAnew = last === undefined || (isNews && this.#news.take(idOf(step)));
     const failures = beginsAnew ? 1 : last.failures + 1;
-    const grownMs = backoffMs(failures, this.#range, this.#random);
-    const pauseMs = Math.min(atMostMs, Math.max(atLeastMs, grownMs));
+    const pauseMs = Math.max(atLeastMs, backoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
     this.#set(step, { code, circumstances, failures, untilMs, shown });
     return pauseMs;

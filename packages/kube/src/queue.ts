@@ -36,8 +36,6 @@ export interface KeyFailure {
   readonly code: string;
   /** Try again no sooner than this by itself, milliseconds; a wake counts nevertheless. Default: none. */
   readonly retryAtLeastMs?: number;
-  /** Longest pause, milliseconds. Default: the back-off's. */
-  readonly atMostMs?: number;
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
@@ -108,8 +106,8 @@ export class Queue {
    * Leaves the key alone for a pause that grows with its failures in a row of the same code, and queues it then;
    * the wait in milliseconds.
    */
-  retry(key: string, { retryAtLeastMs = 0, ...failure }: KeyFailure): number {
-    const pauseMs = this.#pauses.fail(this.#stepOf(key), { ...failure, shown: undefined });
+  retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
+    const pauseMs = this.#pauses.fail(this.#stepOf(key), { code, shown: undefined });
     const waitMs = Math.max(pauseMs, retryAtLeastMs);
     this.#cancel(this.#retries, key);
     this.#delay(this.#retries, key, waitMs);

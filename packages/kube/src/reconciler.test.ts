@@ -108,18 +108,6 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("a key is tried soon after the API server was away for long", async () => {
-    const loop = start(() =>
-      Promise.reject(new AppError("KUBE_UNREACHABLE", { server: "s", message: "m" })),
-    );
-    loop.add("a");
-    await settle();
-    for (let second = 0; second < 600; second += 1) await loop.clock.advance(1000);
-    expect(Math.min(...loop.clock.dueMs) - loop.clock.monotonicMs()).toBeLessThanOrEqual(10_000);
-    expect(loop.passes.length).toBeGreaterThan(60);
-    await loop.stop();
-  });
-
   test("a key that fails holds up no other", async () => {
     const loop = start((key) =>
       key === "bad" ? Promise.reject(new Error("no")) : Promise.resolve(done()),

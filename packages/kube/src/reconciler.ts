@@ -45,9 +45,6 @@ export interface Reconciler {
  */
 const SLOW_RETRY_MS = 300_000;
 
-/** Longest pause while the API server cannot be reached, milliseconds: nothing wakes a key when it is back. */
-const UNREACHABLE_PAUSE_MS = 10_000;
-
 type Level = "debug" | "warn" | "error";
 
 /** Losing a race is everyday; a fault of ours needs a person. */
@@ -66,11 +63,7 @@ function codeOf(error: unknown): string {
 
 function requeue(reconciler: Reconciler, key: string, error: unknown): number {
   const isSlow = retryRuleOf(error) !== "backoff";
-  const failure = {
-    code: codeOf(error),
-    ...(isSlow && { retryAtLeastMs: SLOW_RETRY_MS }),
-    ...(isAppError(error, "KUBE_UNREACHABLE") && { atMostMs: UNREACHABLE_PAUSE_MS }),
-  };
+  const failure = { code: codeOf(error), ...(isSlow && { retryAtLeastMs: SLOW_RETRY_MS }) };
   return reconciler.queue.retry(key, failure);
 }
 

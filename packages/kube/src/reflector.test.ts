@@ -112,25 +112,6 @@ describe("a reflector", () => {
     });
   });
 
-  test("tells objects without the record of who wrote which field", async () => {
-    const managed = {
-      metadata: { name: "a", uid: "a", resourceVersion: "3", managedFields: [{}] },
-    };
-    await using server = await startScriptedServer((response, seen) => {
-      const answer = seen.query.has("watch")
-        ? lines(event("MODIFIED", managed))
-        : listOf("5", [managed]);
-      answer(response, seen);
-    });
-    const client = createKubeClient(server.config, { logger: createListLogger(), clock });
-    const told: Reflection<Pod>[] = [];
-    const subscription = client.reflect(PODS).subscribe((reflection) => told.push(reflection));
-    await eventually(() => told.length === 2);
-    expect(JSON.stringify(told)).not.toContain("managedFields");
-    subscription.unsubscribe();
-    await client.close();
-  });
-
   test("reads a list page by page", async () => {
     const script = {
       lists: [listOf("5", [podOf("a", "1")], "next"), listOf("5", [podOf("b", "2")])],

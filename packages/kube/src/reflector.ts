@@ -51,12 +51,6 @@ interface Listed<T> {
   readonly resourceVersion: string;
 }
 
-/** Nobody here asks who wrote which field, and the answer is as large as the object. Changes the object. */
-function withoutManagers<T extends KubeObject>(object: T): T {
-  Reflect.deleteProperty(object.metadata, "managedFields");
-  return object;
-}
-
 /** One subscription. */
 class Reflecting<T extends KubeObject> {
   readonly #type: ResourceType<T>;
@@ -114,7 +108,7 @@ class Reflecting<T extends KubeObject> {
         { ...this.#selection, signal, timeoutMs: 30_000 },
         { ...limit, ...(next !== undefined && { continue: next }) },
       );
-      objects.push(...page.items.map(withoutManagers));
+      objects.push(...page.items);
       next = page.metadata.continue;
       if (next === undefined || next === "") {
         this.#isUnpaged = false;
@@ -163,11 +157,7 @@ class Reflecting<T extends KubeObject> {
   #tellEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", seen: KubeObject): void {
     if (type === "BOOKMARK") return;
     // The server keeps the type of what it serves at this path.
-    const object = {
-      ...withoutManagers(seen),
-      apiVersion: apiVersionOf(this.#type),
-      kind: this.#type.kind,
-    } as T;
+    const object = { ...seen, apiVersion: apiVersionOf(this.#type), kind: this.#type.kind } as T;
     this.#tell({ kind: type === "DELETED" ? "removed" : "applied", object });
   }
 
@@ -198,7 +188,7 @@ class Reflecting<T extends KubeObject> {
 }
 
 /**
- * The objects of a kind, without their `managedFields`, as a stream: first `listed`, then each change. It never ends and never errs by itself;
+ * The objects of a kind as a stream: first `listed`, then each change. It never ends and never errs by itself;
  * each subscription has its own list and watch, which end with it.
  */
 export function createReflector<T extends KubeObject>(

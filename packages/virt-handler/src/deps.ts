@@ -6,10 +6,10 @@ import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
 import type { Asked } from "./asked.ts";
 import type { Guests } from "./guests.ts";
+import type { Pace } from "./pace.ts";
 import type { Sessions } from "./sessions.ts";
-import type { Tries } from "./tries.ts";
 
-export interface Deps {
+export interface Deps extends Pace {
   readonly nodeName: string;
   readonly store: Store;
   /** The VMIs of this node. */
@@ -19,7 +19,6 @@ export interface Deps {
   readonly podNetwork: PodNetwork;
   readonly asked: Asked;
   readonly guests: Guests;
-  readonly tries: Tries;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   readonly clock: Clock;

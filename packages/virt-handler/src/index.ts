@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of virt-handler.
+export { runLoop, type LoopParts } from "./loop.ts";
 export { createSessions, type Session, type Sessions } from "./sessions.ts";

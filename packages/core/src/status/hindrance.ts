@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why an iface does not go on, in stable words.
-import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { isAppError, messageOf } from "../errors/app-error.ts";
 import { sayModelNeedsIoPorts, sayNoPort } from "../iface/ports.ts";
 import { findByName, ifacesOf } from "../iface/specs.ts";
@@ -53,6 +53,34 @@ export function hindranceOfFailure(
     message: [messageOf(error), libvirt?.advice ?? []].flat().join("; "),
     attempts: attemptsIn(phase, reported) + 1,
   };
+}
+
+/**
+ * Why the guest of a VMI is not started or cannot be worked with; `step` is the reason when the error has none of its
+ * own.
+ */
+export function guestHindranceOf(
+  { status }: VirtualMachineInstance,
+  step: "GuestNotStarted" | "LauncherUnreachable",
+  error: unknown,
+): Hindrance {
+  const libvirt = findLibvirtReason(error);
+  const reason = libvirt?.reason ?? step;
+  const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
+  const message = [messageOf(error), libvirt?.advice ?? []].flat().join("; ");
+  return { reason, message, attempts: before + 1 };
+}
+
+/** The field of the status for what holds up a VMI as a whole; `now` is RFC 3339. */
+export function guestHindranceField(
+  { status }: VirtualMachineInstance,
+  hindrance: Hindrance | undefined,
+  now: string,
+): Pick<VmiStatus, "hindrance"> {
+  if (hindrance === undefined) return {};
+  const before = status?.hindrance;
+  const since = before?.reason === hindrance.reason ? before.since : now;
+  return { hindrance: { ...hindrance, since } };
 }
 
 function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string): string {

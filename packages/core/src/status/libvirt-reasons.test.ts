@@ -3,23 +3,23 @@ import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
 import { hindranceOfFailure } from "./hindrance.ts";
-import { retryAfterMs, type LibvirtErrorCode } from "./libvirt-reasons.ts";
+import { leastPauseMs, type LibvirtErrorCode } from "./libvirt-reasons.ts";
 
-/** What is told of a code in a plug and in an unplug, and when it is tried again after the 1st, 3rd and 9th failure. */
+/** What is told of a code in a plug and in an unplug, and how long it is left alone at least. */
 interface Row {
   readonly attach: string;
   readonly detach: string;
-  readonly againMs: readonly [number, number, number];
+  readonly leastMs: number;
   /** What the message tells a person to do. */
   readonly says: RegExp;
 }
 
-const WITH_BACKOFF = [2_000, 8_000, 60_000] as const;
-const SELDOM = [60_000, 60_000, 60_000] as const;
+const WITH_BACKOFF = 0;
+const SELDOM = 60_000;
 
 /** The same reason both ways. */
-function row(reason: string, againMs: Row["againMs"], says: RegExp): Row {
-  return { attach: reason, detach: reason, againMs, says };
+function row(reason: string, leastMs: Row["leastMs"], says: RegExp): Row {
+  return { attach: reason, detach: reason, leastMs, says };
 }
 
 /** The compiler sees to it that no code is missing. */
@@ -40,19 +40,19 @@ const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
   LIBVIRT_AGENT_UNAVAILABLE: {
     attach: "AttachFailed",
     detach: "DetachFailed",
-    againMs: SELDOM,
+    leastMs: SELDOM,
     says: /guest's agent/,
   },
   LIBVIRT_DEVICE_MISSING: {
     attach: "AttachFailed",
     detach: "DetachFailed",
-    againMs: WITH_BACKOFF,
+    leastMs: WITH_BACKOFF,
     says: /libvirt's log/,
   },
   LIBVIRT_REFUSED: {
     attach: "AttachFailed",
     detach: "DetachFailed",
-    againMs: WITH_BACKOFF,
+    leastMs: WITH_BACKOFF,
     says: /libvirt's log/,
   },
 };
@@ -78,11 +78,7 @@ describe("an error of libvirt", () => {
     expect(plug.attempts).toBe(1);
   });
 
-  test.each(TABLE)("$code is tried again after $againMs", ({ error, againMs }) => {
-    expect([1, 3, 9].map((attempts) => retryAfterMs(error, attempts))).toEqual(againMs);
-  });
-
-  test("is never given up, however often it came", () => {
-    expect(retryAfterMs(new AppError("LIBVIRT_BUSY", {}), 100_000)).toBe(60_000);
+  test.each(TABLE)("$code is left alone for $leastMs ms at least", ({ error, leastMs }) => {
+    expect(leastPauseMs(error)).toBe(leastMs);
   });
 });

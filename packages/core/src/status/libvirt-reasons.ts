@@ -91,12 +91,11 @@ export function isDomainBusy(error: unknown): boolean {
   return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }
 
-/** Longest pause between two tries of one step, milliseconds. */
-const RETRY_MAX_MS = 60_000;
+/** How long what only a change can mend is left alone at least, milliseconds. */
+const SELDOM_MS = 60_000;
 
-/** When a step that failed `attempts` times is tried again if nothing changes: what only a change can mend, seldom. */
-export function retryAfterMs(error: unknown, attempts: number): number {
+/** How long a step that failed is left alone at least, milliseconds. */
+export function leastPauseMs(error: unknown): number {
   const rule = isAppError(error) ? CATALOGUE[error.code].retry : "backoff";
-  if (rule !== "backoff") return RETRY_MAX_MS;
-  return Math.min(1000 * 2 ** Math.min(attempts, 10), RETRY_MAX_MS);
+  return rule === "backoff" ? 0 : SELDOM_MS;
 }

@@ -4,10 +4,11 @@ import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api"
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node-vm.ts";
 import { ifacesWithoutPort } from "../iface/ports.ts";
+import { guestHindranceField, type Hindrance } from "./hindrance.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
 /** The fields of a VMI's status that virt-handler writes; phase only when it is its to say. */
-export type NodeVmStatus = Pick<VmiStatus, "interfaces" | "pciePorts" | "phase">;
+export type NodeVmStatus = Pick<VmiStatus, "interfaces" | "pciePorts" | "phase" | "hindrance">;
 
 /** Running, and the end of what ran; everything before is virt-controller's word. */
 function phaseOfDomain({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
@@ -30,10 +31,10 @@ function vmiAsSeen(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
 }
 
-/** virt-handler's part of the status. */
+/** virt-handler's part of the status; `guest` is what holds up the VMI as a whole. */
 export function nodeVmStatus(
   facts: NodeVmFacts,
-  report: Pick<IfaceReport, "hindrances" | "now">,
+  report: Pick<IfaceReport, "hindrances" | "now"> & { readonly guest?: Hindrance | undefined },
 ): NodeVmStatus {
   const phase = phaseOfDomain(facts);
   const seen = vmiAsSeen(facts);
@@ -46,5 +47,6 @@ export function nodeVmStatus(
     interfaces: [...interfaces],
     ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
+    ...guestHindranceField(facts.vmi, report.guest, report.now),
   };
 }

@@ -101,29 +101,33 @@ function waitingContainer(pod: Pod | undefined): { reason: string; message: stri
 
 function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewCondition {
   if (vmi.status?.phase === "Running") return { type: "Ready", status: "True" };
-  const waiting = waitingContainer(pod);
+  const told = vmi.status?.hindrance ?? waitingContainer(pod);
   return {
     type: "Ready",
     status: "False",
-    reason: waiting?.reason ?? "GuestNotRunning",
-    message: waiting?.message ?? "Guest VM is not reported as running",
+    reason: told?.reason ?? "GuestNotRunning",
+    message: told?.message ?? "Guest VM is not reported as running",
   };
 }
 
-function newConditions({ vmi, pod, network }: VmiReport): readonly NewCondition[] {
+/** What keeps the VMI from being what its spec says, as the spec itself or as virt-handler tells. */
+function synchronizedProblem({
+  vmi,
+  network,
+}: VmiReport): Pick<NewCondition, "reason" | "message"> | undefined {
   const problems = vmiStartProblems(vmi, network);
+  if (problems.length > 0) return { reason: "UnsupportedSpec", message: sayProblems(problems) };
+  const { reason, message } = vmi.status?.hindrance ?? {};
+  return reason === undefined || message === undefined ? undefined : { reason, message };
+}
+
+function newConditions(report: VmiReport): readonly NewCondition[] {
+  const problem = synchronizedProblem(report);
   return [
-    readyCondition(vmi, pod),
-    ...(problems.length === 0
+    readyCondition(report.vmi, report.pod),
+    ...(problem === undefined
       ? []
-      : [
-          {
-            type: "Synchronized",
-            status: "False",
-            reason: "UnsupportedSpec",
-            message: sayProblems(problems),
-          } as const,
-        ]),
+      : [{ type: "Synchronized", status: "False", ...problem } as const]),
   ];
 }
 

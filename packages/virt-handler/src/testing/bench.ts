@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain";
-import { createOwnWrites, type Next } from "@patchbay/kube";
+import { createOwnWrites, createQueue, printKey, type Next } from "@patchbay/kube";
 import type { Cache, Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
   createFakeHypervisor,
@@ -23,9 +23,9 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createAsked } from "../asked.ts";
 import type { Deps } from "../deps.ts";
 import { createGuests } from "../guests.ts";
+import { createPace, givenTo } from "../pace.ts";
 import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
-import { createTries } from "../tries.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const SOCKET_FD = 7;
@@ -58,6 +58,10 @@ export interface Bench {
   run(): Promise<void>;
   /** Goes on with the last process until it is silent; the errors with which passes ended. */
   goOn(): Promise<readonly unknown[]>;
+  /** One pass, as after an event. */
+  wake(): Promise<void>;
+  /** Changes what libvirt says of a domain. */
+  disguise: (xml: string) => string;
   vmi(): Promise<VirtualMachineInstance>;
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
 }
@@ -98,15 +102,18 @@ function cacheOf<T extends KubeObject>(current: () => T | undefined): Cache<T> {
 /** As QEMU: a tap is opened when its device comes, and never again. */
 function openingTaps(
   connection: HypervisorConnection,
-  { daemon, podNetwork }: Pick<Bench, "daemon" | "podNetwork">,
+  bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
 ): HypervisorConnection {
+  const { daemon, podNetwork } = bench;
   const openIn = (xml = "<domain/>"): void => {
     const parsed = parseDomain(xml);
     for (const { tapName } of parsed.ok ? parsed.domain.nics : []) {
       if (tapName !== undefined) podNetwork.openTap(NETNS, tapName);
     }
   };
-  const proxied: Pick<HypervisorConnection, "attachDevice" | "startDomain"> = {
+  const proxied: Partial<HypervisorConnection> = {
+    readDomainXml: async (name, target) =>
+      bench.disguise(await connection.readDomainXml(name, target)),
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
       if (target === "live") openIn(`<domain><devices>${xml}</devices></domain>`);
@@ -128,7 +135,7 @@ function openingTaps(
 
 function withCrashingConnections(
   hypervisor: Hypervisor,
-  bench: Pick<Bench, "daemon" | "podNetwork">,
+  bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
   plan: CrashPlan,
 ): Hypervisor {
   return {
@@ -150,6 +157,11 @@ class MemoryBench implements Bench {
     monotonicMs: () => this.nowMs,
     sleep: () => Promise.resolve(),
   };
+  /** No timer ends: a pause is over when the clock says so at a wake. */
+  readonly #queue = createQueue({
+    clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
+    circumstancesOf: () => givenTo(this.#current),
+  });
   #current: VirtualMachineInstance | undefined;
   #process: Deps | undefined;
   readonly events: string[] = [];
@@ -182,6 +194,23 @@ class MemoryBench implements Bench {
     throw new Error("the loop is not silent");
   }
 
+  disguise = (xml: string): string => xml;
+
+  async wake(): Promise<void> {
+    this.#process ??= this.#newProcess();
+    this.#current = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    const key = printKey(KEY);
+    this.#queue.add(key);
+    if (this.#queue.length === 0) return;
+    await this.#queue.take(AbortSignal.timeout(1_000));
+    const errors: unknown[] = [];
+    await this.#pass(this.#process, errors);
+    const [error] = errors;
+    if (error === undefined) this.#queue.forget(key);
+    else this.#queue.retry(key, { code: isAppError(error) ? error.code : "UNKNOWN" });
+    this.#queue.done(key);
+  }
+
   async vmi(): Promise<VirtualMachineInstance> {
     const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (found === undefined) throw new Error("the VMI is gone");
@@ -212,7 +241,7 @@ class MemoryBench implements Bench {
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       asked: createAsked(this.#clock),
       guests: createGuests(this.#clock),
-      tries: createTries(this.#clock),
+      ...createPace(this.#clock),
       ownWrites: createOwnWrites(),
       events: {
         record: (_object, { reason, message }) => {

@@ -39,6 +39,17 @@ function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | und
 
 type Notes = readonly Note[];
 
+/** Of what holds up the VMI as a whole, once; its words may differ each time. Source of the reason: KubeVirt virt-handler. */
+function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
+  if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
+  const said =
+    hindrance.reason === "GuestNotStarted"
+      ? "the guest cannot be started"
+      : "the guest cannot be worked with";
+  const message = `${said}: ${hindrance.message}`;
+  return [{ type: "Warning", reason: "SyncFailed", message }];
+}
+
 /** Of the guest as a whole. Source of the reasons: KubeVirt virt-handler. */
 const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   Running: { type: "Normal", reason: "Started", message: "the guest runs" },
@@ -70,9 +81,10 @@ function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceSta
 /** Tells what the new report says beyond the last one. */
 export function announce(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): void {
   const before = vmi.status?.interfaces ?? [];
-  const after = next.interfaces ?? [];
+  const after = next.interfaces ?? before;
   const notes = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
+    guestNotes(vmi, next),
     pluggedNotes(before, after),
     unpluggedNotes(before, after),
   ].flat();

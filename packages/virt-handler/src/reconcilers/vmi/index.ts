@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { isAppError, letsGo, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
+import { letsGo, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
-import { actNodeVm, type Outcome } from "./act.ts";
+import { actNodeVm, stepsOf, type Outcome } from "./act.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm } from "./observe.ts";
-import { reportNodeVm, reportUnreachable } from "./report.ts";
+import { giveWay, heldBack, noteSuccess } from "./look.ts";
+import { reportNodeVm } from "./report.ts";
+import { START_STEP } from "./start.ts";
 
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
 const PASSES_MAX = 4;
@@ -38,7 +40,7 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, session, deps);
     const plan = planNodeVm(facts);
-    if (takesBack(plan, facts)) await reportNodeVm(facts, {}, deps);
+    if (takesBack(plan, facts)) await reportNodeVm(facts, { hindrances: {} }, deps);
     const outcome = await actNodeVm(plan, { facts, session, deps });
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
       return { facts, outcome };
@@ -47,23 +49,14 @@ async function converge(
 }
 
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
-function forgetDone({ vmi, ifaces }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
+function forgetDone({ vmi, ifaces, domain }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
   const asked = ifaces.filter(letsGo).map(({ name }) => name);
   deps.asked.retain(vmi.metadata.uid ?? "", asked);
-  deps.tries.retain(vmi.metadata.uid ?? "", Object.keys(outcome.hindrances));
-}
-
-/** Errors after which nothing of a domain can be seen. */
-const UNREACHABLE = [
-  "LAUNCHER_UNREACHABLE",
-  "LAUNCHER_NOT_LISTENING",
-  "LIBVIRT_UNREACHABLE",
-  "LIBVIRT_CONNECTION_LOST",
-  "LIBVIRT_TIMED_OUT",
-] as const;
-
-function isUnreachable(error: unknown): boolean {
-  return UNREACHABLE.some((code) => isAppError(error, code));
+  const hindered = Object.keys(outcome.hindrances).flatMap(stepsOf);
+  deps.steps.retain(vmi.metadata.uid ?? "", [
+    ...hindered,
+    ...(domain?.running === true ? [] : [START_STEP]),
+  ]);
 }
 
 function firstOf(...times: readonly (number | undefined)[]): Next {
@@ -75,7 +68,7 @@ function firstOf(...times: readonly (number | undefined)[]): Next {
 async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps): Promise<Next> {
   const { facts, outcome } = await converge(vmi, session, deps);
   forgetDone(facts, outcome, deps);
-  await reportNodeVm(facts, outcome.hindrances, deps);
+  await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
   const askInMs = await askGuest(facts, session, deps);
   return firstOf(outcome.againInMs, askInMs);
@@ -95,17 +88,16 @@ export async function reconcileNodeVm(
     deps.sessions.close(podUid);
     return done();
   }
+  const heldMs = heldBack(vmi, deps);
+  if (heldMs !== undefined) return after(heldMs);
   const wakeMe = (): void => {
     wake(key);
   };
   try {
-    return await deps.sessions.use(podUid, wakeMe, (session) => workOn(vmi, session, deps));
+    const next = await deps.sessions.use(podUid, wakeMe, (session) => workOn(vmi, session, deps));
+    noteSuccess(vmi, deps);
+    return next;
   } catch (error) {
-    if (isUnreachable(error)) await reportUnreachable(vmi, error, deps);
-    // Not there yet, or gone: the watch on its socket wakes this key. Of a socket at which nobody listens yet, or any
-    // more, nothing tells when that changes.
-    if (!isAppError(error, "LAUNCHER_UNREACHABLE")) throw error;
-    deps.log.debug("launcher is not reachable", { vmi: key, reason: error.message });
-    return done();
+    return giveWay(vmi, error, deps);
   }
 }

@@ -6,16 +6,18 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import {
+  guestHindranceField,
+  guestHindranceOf,
   isEqual,
   nodeVmStatus,
   unreachableIfaces,
-  type Hindrance,
   type NodeVmFacts,
   type NodeVmStatus,
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import type { Outcome } from "./act.ts";
 import { announce } from "./announce.ts";
 
 /** The report rests on what virt-controller said of the pod, and `phase` has a second writer: both are tested. */
@@ -32,11 +34,14 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
 }
 
 function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
-  return (["phase", "pciePorts", "interfaces"] as const).flatMap((field) =>
+  const changed = (["phase", "pciePorts", "interfaces", "hindrance"] as const).flatMap((field) =>
     next[field] === undefined || isEqual(current[field] ?? [], next[field])
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
+  return current.hindrance === undefined || next.hindrance !== undefined
+    ? changed
+    : [...changed, { op: "remove", path: "/status/hindrance" }];
 }
 
 async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<void> {
@@ -53,29 +58,48 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   announce(vmi, next, deps);
 }
 
+/** What the report says beside the facts. */
+export type Told = Pick<Outcome, "hindrances"> & Partial<Pick<Outcome, "guest">>;
+
 /**
  * One write at most.
  * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
  */
-export async function reportNodeVm(
-  facts: NodeVmFacts,
-  hindrances: Readonly<Record<string, Hindrance>>,
-  deps: Deps,
-): Promise<void> {
+export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<void> {
   const now = printTime(deps.clock.now());
-  await write(facts.vmi, nodeVmStatus(facts, { hindrances, now }), deps);
+  await write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
 
-/** Tells what the ifaces of a running VM wait for, while its libvirt cannot be asked because of `error`. */
-export async function reportUnreachable(
+/** A libvirt that is started again needs a moment: the VMI as a whole is told to be hindered from this failure on. */
+const TOLD_FROM = 3;
+
+function hindranceAfter(
   vmi: VirtualMachineInstance,
-  error: unknown,
+  { error, failures }: { readonly error: unknown; readonly failures: number },
+  now: string,
+): Pick<NodeVmStatus, "hindrance"> {
+  const before = vmi.status?.hindrance;
+  if (failures >= TOLD_FROM) {
+    return guestHindranceField(vmi, guestHindranceOf(vmi, "LauncherUnreachable", error), now);
+  }
+  return before === undefined ? {} : { hindrance: before };
+}
+
+/** Tells what holds up a VMI, and what its ifaces wait for, while its launcher cannot be worked with because of `error`. */
+export async function reportFailure(
+  vmi: VirtualMachineInstance,
+  failure: { readonly error: unknown; readonly failures: number },
   deps: Deps,
 ): Promise<void> {
-  if (vmi.status?.phase !== "Running" || vmi.metadata.deletionTimestamp !== undefined) return;
+  if (vmi.metadata.deletionTimestamp !== undefined) return;
   // What was just told of a step knows more.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
-  const interfaces = unreachableIfaces(vmi, error, { now, sha256Hex: deps.sha256Hex });
-  await write(vmi, { interfaces: [...interfaces] }, deps);
+  const hindrance = hindranceAfter(vmi, failure, now);
+  const clock = { now, sha256Hex: deps.sha256Hex };
+  const ifaces =
+    vmi.status?.phase === "Running"
+      ? { interfaces: [...unreachableIfaces(vmi, failure.error, clock)] }
+      : {};
+  await write(vmi, { ...ifaces, ...hindrance }, deps);
 }

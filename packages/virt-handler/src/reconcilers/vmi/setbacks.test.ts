@@ -202,11 +202,7 @@ describe("a libvirt that is away", () => {
   test("is told of an iface that is to go or to come, and both are done when it is back", async () => {
     const bench = await unplugging();
     bench.daemon.stop();
-    const errors = await bench.goOn();
-    expect(errors).toMatchObject([
-      { code: "LIBVIRT_UNREACHABLE" },
-      { code: "LIBVIRT_UNREACHABLE" },
-    ]);
+    await bench.goOn();
     expect(await hotplugOf(bench, "one")).toMatchObject({
       phase: "Detaching",
       reason: "LauncherUnreachable",
@@ -217,6 +213,7 @@ describe("a libvirt that is away", () => {
       since: expect.any(String) as string,
     });
     bench.daemon.start();
+    bench.nowMs += SECOND_MS;
     await bench.goOn();
     expect(await hotplugOf(bench, "one")).toMatchObject({ phase: "PodDetaching" });
   });
@@ -230,6 +227,7 @@ describe("a libvirt that is away", () => {
       reason: "LauncherUnreachable",
     });
     bench.daemon.start();
+    bench.nowMs += SECOND_MS;
     await bench.goOn();
     expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
   });

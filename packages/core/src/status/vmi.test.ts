@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import { networkConfigOf } from "@patchbay/api";
+import { aPod, aVmi } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import { ownVmiStatus } from "./vmi.ts";
+
+const NOW = "2026-01-01T00:00:00.000Z";
+
+test("what virt-handler is held up by is told as conditions, and no longer when it is over", () => {
+  const hindrance = { reason: "GuestNotStarted", message: "no kernel", attempts: 3, since: NOW };
+  const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
+    const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
+    const report = { vmi, pod: aPod(), network: networkConfigOf(undefined) };
+    return ownVmiStatus(report, NOW, () => "f".repeat(64)).conditions;
+  };
+  const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
+  expect(conditionsOf({ hindrance })).toMatchObject([
+    { type: "Ready", ...told },
+    { type: "Synchronized", ...told },
+  ]);
+  expect(conditionsOf({})).toMatchObject([{ type: "Ready", reason: "GuestNotRunning" }]);
+});

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop over the VMIs of one node, on whatever adapters it is given.
+import { createHash } from "node:crypto";
+import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
+import {
+  createOwnWrites,
+  createQueue,
+  keyOf,
+  parseKey,
+  printKey,
+  runReconciler,
+  type EventRecorder,
+  type ReconcileMetrics,
+} from "@patchbay/kube";
+import type {
+  Cache,
+  Change,
+  Clock,
+  Hypervisor,
+  Launchers,
+  Logger,
+  PodNetwork,
+  Store,
+} from "@patchbay/ports";
+import { createAsked } from "./asked.ts";
+import type { Deps } from "./deps.ts";
+import { createGuests } from "./guests.ts";
+import { createPace, givenTo } from "./pace.ts";
+import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
+import { createSessions } from "./sessions.ts";
+
+/** What the loop works with. */
+export interface LoopParts {
+  readonly nodeName: string;
+  readonly store: Store;
+  /** The VMIs of this node; what is in it already is worked on too. */
+  readonly vmis: Cache<VirtualMachineInstance>;
+  readonly kubevirts: Cache<KubeVirt>;
+  readonly launchers: Launchers;
+  readonly hypervisor: Hypervisor;
+  readonly podNetwork: PodNetwork;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics?: ReconcileMetrics;
+  /** VMs worked on at once. */
+  readonly concurrency: number;
+}
+
+function depsOf(parts: LoopParts): Deps {
+  const { launchers, hypervisor, clock, log } = parts;
+  return {
+    ...parts,
+    sessions: createSessions({ launchers, hypervisor, log }),
+    asked: createAsked(clock),
+    guests: createGuests(clock),
+    ownWrites: createOwnWrites(),
+    ...createPace(clock),
+    sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
+  };
+}
+
+/** Forgets what belonged to a VMI that left this node. */
+function forget(vmi: VirtualMachineInstance, deps: Deps): void {
+  for (const podUid of Object.keys(vmi.status?.activePods ?? {})) deps.sessions.close(podUid);
+  const uid = vmi.metadata.uid ?? "";
+  deps.asked.retain(uid, []);
+  deps.steps.forget(uid);
+  deps.passes.forget(uid);
+  deps.failures.delete(uid);
+  deps.guests.forget(uid);
+}
+
+/** Runs until the signal is aborted. */
+export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
+  const { clock, log, concurrency, metrics, vmis } = parts;
+  const deps = depsOf(parts);
+  const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
+  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  const wake = (key: string): void => {
+    queue.add(key);
+  };
+  for (const vmi of vmis.list()) wake(printKey(keyOf(vmi)));
+  const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
+    if (change.kind === "deleted") forget(change.previous, deps);
+    else wake(printKey(keyOf(change.current)));
+  });
+  const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
+    reconcileNodeVm(key, deps, wake);
+  const measured = metrics === undefined ? {} : { metrics };
+  await runReconciler({ name: "vmi", queue, reconcile, log, clock, ...measured }, signal);
+  stop();
+  deps.sessions.closeAll();
+}

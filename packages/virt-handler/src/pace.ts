@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often one VM is worked on, and how soon after a failure.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { Hindrance } from "@patchbay/core";
+import {
+  createPauses,
+  createTokenBuckets,
+  wishOf,
+  type BackoffRange,
+  type Pauses,
+} from "@patchbay/kube";
+import type { Clock } from "@patchbay/ports";
+
+/** What holds the loop back. Lost at a restart, after which all is tried at once. */
+export interface Pace {
+  /** Steps that failed, by VMI uid. */
+  readonly steps: Pauses<Hindrance>;
+  readonly passes: Passes;
+  /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
+  readonly failures: Map<string, number>;
+}
+
+/** What others say that is to be done with a VMI, and where. */
+export function givenTo(vmi: VirtualMachineInstance | undefined): string {
+  const { attachments, activePods } = vmi?.status ?? {};
+  return JSON.stringify([wishOf(vmi), attachments, activePods]);
+}
+
+/** A step on a domain is worth another try after seconds. */
+const STEPS: BackoffRange = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 };
+/** Time in which a VMI may have one pass more, milliseconds. */
+export const PASS_REFILL_MS = 1_000;
+/** A start takes about twenty passes, a plug ten; then once a second, for a libvirt that never stops waking us. */
+const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
+
+/** Passes that each VMI may have, by its uid. */
+export interface Passes {
+  /** Takes one; false: it has had enough for now. What others say anew gives it all of them again. */
+  take(vmi: VirtualMachineInstance): boolean;
+  forget(uid: string): void;
+}
+
+function createPasses(clock: Clock): Passes {
+  const buckets = createTokenBuckets(clock, PASSES);
+  const known = new Map<string, string>();
+  return {
+    take(vmi): boolean {
+      const { uid = "" } = vmi.metadata;
+      const given = givenTo(vmi);
+      if (known.get(uid) !== given) buckets.forget(uid);
+      known.set(uid, given);
+      return buckets.take(uid);
+    },
+    forget(uid): void {
+      known.delete(uid);
+      buckets.forget(uid);
+    },
+  };
+}
+
+export function createPace(clock: Clock): Pace {
+  return {
+    steps: createPauses({ clock, range: STEPS }),
+    passes: createPasses(clock),
+    failures: new Map(),
+  };
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often a VM is looked at, whatever its libvirt does to wake us, and what is told when its launcher cannot be.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { isAppError, type AppError } from "@patchbay/core";
+import { done, keyOf, printKey, type Next } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import { PASS_REFILL_MS } from "../../pace.ts";
+import { reportFailure } from "./report.ts";
+
+/** Whose errors are a launcher's: of it, of its libvirt, of what that says, of the pod's links. */
+const OF_LAUNCHER = /^(?:LAUNCHER|LIBVIRT|DOMAIN|PODNET|OS)_/;
+
+function isOfLauncher(error: unknown): error is AppError {
+  return isAppError(error) && OF_LAUNCHER.test(error.code);
+}
+
+/** Milliseconds for which the VMI has had enough passes; undefined: it may have one. */
+export function heldBack(
+  vmi: VirtualMachineInstance,
+  { passes }: Pick<Deps, "passes">,
+): number | undefined {
+  return passes.take(vmi) ? undefined : PASS_REFILL_MS;
+}
+
+/** The launcher could be worked with. */
+export function noteSuccess({ metadata }: VirtualMachineInstance, { failures }: Deps): void {
+  failures.delete(metadata.uid ?? "");
+}
+
+/** Tells why a launcher cannot be worked with, and throws: the queue leaves the key alone for a growing time. */
+export async function giveWay(
+  vmi: VirtualMachineInstance,
+  error: unknown,
+  deps: Deps,
+): Promise<Next> {
+  if (!isOfLauncher(error)) throw error;
+  if (error.code !== "LAUNCHER_UNREACHABLE") {
+    const { uid = "" } = vmi.metadata;
+    const failures = (deps.failures.get(uid) ?? 0) + 1;
+    deps.failures.set(uid, failures);
+    await reportFailure(vmi, { error, failures }, deps);
+    throw error;
+  }
+  await reportFailure(vmi, { error, failures: 0 }, deps);
+  // Not there yet, or gone: the watch on its socket wakes this key. Of a socket at which nobody listens yet, or any
+  // more, nothing tells when that changes.
+  deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
+  return done();
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fails is left alone for a growing time, whatever wakes the loop meanwhile.
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { createBench, type Bench } from "../../testing/bench.ts";
+import { aScheduledVmi, attachment, putNic, running } from "../../testing/scene.ts";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+function starting(): Bench {
+  const bench = createBench(aScheduledVmi(["one"]));
+  putNic(bench, "one");
+  return bench;
+}
+
+/** Wakes the loop ten times a second. */
+async function wakeFor(bench: Bench, durationMs: number): Promise<void> {
+  const endMs = bench.nowMs + durationMs;
+  for (; bench.nowMs < endMs; bench.nowMs += 100) await bench.wake();
+}
+
+function callsOf(bench: Bench, call: string): number {
+  return bench.daemon.calls.filter((line) => line.startsWith(call)).length;
+}
+
+function writesOf(bench: Bench): number {
+  return bench.store.calls.filter((call) => call.startsWith("patch")).length;
+}
+
+describe("a guest that cannot be started", () => {
+  test("is started a few times in ten minutes, told once, and runs when it can", async () => {
+    const bench = starting();
+    let attempts = 0;
+    // Its words are other ones each time.
+    const error = new AppError("LIBVIRT_REFUSED", {});
+    Object.defineProperty(error, "message", { get: () => `no kernel ${String((attempts += 1))}` });
+    bench.daemon.failAlways("startDomain", error);
+    await wakeFor(bench, 10 * MINUTE_MS);
+    expect(callsOf(bench, "startDomain")).toBeGreaterThan(8);
+    expect(callsOf(bench, "startDomain")).toBeLessThan(20);
+    expect(bench.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
+    expect(writesOf(bench)).toBeLessThan(25);
+    expect((await bench.vmi()).status?.hindrance).toMatchObject({
+      reason: "GuestNotStarted",
+      attempts: callsOf(bench, "startDomain"),
+    });
+    bench.daemon.failAlways("startDomain", undefined);
+    await wakeFor(bench, MINUTE_MS);
+    expect((await bench.vmi()).status).toMatchObject({ phase: "Running" });
+    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+  });
+
+  test("is tried at once when its NICs have changed", async () => {
+    const bench = createBench(
+      aScheduledVmi(["one", "two"], {
+        attachments: [attachment("one"), attachment("two", "Failed")],
+      }),
+    );
+    putNic(bench, "one");
+    bench.daemon.failNext("startDomain", new AppError("LIBVIRT_REFUSED", { message: "no" }));
+    await bench.goOn();
+    putNic(bench, "two");
+    await bench.edit((vmi) => ({
+      ...vmi,
+      status: { ...vmi.status, attachments: [attachment("one"), attachment("two")] },
+    }));
+    await bench.goOn();
+    expect((await bench.vmi()).status?.phase).toBe("Running");
+  });
+});
+
+describe("a libvirt that drops the connection at each read", () => {
+  test.each([{ set: starting }, { set: running }])("is asked a few times", async ({ set }) => {
+    const bench = await set();
+    const before = callsOf(bench, "readDomainXml") + callsOf(bench, "findDomain");
+    bench.daemon.failAlways("findDomain", new AppError("LIBVIRT_CONNECTION_LOST", { message: "" }));
+    await wakeFor(bench, 10 * MINUTE_MS);
+    const reads = callsOf(bench, "readDomainXml") + callsOf(bench, "findDomain") - before;
+    expect(reads).toBeGreaterThan(12);
+    expect(reads).toBeLessThan(40);
+    expect((await bench.vmi()).status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
+    expect(bench.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
+    expect(writesOf(bench)).toBeLessThan(45);
+    bench.daemon.failAlways("findDomain", undefined);
+    await wakeFor(bench, 2 * MINUTE_MS);
+    expect((await bench.vmi()).status).toMatchObject({ phase: "Running" });
+    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+  });
+
+  test("once is asked again within a second, and nothing is told of the guest", async () => {
+    const bench = await running();
+    bench.daemon.failNext("findDomain", new AppError("LIBVIRT_CONNECTION_LOST", { message: "" }));
+    const before = callsOf(bench, "findDomain");
+    await wakeFor(bench, SECOND_MS);
+    expect(callsOf(bench, "findDomain")).toBeGreaterThan(before + 1);
+    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+  });
+});
+
+test("a libvirt whose XML is another at each read is looked at once a second in the long run", async () => {
+  const bench = await running();
+  let reads = 0;
+  bench.disguise = (xml) => {
+    reads += 1;
+    return xml.replaceAll("ua-two", `ua-x${String(reads)}`);
+  };
+  const writes = writesOf(bench);
+  await wakeFor(bench, MINUTE_MS);
+  const passes = 50 + 60;
+  expect(reads).toBeLessThan(passes * 4);
+  expect(writesOf(bench) - writes).toBeLessThan(passes * 2);
+});

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps on an iface, each of which may be repeated.
+import { names } from "@patchbay/api";
+import {
+  aliasOf,
+  domainNameOf,
+  findByName,
+  isAppError,
+  requestsReported,
+  type ErrorCode,
+  type NodeAction,
+} from "@patchbay/core";
+import { isLost, type Turn } from "./turn.ts";
+
+/** A step on an iface. */
+export type IfaceAction = Extract<NodeAction, { iface: string }>;
+/** One that does something. */
+export type FallibleAction = Exclude<IfaceAction, { kind: "wait" }>;
+
+/** Takes some refusals for success: what was asked for is so already, or is on its way. */
+async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!codes.some((code) => isAppError(error, code))) throw error;
+  }
+}
+
+/**
+ * Puts the device into the definition, then into the running guest. libvirt refuses both at once where they differ;
+ * in this order a repeated step finds the definition as it left it.
+ */
+async function attach(alias: string, xml: string, { facts, session }: Turn): Promise<void> {
+  const { connection } = session;
+  const name = domainNameOf(facts.vmi);
+  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  await connection.attachDevice(name, xml, "config");
+  await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
+}
+
+/** Takes the device out of the definition, then asks the running guest to let go of it. */
+async function detach(iface: string, alias: string, { facts, session, deps }: Turn): Promise<void> {
+  const { connection } = session;
+  const name = domainNameOf(facts.vmi);
+  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
+  const note = (): void => {
+    deps.asked.note(facts.vmi.metadata.uid ?? "", iface, before);
+  };
+  try {
+    const live = connection.detachDevice(name, alias, "live");
+    // It went meanwhile; or an earlier request is still with the guest.
+    await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
+    note();
+  } catch (error) {
+    // Nobody knows whether the guest heard it.
+    if (isLost(error)) note();
+    throw error;
+  }
+}
+
+/** Performs one step; what is so already is success. */
+export async function performOnIface(action: FallibleAction, turn: Turn): Promise<void> {
+  const { facts, session, deps } = turn;
+  const { netns } = session.launcher;
+  switch (action.kind) {
+    case "wireTap": {
+      const mtu = findByName(facts.ifaces, action.iface)?.links.mtu ?? 0;
+      const wiring = { ...action.wiring, mtu, owner: names.LAUNCHER_UID };
+      await deps.podNetwork.wireTap(netns, wiring);
+      return;
+    }
+    case "unwireTap":
+      await deps.podNetwork.unwireTap(netns, action.wiring);
+      return;
+    case "attachDevice":
+      await attach(aliasOf(action.iface), action.xml, turn);
+      return;
+    case "detachDevice":
+      await detach(action.iface, action.alias, turn);
+  }
+}
