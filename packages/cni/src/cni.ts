@@ -5,7 +5,7 @@ import type { AttachmentRequest, Cni, CniResult } from "@patchbay/ports";
 import { isFileName, printPluginConfig } from "./config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke.ts";
 import { isJsonObject, parseJson } from "./json.ts";
-import { restoreAddresses } from "./restore.ts";
+import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
@@ -152,7 +152,7 @@ interface Removal {
 
 async function delAll(deps: CniDeps, known: KnownVersions, removal: Removal): Promise<void> {
   const { request, prevResult } = removal;
-  if (prevResult !== undefined) await restoreAddresses(deps.runner, request, prevResult);
+  if (prevResult !== undefined) await restoreNic(deps.runner, request, prevResult);
   const failures: unknown[] = [];
   for (const plugin of removal.request.config.plugins.toReversed()) {
     try {
