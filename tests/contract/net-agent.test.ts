@@ -265,6 +265,24 @@ test("a network whose plugin can do nothing without its daemon lets go of its na
   expect(body.items.map((event) => event.reason)).toContain("RemovedInterfaceByForce");
 });
 
+test("where KubeVirt's kinds are not installed, a pod that names a VMI as its owner is like any other", async () => {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm" };
+  const ownerReferences = [{ ...owner, uid: "none", controller: true }];
+  await api.patch(`${PODS}/pod`, { metadata: { ownerReferences } });
+  await putNad("ptp", [{ type: "ptp", ipam: node.bridgePlugin()["ipam"] }]);
+  await ask([
+    { name: "ptp", interface: "net1", mac: MAC },
+    { name: "green", namespace: "elsewhere", interface: "net2" },
+    { name: "green", interface: "net3" },
+  ]);
+  await expectStatus("net3");
+  const errors = await annotation(names.ATTACHMENT_ERRORS_ANNOTATION);
+  expect(JSON.parse(errors ?? "{}")).toMatchObject({
+    net1: { reason: "RequestNotMet" },
+    net2: { reason: "NetworkForbidden" },
+  });
+});
+
 /** What can be seen when the agent dies; a later moment may have come as well. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },

@@ -23,6 +23,8 @@ export interface Failed {
 export interface Failures {
   /** The step that is left alone for now. */
   findHeld(step: Step): Held<AttachmentError> | undefined;
+  /** What was last told of a step that failed, also when it may be tried again. */
+  lastOf(step: Step): AttachmentError | undefined;
   /** The step has failed. */
   fail(step: Step, error: unknown): Failed;
   /** The step has succeeded. */
@@ -81,6 +83,10 @@ class StepFailures implements Failures {
 
   findHeld(step: Step): Held<AttachmentError> | undefined {
     return this.#pauses.findHeld(step);
+  }
+
+  lastOf({ scope, name }: Step): AttachmentError | undefined {
+    return this.#told.get(scope)?.get(name)?.error;
   }
 
   fail(step: Step, thrown: unknown): Failed {

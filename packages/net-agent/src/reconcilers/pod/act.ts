@@ -30,24 +30,46 @@ export async function act(
     facts.uid,
     actions.map((action) => stepOf(action, facts, deps)),
   );
+  const holders = new Map<string, Extract<Action, { readonly kind: "del" }>>();
   for (const action of actions) {
     const interfaceName = interfaceOf(action);
-    const holder = action.kind === "add" ? errors.get(interfaceName) : undefined;
+    const holder = action.kind === "add" ? holders.get(interfaceName) : undefined;
     const failed =
       holder === undefined
         ? await tryOne(action, facts, deps)
-        : { error: takenBy(holder, interfaceName) };
+        : { error: waitFor(holder, { action, facts, errors }, deps) };
     if (failed === undefined) continue;
     errors.set(interfaceName, failed.error);
+    if (action.kind === "del") holders.set(interfaceName, action);
     if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
   return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
 }
 
-/** A name that could not be freed is still in use, and its row is the recipe of its removal. */
-function takenBy(holder: AttachmentError, interfaceName: string): AttachmentError {
-  const message = `${interfaceName} is in use until the network before it is detached: ${holder.message}`;
-  return { reason: "InterfaceNameTaken", message };
+/**
+ * A name that could not be freed is still in use, and its row is the recipe of its removal. What is told of the
+ * attachment that waits is never the failure of another network; of its own, why it was not made.
+ */
+function waitFor(
+  { owned }: Extract<Action, { readonly kind: "del" }>,
+  waiting: {
+    readonly action: Action;
+    readonly facts: PodFacts;
+    readonly errors: ReadonlyMap<string, AttachmentError>;
+  },
+  deps: Deps,
+): AttachmentError {
+  const { action, facts, errors } = waiting;
+  const { interfaceName, network } = owned;
+  const { message = "" } = errors.get(interfaceName) ?? {};
+  const own = deps.failures.lastOf(stepOf(action, facts, deps));
+  if (own !== undefined) return own;
+  return action.kind === "add" && action.wanted.network === network
+    ? { reason: "CniFailed", message }
+    : {
+        reason: "InterfaceNameTaken",
+        message: `${interfaceName} is in use until ${network} is detached: ${message}`,
+      };
 }
 
 function interfaceOf(action: Action): string {

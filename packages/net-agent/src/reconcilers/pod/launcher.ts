@@ -6,8 +6,9 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, networkNameOf, networksOf } from "@patchbay/core";
+import { AppError, isAppError, networkNameOf, networksOf } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
+import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "./observe.ts";
 
@@ -29,8 +30,17 @@ export async function findVmiOf(
     owner.apiVersion.split("/", 1)[0] === names.KUBEVIRT_GROUP;
   if (pod === undefined || !isVmi) return undefined;
   const { namespace = "" } = pod.metadata;
-  const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name: owner.name });
+  const vmi = await findVmi({ namespace, name: owner.name }, deps);
   return vmi?.metadata.uid === owner.uid ? vmi : undefined;
+}
+
+async function findVmi(key: ObjectKey, deps: Deps): Promise<VirtualMachineInstance | undefined> {
+  try {
+    return await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
+  } catch (error) {
+    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // not even the kind is there
+    throw error;
+  }
 }
 
 /**
