@@ -41,6 +41,7 @@ export {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "./plan/attachments-status.ts";
+export { findObstacle, newObstacle, type Obstacle, type RefusedWrite } from "./status/obstacle.ts";
 export { domainNameOf, machineUuidOf, macOf } from "./plan/domain-definition.ts";
 export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/start-problems.ts";
 export {

@@ -67,10 +67,11 @@ function wake<T extends KubeObject>(
   });
 }
 
-/** A change of the cluster's configuration concerns every VMI. */
-function wakeAll(deps: Deps, queue: Queue): void {
+/** A change of the cluster's configuration concerns every VM and VMI. */
+function wakeAll(deps: Deps, queues: { readonly vm: Queue; readonly vmi: Queue }): void {
   deps.kubevirts.onChange(() => {
-    for (const vmi of deps.vmis.list()) queue.add(ownKeyOf(vmi));
+    for (const vm of deps.vms.list()) queues.vm.add(ownKeyOf(vm));
+    for (const vmi of deps.vmis.list()) queues.vmi.add(ownKeyOf(vmi));
   });
 }
 
@@ -122,7 +123,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   wake(caches.vmis, vmQueue, ownKeyOf);
   wake(caches.vmis, vmiQueue, ownKeyOf);
   wake(caches.pods, vmiQueue, vmiKeyOf);
-  wakeAll(deps, vmiQueue);
+  wakeAll(deps, { vm: vmQueue, vmi: vmiQueue });
   await startCaches(caches, signal);
   context.ready();
   const shared = { log, clock, metrics: createMetrics() };

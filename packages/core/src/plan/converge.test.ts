@@ -60,7 +60,13 @@ class World {
   }
 
   vmLoop(): boolean {
-    const plan = planVm({ vm: this.vm, vmi: this.vmi, now: NOW, isNameTaken: false });
+    const plan = planVm({
+      vm: this.vm,
+      vmi: this.vmi,
+      now: NOW,
+      isNameTaken: false,
+      startProblems: [],
+    });
     for (const action of plan) {
       if (action.kind === "createVmi")
         this.vmi = { ...action.vmi, metadata: { ...action.vmi.metadata, uid: "vmi-uid" } };

@@ -3,6 +3,7 @@ import {
   names,
   networkConfigOf,
   printPcieTopology,
+  type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
@@ -34,6 +35,10 @@ function layoutOf(vmi: VirtualMachineInstance): unknown {
     ([name, address]) => `${name} ${printPciAddress(address)}`,
   );
   return { ports: plan.topology.ports.length, places };
+}
+
+function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
+  return vmStatus({ vm, vmi, startProblems: [], isNameTaken: false }, "2026-01-01T00:00:00Z");
 }
 
 describe("a VMI is laid out", () => {
@@ -133,7 +138,7 @@ describe("a VM remembers where its devices are", () => {
         ],
       },
     });
-    expect(vmStatus(vm, vmi, "2026-01-01T00:00:00Z").pcieTopology).toEqual({
+    expect(statusOf(vm, vmi).pcieTopology).toEqual({
       version: 2,
       interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }],
     });
@@ -153,10 +158,9 @@ describe("a VM remembers where its devices are", () => {
       ...vm,
       status: { pcieTopology: { version: known ?? 0, interfaces: [] } },
     };
-    const status = vmStatus(
+    const status = statusOf(
       known === undefined ? vm : remembering,
       told === undefined ? vmi : toldVmi,
-      "2026-01-01T00:00:00Z",
     );
     expect(status.pcieTopology?.version).toBe(want);
   });
@@ -169,7 +173,7 @@ describe("a VM remembers where its devices are", () => {
   test("while it is stopped, and tells the next VMI", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "b", pciAddress: "0000:09:00.0" }] };
     const stopped = { ...vm, status: { pcieTopology } };
-    expect(vmStatus(stopped, undefined, "2026-01-01T00:00:00Z").pcieTopology).toEqual(pcieTopology);
+    expect(statusOf(stopped, undefined).pcieTopology).toEqual(pcieTopology);
     expect(layoutOf(vmiOf(stopped))).toEqual({
       ports: 34,
       places: ["b 0000:09:00.0", "a 0000:01:00.0"],

@@ -9,6 +9,7 @@ import {
   names,
   printPcieTopology,
   VIRTUAL_MACHINE_INSTANCES,
+  type FieldProblem,
   type ObjectMeta,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -36,6 +37,8 @@ export interface VmFacts {
   readonly vmi: VirtualMachineInstance | undefined;
   /** RFC 3339. */
   readonly now: string;
+  /** Why it cannot be started. */
+  readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
 }
@@ -109,9 +112,11 @@ function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly 
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
-  const { vm, now } = facts;
+  const { vm, now, startProblems, isNameTaken } = facts;
   const { step } = decideRun(runFactsOf(vm, undefined));
-  const starts = step === "start" && startPauseMs(vm.status?.startFailure, now) === 0;
+  const mayStart =
+    startProblems.length === 0 && !isNameTaken && startPauseMs(vm.status?.startFailure, now) === 0;
+  const starts = step === "start" && mayStart;
   return [
     ...planTemplate(vm, undefined),
     ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm) } as const] : []),

@@ -12,23 +12,37 @@ import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 import { keptTopology } from "../plan/pci-topology.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/run-strategy.ts";
 import { startFailureOf } from "../plan/start-failure.ts";
+import { synchronizedCondition, vmObstacle, type Obstacle, type VmSituation } from "./obstacle.ts";
 
 const RESTART_REQUIRED = "RestartRequired";
 
-function statusWithoutVmi(vm: VirtualMachine): string {
-  const { step } = decideRun(runFactsOf(vm, undefined));
-  if (step !== "start") return "Stopped";
-  return vm.status?.startFailure === undefined ? "Starting" : "CrashLoopBackOff";
+/** What is printed of a VM that does not come up, by reason; else the reason itself. The first three are ours. */
+const PRINTED: Readonly<Record<string, string>> = {
+  UnsupportedSpec: "ErrorUnsupportedSpec",
+  FailedCreate: "ErrorCreateRefused",
+  NameTaken: "ErrorNameTaken",
+  FailedUpdate: "Starting",
+};
+
+function statusOfStart(obstacle: Obstacle | undefined): string {
+  return obstacle === undefined ? "Starting" : (PRINTED[obstacle.reason] ?? obstacle.reason);
 }
 
-/** For people; KubeVirt's words. Source: KubeVirt VirtualMachinePrintableStatus. */
-function printableStatus(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): string {
+function statusWithoutVmi(vm: VirtualMachine, obstacle: Obstacle | undefined): string {
+  const { step } = decideRun(runFactsOf(vm, undefined));
+  if (step !== "start") return "Stopped";
+  const pauses = obstacle === undefined && vm.status?.startFailure !== undefined;
+  return pauses ? "CrashLoopBackOff" : statusOfStart(obstacle);
+}
+
+/** For people; KubeVirt's words where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
+function printableStatus({ vm, vmi }: VmSituation, obstacle: Obstacle | undefined): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
-  if (vmi === undefined) return statusWithoutVmi(vm);
+  if (vmi === undefined) return statusWithoutVmi(vm, obstacle);
   if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
   const phase = vmi.status?.phase;
   if (phase === "Running") return "Running";
-  return phase === "Succeeded" || phase === "Failed" ? "Stopped" : "Starting";
+  return phase === "Succeeded" || phase === "Failed" ? "Stopped" : statusOfStart(obstacle);
 }
 
 /** Paths of the template that differ from the running VMI in something that cannot be changed live. */
@@ -56,24 +70,28 @@ export function restartRequiredFields(
 
 type Conditions = NonNullable<VmStatus["conditions"]>;
 
-function conditionsOf(
+type NewCondition = Omit<Conditions[number], "lastTransitionTime">;
+
+function restartRequired(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
-  now: string,
-): Conditions {
+): readonly NewCondition[] {
   const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
-  const previous = vm.status?.conditions?.find(({ type }) => type === RESTART_REQUIRED);
-  return [
-    {
-      type: RESTART_REQUIRED,
-      status: "True",
-      reason: "NonLiveFieldsChanged",
-      message,
-      lastTransitionTime: previous?.lastTransitionTime ?? now,
-    },
-  ];
+  return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
+}
+
+function conditionsOf(
+  { vm, vmi }: VmSituation,
+  obstacle: Obstacle | undefined,
+  now: string,
+): Conditions {
+  return [...restartRequired(vm, vmi), ...synchronizedCondition(obstacle)].map((condition) => {
+    const previous = vm.status?.conditions?.find(({ type }) => type === condition.type);
+    const kept = previous?.status === condition.status ? previous.lastTransitionTime : undefined;
+    return { ...condition, lastTransitionTime: kept ?? now };
+  });
 }
 
 /** What the VMI was told goes before what was known: it was laid out by it. */
@@ -119,16 +137,14 @@ function runFields(
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
 /** The VM's status; `now` is RFC 3339. */
-export function vmStatus(
-  vm: VirtualMachine,
-  vmi: VirtualMachineInstance | undefined,
-  now: string,
-): NewVmStatus {
+export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
+  const { vm, vmi } = situation;
+  const obstacle = vmObstacle(situation);
   return {
     created: vmi !== undefined,
     ready: vmi?.status?.phase === "Running",
-    printableStatus: printableStatus(vm, vmi),
-    conditions: conditionsOf(vm, vmi, now),
+    printableStatus: printableStatus(situation, obstacle),
+    conditions: conditionsOf(situation, obstacle, now),
     ...topologyFields(vm, vmi),
     ...runFields(vm, vmi, now),
     observedGeneration: vm.metadata.generation ?? 0,

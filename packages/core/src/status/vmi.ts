@@ -4,7 +4,6 @@ import {
   isPodFinished,
   names,
   parseNetworkStatus,
-  type NetworkConfig,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -16,8 +15,8 @@ import {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "../plan/attachments-status.ts";
-import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
 import { podNetworkElements } from "../plan/vmi.ts";
+import { findWaiting, synchronizedCondition, vmiObstacle, type VmiSituation } from "./obstacle.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
 export type OwnVmiStatus = Pick<
@@ -81,27 +80,12 @@ function transitionsOf(
   return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** What the report is made of. */
-export interface VmiReport {
-  readonly vmi: VirtualMachineInstance;
-  readonly pod: Pod | undefined;
-  readonly network: NetworkConfig;
-}
-
 type Conditions = NonNullable<VmiStatus["conditions"]>;
 type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
 
-function waitingContainer(pod: Pod | undefined): { reason: string; message: string } | undefined {
-  const waiting = pod?.status?.containerStatuses?.find(({ state }) => state.waiting !== undefined)
-    ?.state.waiting;
-  return waiting === undefined
-    ? undefined
-    : { reason: waiting.reason, message: waiting.message ?? "" };
-}
-
 function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewCondition {
   if (vmi.status?.phase === "Running") return { type: "Ready", status: "True" };
-  const told = vmi.status?.hindrance ?? waitingContainer(pod);
+  const told = vmi.status?.hindrance ?? findWaiting(pod);
   return {
     type: "Ready",
     status: "False",
@@ -110,25 +94,9 @@ function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewC
   };
 }
 
-/** What keeps the VMI from being what its spec says, as the spec itself or as virt-handler tells. */
-function synchronizedProblem({
-  vmi,
-  network,
-}: VmiReport): Pick<NewCondition, "reason" | "message"> | undefined {
-  const problems = vmiStartProblems(vmi, network);
-  if (problems.length > 0) return { reason: "UnsupportedSpec", message: sayProblems(problems) };
-  const { reason, message } = vmi.status?.hindrance ?? {};
-  return reason === undefined || message === undefined ? undefined : { reason, message };
-}
-
-function newConditions(report: VmiReport): readonly NewCondition[] {
-  const problem = synchronizedProblem(report);
-  return [
-    readyCondition(report.vmi, report.pod),
-    ...(problem === undefined
-      ? []
-      : [{ type: "Synchronized", status: "False", ...problem } as const]),
-  ];
+function newConditions(facts: VmiSituation): readonly NewCondition[] {
+  const obstacle = vmiObstacle(facts);
+  return [readyCondition(facts.vmi, facts.pod), ...synchronizedCondition(obstacle)];
 }
 
 function withTimes(
@@ -145,7 +113,7 @@ function withTimes(
 }
 
 /** virt-controller's part of the status; `now` is RFC 3339. */
-export function ownVmiStatus(facts: VmiReport, now: string, sha256Hex: Sha256Hex): OwnVmiStatus {
+export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256Hex): OwnVmiStatus {
   const { vmi, pod } = facts;
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs virt-controller in process against a test's API server, if wanted with a cache that falls behind.
+import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import type { TestServer } from "@patchbay/testing/api-server";
@@ -15,7 +16,37 @@ export interface Controller {
   tellOne(): void;
   /** Everything that was held back is told, in order. */
   thaw(): void;
+  /** From now on the server refuses to make objects of this kind (plural name) for that reason; undefined: no more. */
+  refuse(resource: string, message: string | undefined): void;
   stop(): Promise<void>;
+}
+
+/** What a policy of the cluster keeps virt-controller from making. */
+class Policy {
+  readonly #refused = new Map<string, string>();
+
+  refuse(resource: string, message: string | undefined): void {
+    if (message === undefined) this.#refused.delete(resource);
+    else this.#refused.set(resource, message);
+  }
+
+  wrap(client: KubeClient): KubeClient {
+    const { store } = client;
+    const create: typeof store.create = (type, object, options) => {
+      const message = this.#refused.get(type.resource);
+      if (message === undefined) return store.create(type, object, options);
+      return Promise.reject(new AppError("KUBE_FORBIDDEN", { message }));
+    };
+    const bound: typeof store = {
+      find: (...call) => store.find(...call),
+      list: (...call) => store.list(...call),
+      update: (...call) => store.update(...call),
+      patch: (...call) => store.patch(...call),
+      delete: (...call) => store.delete(...call),
+      create,
+    };
+    return { ...client, store: bound };
+  }
 }
 
 /** Holds back what watches tell. */
@@ -62,10 +93,11 @@ class Lag {
 /** Starts one; resolves when its caches are filled. */
 export async function startController(server: TestServer): Promise<Controller> {
   const lag = new Lag();
+  const policy = new Policy();
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
   const context = {
-    client: lag.wrap(await server.client(ACCOUNT)),
+    client: policy.wrap(lag.wrap(await server.client(ACCOUNT))),
     clock: server.clock,
     log: server.log,
     signal: stop.signal,
@@ -85,6 +117,9 @@ export async function startController(server: TestServer): Promise<Controller> {
     },
     thaw: () => {
       lag.thaw();
+    },
+    refuse: (resource, message) => {
+      policy.refuse(resource, message);
     },
     stop: async () => {
       stop.abort(new Error("the test ends it"));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which facts the VM loop looks at.
 import {
+  networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnedBy, type VmFacts } from "@patchbay/core";
+import { isOwnedBy, vmiOf, vmStartProblems, type VmFacts } from "@patchbay/core";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
@@ -29,7 +30,9 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const vmi = await findVmi(vm, object, deps);
   if (vmi !== undefined && deps.ownWrites.isBehind(vmi)) return undefined;
   const now = printTime(deps.clock.now());
+  const network = networkConfigOf(deps.kubevirts.list()[0]);
+  const facts = { vm, now, startProblems: vmStartProblems(vm, vmiOf(vm), network) };
   return vmi === undefined || isOwnedBy(vmi, vm)
-    ? { vm, vmi, now, isNameTaken: false }
-    : { vm, vmi: undefined, now, isNameTaken: true };
+    ? { ...facts, vmi, isNameTaken: false }
+    : { ...facts, vmi: undefined, isNameTaken: true };
 }

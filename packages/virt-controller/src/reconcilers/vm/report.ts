@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the VM's status when it says something new.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
-import { statusPatch, vmStatus, type VmFacts } from "@patchbay/core";
+import { newObstacle, statusPatch, vmStatus, type VmFacts } from "@patchbay/core";
 import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import type { Refused } from "../../refusal.ts";
 
 /** One write at most. */
-export async function reportVm({ vm, vmi, now }: VmFacts, deps: Deps): Promise<void> {
+export async function reportVm(
+  facts: VmFacts & Pick<Partial<Refused>, "refusal">,
+  deps: Deps,
+): Promise<void> {
+  const { vm, now } = facts;
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) return;
-  const operations = statusPatch(vm, vmStatus(vm, vmi, now));
+  const next = vmStatus(facts, now);
+  const operations = statusPatch(vm, next);
   if (operations.length === 0) return;
   const patch = { type: "json", operations } as const;
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
+  const obstacle = newObstacle(vm.status?.conditions, next.conditions);
+  if (obstacle !== undefined) deps.events.record(vm, { type: "Warning", ...obstacle });
 }

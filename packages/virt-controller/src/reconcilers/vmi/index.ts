@@ -4,6 +4,7 @@ import { names } from "@patchbay/api";
 import { planVmi } from "@patchbay/core";
 import { done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import { catchRefusal } from "../../refusal.ts";
 import { actVmi } from "./act.ts";
 import { observeVmi } from "./observe.ts";
 import { reportVmi } from "./report.ts";
@@ -13,9 +14,11 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();
   const plan = planVmi(facts, deps.sha256Hex);
-  await actVmi(plan, facts, deps);
+  const verb = plan.some(({ kind }) => kind === "createPod") ? "Create" : "Update";
+  const refused = await catchRefusal(verb, () => actVmi(plan, facts, deps));
   const wroteVmi = plan.some(({ kind }) => kind === "removeFinalizer" || kind === "addFinalizer");
   const kept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  if (kept && !wroteVmi) await reportVmi(facts, deps);
+  if (kept && !wroteVmi) await reportVmi({ ...facts, ...refused }, deps);
+  if (refused !== undefined) throw refused.error;
   return done();
 }

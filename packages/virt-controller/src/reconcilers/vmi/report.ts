@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes virt-controller's fields of the VMI's status when they say something new.
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
-import { ownVmiStatus, statusPatch, type OwnVmiStatus, type VmiFacts } from "@patchbay/core";
+import {
+  newObstacle,
+  ownVmiStatus,
+  statusPatch,
+  type OwnVmiStatus,
+  type VmiFacts,
+} from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import type { Refused } from "../../refusal.ts";
 
 /** `status.interfaces` is part of the decision to let an attachment go, `phase` has a second writer: both are tested. */
 function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
@@ -20,7 +27,10 @@ function fieldsOf(next: OwnVmiStatus, current: VmiStatus | undefined): object {
 }
 
 /** One write at most. */
-export async function reportVmi(facts: VmiFacts, deps: Deps): Promise<void> {
+export async function reportVmi(
+  facts: VmiFacts & Pick<Partial<Refused>, "refusal">,
+  deps: Deps,
+): Promise<void> {
   const { vmi } = facts;
   const next = ownVmiStatus(facts, printTime(deps.clock.now()), deps.sha256Hex);
   const changes = statusPatch(vmi, fieldsOf(next, vmi.status));
@@ -30,4 +40,8 @@ export async function reportVmi(facts: VmiFacts, deps: Deps): Promise<void> {
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
+  const obstacle = newObstacle(vmi.status?.conditions, next.conditions);
+  // What virt-handler tells has an event of its own.
+  const isNews = obstacle !== undefined && obstacle.reason !== vmi.status?.hindrance?.reason;
+  if (isNews) deps.events.record(vmi, { type: "Warning", ...obstacle });
 }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a VM or VMI does not become what its specification says: what people see first.
+import type {
+  Condition,
+  FieldProblem,
+  NetworkConfig,
+  Pod,
+  VirtualMachine,
+  VirtualMachineInstance,
+} from "@patchbay/api";
+import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
+
+/** What stands in the way. */
+export interface Obstacle {
+  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the API server refused to virt-controller. */
+export interface RefusedWrite {
+  /** Whether it was the making of an object, or its change. */
+  readonly verb: "Create" | "Update";
+  readonly message: string;
+}
+
+/** Condition that tells of an obstacle. Source: KubeVirt VirtualMachineInstanceSynchronized. */
+const SYNCHRONIZED = "Synchronized";
+
+/** Why a container waits that does not come up by itself. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
+const STUCK: ReadonlySet<string> = new Set([
+  "ErrImageNeverPull",
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "ImageInspectError",
+  "InvalidImageName",
+  "RegistryUnavailable",
+  "CreateContainerConfigError",
+  "CreateContainerError",
+  "RunContainerError",
+]);
+
+/** What the pod's container waits for, if it waits. */
+export function findWaiting(pod: Pod | undefined): Obstacle | undefined {
+  const waiting = pod?.status?.containerStatuses?.find(({ state }) => state.waiting !== undefined)
+    ?.state.waiting;
+  return waiting && { reason: waiting.reason, message: waiting.message ?? "" };
+}
+
+function unsupported(problems: readonly FieldProblem[]): Obstacle | undefined {
+  if (problems.length === 0) return undefined;
+  return { reason: "UnsupportedSpec", message: sayProblems(problems) };
+}
+
+function refused(write: RefusedWrite | undefined): Obstacle | undefined {
+  return write && { reason: `Failed${write.verb}`, message: write.message };
+}
+
+function stuck(pod: Pod | undefined): Obstacle | undefined {
+  const waiting = findWaiting(pod);
+  return waiting !== undefined && STUCK.has(waiting.reason) ? waiting : undefined;
+}
+
+/** What is known of a VMI. */
+export interface VmiSituation {
+  readonly vmi: VirtualMachineInstance;
+  readonly pod: Pod | undefined;
+  readonly network: NetworkConfig;
+  /** What the API server refused in this pass. */
+  readonly refusal?: RefusedWrite;
+}
+
+/** What virt-handler tells of the VM as a whole. */
+function toldByNode({ status }: VirtualMachineInstance): Obstacle | undefined {
+  const { reason, message } = status?.hindrance ?? {};
+  return reason === undefined || message === undefined ? undefined : { reason, message };
+}
+
+/** Of a VMI. */
+export function vmiObstacle({ vmi, pod, network, refusal }: VmiSituation): Obstacle | undefined {
+  return (
+    unsupported(vmiStartProblems(vmi, network)) ?? refused(refusal) ?? toldByNode(vmi) ?? stuck(pod)
+  );
+}
+
+/** What is known of a VM. */
+export interface VmSituation {
+  readonly vm: VirtualMachine;
+  /** The VM's own. */
+  readonly vmi: VirtualMachineInstance | undefined;
+  /** Why it cannot be started. */
+  readonly startProblems: readonly FieldProblem[];
+  /** A VMI of the VM's name is there that is not the VM's. */
+  readonly isNameTaken: boolean;
+  /** What the API server refused in this pass. */
+  readonly refusal?: RefusedWrite;
+}
+
+function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
+  if (!isNameTaken) return undefined;
+  const message = `a VirtualMachineInstance ${vm.metadata.name} is there that is not of this VM; delete it or rename the VM`;
+  return { reason: "NameTaken", message };
+}
+
+/** Of a VM: its own, else that of its VMI. */
+export function vmObstacle(situation: VmSituation): Obstacle | undefined {
+  const { startProblems, refusal, vmi } = situation;
+  return (
+    unsupported(startProblems) ??
+    nameTaken(situation) ??
+    refused(refusal) ??
+    findObstacle(vmi?.status?.conditions)
+  );
+}
+
+/** What the condition says. */
+export function synchronizedCondition(
+  obstacle: Obstacle | undefined,
+): readonly (Obstacle & Pick<Condition, "type" | "status">)[] {
+  return obstacle === undefined ? [] : [{ type: SYNCHRONIZED, status: "False", ...obstacle }];
+}
+
+/** What an object's conditions tell of an obstacle. */
+export function findObstacle(conditions: readonly Condition[] | undefined): Obstacle | undefined {
+  const told = conditions?.find(({ type }) => type === SYNCHRONIZED);
+  if (told?.status !== "False") return undefined;
+  return { reason: told.reason ?? "", message: told.message ?? "" };
+}
+
+/** The obstacle that is told now and was not told before, for an event. */
+export function newObstacle(
+  before: readonly Condition[] | undefined,
+  now: readonly Condition[] | undefined,
+): Obstacle | undefined {
+  const [old, told] = [findObstacle(before), findObstacle(now)];
+  return old?.reason === told?.reason && old?.message === told?.message ? undefined : told;
+}
