@@ -219,10 +219,10 @@ describe("a reflector", () => {
     });
   });
 
-  test("goes on trying while the server fails, and warns from the third time", async () => {
+  test("goes on trying while the server fails, and warns the third time, the sixth, the twelfth", async () => {
     const failed = failure(503, "ServiceUnavailable");
     const script = {
-      lists: [failed, failed, failed, failed, listOf("5", [podOf("a", "1")])],
+      lists: [...Array.from({ length: 7 }, () => failed), listOf("5", [podOf("a", "1")])],
       watches: [],
     };
     await reflect(script, async ({ words, warnings }) => {

@@ -43,7 +43,7 @@ const PAGE_SIZE = 500;
 const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** A watch that ends sooner than this without having told anything was of no use; milliseconds. */
 const SHORT_WATCH_MS = 1000;
-/** Failures in a row from which a line is logged as a warning. */
+/** Failures in a row of which a warning is logged; then after twice as many each time. */
 const WARN_FROM_FAILURES = 3;
 
 interface Listed<T> {
@@ -174,8 +174,9 @@ class Reflecting<T extends KubeObject> {
       attempt: this.#failures,
       reason: messageOf(error),
     };
-    if (this.#failures < WARN_FROM_FAILURES) logger.debug("watch broken", fields);
-    else logger.warn("watch broken", fields);
+    const isTold = Number.isInteger(Math.log2(this.#failures / WARN_FROM_FAILURES));
+    if (isTold && this.#failures >= WARN_FROM_FAILURES) logger.warn("watch broken", fields);
+    else logger.debug("watch broken", fields);
   }
 
   /** Waits after a failure, and where the server takes every watch on and ends it at once; else goes on at once. */
