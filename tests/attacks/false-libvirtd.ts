@@ -23,7 +23,7 @@ const DOMAIN = "default_vm1";
 const XML = `<domain type='kvm'><name>${DOMAIN}</name><os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0' state='connected'/></channel></devices></domain>`;
 
-type Answer = Buffer | { readonly error: string } | "nothing" | "hang up";
+type Answer = Buffer | { readonly error: string; readonly events?: Buffer } | "nothing" | "hang up";
 type Answers = Readonly<Partial<Record<keyof typeof PROCEDURE, () => Answer>>>;
 
 /** An honest daemon's; every other procedure answers with a 0. */
@@ -61,10 +61,22 @@ const XMLS: Readonly<Record<string, () => string>> = {
     `<domain><devices><interface><address type='pci' bus='-1' slot='1e9' function='NaN'/></interface></devices></domain>`,
 };
 
+const EVENT = printPacket(
+  { procedure: PROCEDURE.lifecycleEvent, kind: MESSAGE },
+  Buffer.concat([printInts(1), printDomain(DOMAIN), printInts(2, 0)]),
+);
+let tries = 0;
+
 /** How each behaviour differs from an honest daemon's. */
 const BEHAVIOURS: Readonly<Record<string, Answers>> = {
   honest: {},
   "hangs in a call": { lookUp: () => "nothing" },
+  "a guest that never starts": {
+    // Off, as it was defined; each attempt is told of and fails in other words.
+    getState: () => printInts(5, 1),
+    define: () => printDomain(DOMAIN),
+    create: () => ({ error: `no kernel, try ${String((tries += 1))}`, events: EVENT }),
+  },
   "drops at each read": { readXml: () => "hang up" },
   "an agent with long names": { interfaceAddresses: () => printAddresses(1024, "n".repeat(9000)) },
   "errors of 4 MB": { lookUp: () => ({ error: "\u0001".repeat(4_000_000) }) },
@@ -80,10 +92,6 @@ const NOISE: Readonly<Record<string, Buffer>> = {
   "packets of 1 GB": Buffer.concat([printInts(1 << 30), Buffer.alloc(64 * 1024, 1)]),
 };
 
-const EVENT = printPacket(
-  { procedure: PROCEDURE.lifecycleEvent, kind: MESSAGE },
-  Buffer.concat([printInts(1), printDomain(DOMAIN), printInts(2, 0)]),
-);
 const EVENTS = Buffer.concat(Array<Buffer>(2000).fill(EVENT));
 
 /** Sends events as fast as they are taken, also while the client lets go of them. */
@@ -115,6 +123,7 @@ function answer(socket: Socket, packet: Packet, answers: Answers): void {
   }
   const head = { procedure, kind: REPLY, serial, status: 1 };
   socket.write(printPacket(head, printError(1, 10, given.error)));
+  if (given.events !== undefined) socket.write(given.events);
 }
 
 function serve(socket: Socket, behaviour: string): void {

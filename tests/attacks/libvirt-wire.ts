@@ -6,6 +6,7 @@
 export const PROCEDURE = {
   open: 1,
   close: 2,
+  create: 9,
   readXml: 14,
   lookUp: 23,
   supportsFeature: 60,
@@ -15,6 +16,7 @@ export const PROCEDURE = {
   register: 316,
   lifecycleEvent: 318,
   removedEvent: 333,
+  define: 350,
   interfaceAddresses: 353,
   registerClose: 360,
 } as const;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// virt-handler's loop over one VM whose launcher has a false libvirt: what it does, says and writes.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeObject,
+  type KubeVirt,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { keyOf, type EventRecorder } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import type { Cache, Change, HypervisorAddress, Launchers, Logger, Store } from "@patchbay/ports";
+import { createFakePodNetwork, createFakeStore } from "@patchbay/ports/testing";
+import { aVmi } from "@patchbay/testing";
+import { runLoop } from "@patchbay/virt-handler";
+import type { AttackedNode } from "./false-libvirt.ts";
+
+const NODE = "node1";
+const SCHEDULED = aVmi({
+  nics: [],
+  status: { phase: "Scheduled", activePods: { "pod-uid": NODE } },
+});
+
+/** One object that is told of as it changes. */
+class OneObject<T extends KubeObject> implements Cache<T> {
+  readonly #listeners = new Set<(change: Change<T>) => void>();
+  #object: T | undefined;
+
+  set(current: T): void {
+    const previous = this.#object;
+    this.#object = current;
+    for (const listener of this.#listeners) {
+      listener(
+        previous === undefined
+          ? { kind: "added", current }
+          : { kind: "updated", previous, current },
+      );
+    }
+  }
+
+  find(): T | undefined {
+    return this.#object;
+  }
+
+  list(): readonly T[] {
+    return this.#object === undefined ? [] : [this.#object];
+  }
+
+  listBy(): readonly T[] {
+    return this.list();
+  }
+
+  onChange(listener: (change: Change<T>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  synced(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** The loop while it is attacked. */
+export class AttackedLoop {
+  /** Messages and reasons that were logged. */
+  readonly log: string[] = [];
+  /** Events, as `REASON message`. */
+  readonly events: string[] = [];
+  /** Writes of the VMI's status. */
+  writes = 0;
+  readonly #vmis = new OneObject<VirtualMachineInstance>();
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  constructor(node: AttackedNode, address: HypervisorAddress) {
+    this.#vmis.set(SCHEDULED);
+    const parts = {
+      nodeName: NODE,
+      store: this.#store(),
+      vmis: this.#vmis,
+      kubevirts: new OneObject<KubeVirt>(),
+      launchers: launchersAt(address),
+      hypervisor: node.hypervisor,
+      podNetwork: createFakePodNetwork(),
+      events: this.#recorder(),
+      clock: createClock(),
+      log: this.#logger(),
+      concurrency: 4,
+    };
+    this.#ended = runLoop(parts, this.#stop.signal);
+  }
+
+  get vmi(): VirtualMachineInstance | undefined {
+    return this.#vmis.find();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  /** What is written is told of, as by a watch. */
+  #store(): Store {
+    const store = createFakeStore();
+    store.put(VIRTUAL_MACHINE_INSTANCES, SCHEDULED);
+    const tell = async (): Promise<void> => {
+      this.writes += 1;
+      const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(SCHEDULED));
+      if (vmi !== undefined) this.#vmis.set(vmi);
+    };
+    return new Proxy(store, {
+      get: (target, name): unknown => {
+        if (name === "patch") setImmediate(() => void tell());
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+  }
+
+  #recorder(): EventRecorder {
+    return {
+      record: (_object, { reason, message }) => {
+        this.events.push(`${reason} ${message}`);
+      },
+      flush: () => Promise.resolve(),
+    };
+  }
+
+  #logger(): Logger {
+    const note = (message: string, fields?: Readonly<Record<string, unknown>>): void => {
+      this.log.push(JSON.stringify({ message, ...fields }));
+    };
+    const ignore = (): void => undefined;
+    const logger: Logger = {
+      debug: ignore,
+      info: note,
+      warn: note,
+      error: note,
+      child: () => logger,
+    };
+    return logger;
+  }
+}
+
+function launchersAt(address: HypervisorAddress): Launchers {
+  if (address.kind !== "socket") throw new Error("a launcher is reached by its socket");
+  return {
+    open: () =>
+      Promise.resolve({
+        socketFd: address.fd,
+        netns: { fd: -1, inode: "1" },
+        ended: new Promise<void>(() => undefined),
+        close: () => undefined,
+      }),
+    watch: () => undefined,
+  };
+}
