@@ -3,10 +3,12 @@
 import {
   runStrategyOf,
   VIRTUAL_MACHINES,
+  type Cause,
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
 import type { Call, Deps } from "./call.ts";
 import { toAcceptedAnswer, toFailureAnswer, toNotFoundAnswer, type Answer } from "./status.ts";
@@ -26,7 +28,19 @@ export type RunPlan =
       /** Constant, lower case. */
       readonly message: string;
     }
-  | { readonly kind: "conflict"; readonly message: string };
+  | { readonly kind: "conflict"; readonly message: string }
+  | { readonly kind: "refused"; readonly message: string; readonly causes: readonly Cause[] };
+
+/** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
+export function ifStartable({ vm }: RunFacts, plan: RunPlan): RunPlan {
+  const problems = vmStartProblems(vm, vmiOf(vm), undefined);
+  if (plan.kind !== "act" || problems.length === 0) return plan;
+  return {
+    kind: "refused",
+    message: `the VM cannot be started: ${sayProblems(problems)}`,
+    causes: problems.map((problem) => ({ reason: "FieldValueNotSupported", ...problem })),
+  };
+}
 
 /** Whether a guest runs or is on its way. */
 export function hasGuest({ vmi }: RunFacts): boolean {
@@ -82,6 +96,7 @@ export async function changeRunState(
   const facts = await observeVm(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
   const planned = plan(facts);
+  if (planned.kind === "refused") return toFailureAnswer({ ...planned, code: 422, about });
   if (planned.kind === "conflict") {
     return toFailureAnswer({ code: 409, message: planned.message, about });
   }

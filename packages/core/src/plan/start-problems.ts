@@ -42,11 +42,12 @@ interface Specified {
 
 function domainProblems(
   vmi: VirtualMachineInstance,
-  config: NetworkConfig,
+  config: NetworkConfig | undefined,
   { spec, base }: Specified,
 ): readonly FieldProblem[] {
   const machine = machineProblems(spec, base);
-  const plan = machine.length > 0 ? undefined : planVmiTopology(vmi, config);
+  const isLaidOut = config !== undefined && machine.length === 0;
+  const plan = isLaidOut ? planVmiTopology(vmi, config) : undefined;
   return [
     ...machine,
     ...bootProblems(spec, base),
@@ -64,11 +65,14 @@ export function vmiStartProblems(
   return [...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }), ...unbuilt];
 }
 
-/** Of a VM, in terms of its own specification; `vmi` is what would be started. */
+/**
+ * Of a VM, in terms of its own specification; `vmi` is what would be started. Without `config` the places of its devices
+ * are not looked at.
+ */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
-  config: NetworkConfig,
+  config: NetworkConfig | undefined,
 ): readonly FieldProblem[] {
   const { unbuilt } = unactedFieldsOfVm(vm.spec);
   const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };

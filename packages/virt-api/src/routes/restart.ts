@@ -5,6 +5,7 @@ import type { Call, CallHandler, Deps } from "../call.ts";
 import {
   changeRunState,
   hasGuest,
+  ifStartable,
   noManualRequests,
   requestStateChange,
   type RunFacts,
@@ -44,5 +45,6 @@ function planRestart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
 
 /** Makes the route. */
 export function restart(deps: Deps): CallHandler {
-  return (call) => changeRunState(deps, call, (facts) => planRestart(deps, call, facts));
+  return (call) =>
+    changeRunState(deps, call, (facts) => ifStartable(facts, planRestart(deps, call, facts)));
 }

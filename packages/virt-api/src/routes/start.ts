@@ -5,6 +5,7 @@ import type { Call, CallHandler, Deps } from "../call.ts";
 import {
   changeRunState,
   hasGuest,
+  ifStartable,
   noManualRequests,
   patchRunning,
   requestStateChange,
@@ -43,5 +44,6 @@ function planStart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
 
 /** Makes the route. */
 export function start(deps: Deps): CallHandler {
-  return (call) => changeRunState(deps, call, (facts) => planStart(deps, call, facts));
+  return (call) =>
+    changeRunState(deps, call, (facts) => ifStartable(facts, planStart(deps, call, facts)));
 }

@@ -15,7 +15,10 @@ export function aVm(spec: Partial<VirtualMachine["spec"]> = {}): VirtualMachine 
       runStrategy: "Always",
       template: {
         spec: {
-          domain: { devices: { interfaces: [{ name: "default", bridge: {} }] } },
+          domain: {
+            firmware: { kernelBoot: { container: { image: "guest" } } },
+            devices: { interfaces: [{ name: "default", bridge: {} }] },
+          },
           networks: [{ name: "default", pod: {} }],
         },
       },
