@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do plugins that cannot set a MAC carry a VM, and what is left of it afterwards?
-import { VIRTUAL_MACHINE_INSTANCES, type OwnerReference } from "@patchbay/api";
+// Do plugins that cannot set a MAC carry a VM, and is a NIC unplugged that the pod's runtime has made?
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  names,
+  printNetworkStatus,
+  VIRTUAL_MACHINE_INSTANCES,
+  type OwnerReference,
+} from "@patchbay/api";
+import { createCni, networkStatusOf } from "@patchbay/cni";
 import { createClock, createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "./cni-node.ts";
@@ -37,8 +45,8 @@ async function wire(sandbox: Sandbox): Promise<void> {
   const netns = createNamespaces().open(sandbox.netnsPath);
   if (netns === undefined) throw new Error("the sandbox has no namespace");
   const network = createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
-  const names = { podInterfaceName: "net1", bridgeName: "k6t-net1", tapName: "tap1" };
-  await network.wireTap(netns, { ...names, mac: MAC, mtu: 1500, owner: 107, queues: 1 });
+  const links = { podInterfaceName: "net1", bridgeName: "k6t-net1", tapName: "tap1" };
+  await network.wireTap(netns, { ...links, mac: MAC, mtu: 1500, owner: 107, queues: 1 });
   netns.close();
 }
 
@@ -86,6 +94,41 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     });
     expect(machine.node.nics(sandbox)).toEqual([]);
   });
+});
+
+test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
+  const pod = { namespace: NAMESPACE, name: "cold" };
+  const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
+  const cni = createCni({
+    ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: "runtime" },
+  });
+  const requestIn = ({ id: containerId, netnsPath }: Sandbox): AttachmentRequest => ({
+    ...{ containerId, netnsPath, interfaceName: "net1", config, capabilityArgs: {} },
+    args: [["IgnoreUnknown", "1"]],
+  });
+  const prepare = async (sandbox: Sandbox): Promise<Readonly<Record<string, string>>> => {
+    const result = await cni.add(requestIn(sandbox));
+    const results = join(machine.cacheDir, "results");
+    mkdirSync(results, { recursive: true });
+    const entry = {
+      ...{ kind: "cniCacheV1", containerId: sandbox.id, ifName: "net1", networkName: "cold" },
+      ...{ config: Buffer.from(JSON.stringify(config)).toString("base64"), result },
+      cniArgs: [["IgnoreUnknown", "1"]],
+    };
+    writeFileSync(join(results, `cold-${sandbox.id}-net1`), JSON.stringify(entry));
+    const status = [networkStatusOf(result, `${NAMESPACE}/cold`, "net1")];
+    return { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(status) };
+  };
+  const sandbox = await machine.runPod({ ...pod, networks: "cold@net1", prepare });
+  expect(machine.node.leases("cold")).toHaveLength(1);
+  await machine.ask(pod.namespace, pod.name, "");
+  await eventually(
+    async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
+    WITHIN,
+  );
+  expect(machine.node.nics(sandbox)).toEqual([]);
+  expect(machine.node.leases("cold")).toEqual([]);
+  await cni.del(requestIn(sandbox));
 });
 
 function macOf(sandbox: Sandbox): string | undefined {

@@ -31,6 +31,8 @@ export interface PodWish {
   readonly networks: string;
   /** More of its metadata. */
   readonly metadata?: Partial<Pod["metadata"]>;
+  /** What the pod's runtime does in the sandbox before the pod runs; more annotations, as it would write. */
+  readonly prepare?: (sandbox: Sandbox) => Promise<Readonly<Record<string, string>>>;
 }
 
 /** The machine; close it in the end. */
@@ -78,7 +80,7 @@ export class AgentMachine {
   }
 
   /** Makes a pod that runs in a sandbox of its own. */
-  async runPod({ namespace, name, networks, metadata }: PodWish): Promise<Sandbox> {
+  async runPod({ namespace, name, networks, metadata, prepare }: PodWish): Promise<Sandbox> {
     const annotations = { [names.NETWORKS_ANNOTATION]: networks };
     const pod = await this.admin.store.create(PODS, {
       apiVersion: "v1",
@@ -90,7 +92,11 @@ export class AgentMachine {
     const sandbox = this.node.addSandbox(uid);
     mkdirSync(join(this.#podsDir, uid), { recursive: true });
     writeFileSync(join(this.#podsDir, uid, "sandbox.json"), JSON.stringify(sandbox));
-    const patch = { type: "merge", fields: { status: { phase: "Running" } } } as const;
+    const fields = {
+      metadata: { annotations: { ...(await prepare?.(sandbox)) } },
+      status: { phase: "Running" },
+    };
+    const patch = { type: "merge", fields } as const;
     await this.admin.store.patch(PODS, { namespace, name }, patch, { subresource: "status" });
     return sandbox;
   }
@@ -124,6 +130,11 @@ export class AgentMachine {
     this.node.close();
   }
 
+  /** Where the pod's runtime remembers what it attached. */
+  get cacheDir(): string {
+    return join(this.node.directory, "cache");
+  }
+
   get #podsDir(): string {
     return join(this.node.directory, "pods");
   }
@@ -140,7 +151,7 @@ export class AgentMachine {
     this.#running = runAgent(context, {
       ...{ nodeName: NODE, podsDir: this.#podsDir, stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
-      ...{ concurrency: 4, logLevel: "error" },
+      ...{ cniCacheDir: [this.cacheDir], concurrency: 4, logLevel: "error" },
     });
     await Promise.race([isReady, this.#running]);
   }

@@ -8,5 +8,6 @@ export {
   type ParsedNetworkConfig,
 } from "./config.ts";
 export { createJournal, type Journal, type JournalRow } from "./journal.ts";
+export { createResultCache, type ResultCache } from "./result-cache.ts";
 export { createNodeRuntimeSandboxes } from "./sandboxes.ts";
 export { networkStatusesOf, networkStatusOf } from "./status.ts";

@@ -33,6 +33,7 @@ export {
   planAttachmentActions,
   type AttachmentAction,
   type AttachmentFacts,
+  type ForeignAttachment,
   type OwnedAttachment,
   type WantedAttachment,
 } from "./plan/attachments.ts";

@@ -10,6 +10,8 @@ export interface Flags extends CommonFlags {
   readonly podsDir: string;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
+  /** Where runtimes remember their attachments, in `results`. */
+  readonly cniCacheDir: readonly string[];
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly namespaceIsolation: boolean;
   /** How many pods are worked on at once; each has one operation at a time. */
@@ -17,6 +19,8 @@ export interface Flags extends CommonFlags {
 }
 
 const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
+/** Source: Multus cniDir; CNI libcni CacheDir. */
+const CACHE_DIRS: readonly string[] = ["/var/lib/cni/multus", "/var/lib/cni"];
 
 function parseCount(text: string): number {
   const count = Number(text);
@@ -26,7 +30,7 @@ function parseCount(text: string): number {
 
 /** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
-  return previous === BIN_DIRS ? [value] : [...previous, value];
+  return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
@@ -45,6 +49,12 @@ export function parseFlags(argv: readonly string[]): Flags {
       "directory of CNI plugins; may be repeated",
       collectDirectory,
       BIN_DIRS,
+    )
+    .option(
+      "--cni-cache-dir <dir>",
+      "directory in which a runtime remembers what it attached; may be repeated",
+      collectDirectory,
+      CACHE_DIRS,
     )
     .option(
       "--no-namespace-isolation",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop over pods is given.
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
-import type { Journal } from "@patchbay/cni";
+import type { Journal, ResultCache } from "@patchbay/cni";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
@@ -26,6 +26,8 @@ export interface Deps {
   readonly podNetwork: Pick<PodNetwork, "listLinks" | "removeLink">;
   readonly cni: Cni;
   readonly journal: Journal;
+  /** What runtimes remember of their attachments. */
+  readonly resultCache: ResultCache;
   /** Whose rows the journal holds. */
   readonly tracked: TrackedPods;
   /** What failed and is left alone for now. */

@@ -8,7 +8,12 @@ import {
   type NetworkAttachmentDefinition,
   type Pod,
 } from "@patchbay/api";
-import { createCni, createJournal, createNodeRuntimeSandboxes } from "@patchbay/cni";
+import {
+  createCni,
+  createJournal,
+  createNodeRuntimeSandboxes,
+  createResultCache,
+} from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
@@ -127,6 +132,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
     podNetwork: createPodNetwork({ runner, clock }),
     cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
+    resultCache: createResultCache(files, flags.cniCacheDir),
     failures: createFailures(clock),
     tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),

@@ -17,6 +17,10 @@ function print(action: AttachmentAction<OwnedAttachment>): string {
       return `add ${action.wanted.network}@${action.wanted.interfaceName}`;
     case "del":
       return `del ${action.owned.network}@${action.owned.interfaceName}`;
+    case "adopt":
+      return `adopt ${action.foreign.network}@${action.foreign.interfaceName}`;
+    case "forget":
+      return `forget ${action.owned.network}@${action.owned.interfaceName}`;
     case "reportError":
       return `error ${action.reason}@${action.interfaceName}`;
   }
@@ -32,7 +36,7 @@ function owned(
   interfaceName: string,
   more: Partial<OwnedAttachment> = {},
 ): OwnedAttachment {
-  return { network, interfaceName, state: "attached", isStale: false, ...more };
+  return { network, interfaceName, state: "attached", isStale: false, isAdopted: false, ...more };
 }
 
 const A = { name: "a", interface: "net1" };
@@ -138,12 +142,64 @@ const ROWS: readonly Row[] = [
   },
   {
     name: "what somebody else attached is not added again",
-    given: facts([A], { foreign: ["net1"] }),
+    given: facts([A], { foreign: [{ network: "other/a", interfaceName: "net1" }] }),
     want: [],
   },
   {
     name: "what somebody else attached is never removed",
-    given: facts([], { foreign: ["net1", "eth0"] }),
+    given: facts([], {
+      foreign: [
+        { network: "kube-system/side", interfaceName: "net1" },
+        { network: "cbr0", interfaceName: "eth0" },
+      ],
+    }),
+    want: [],
+  },
+  {
+    name: "what the runtime made for the annotation is adopted, so that it can be removed",
+    given: facts([A, B], { foreign: [{ network: "ns1/a", interfaceName: "net1" }] }),
+    want: ["adopt ns1/a@net1", "add ns1/b@net2"],
+  },
+  {
+    name: "what was adopted is removed when it is no longer wanted",
+    given: facts([], { owned: [owned("ns1/a", "net1", { isAdopted: true })] }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "what was adopted is swapped for another network",
+    given: facts([{ name: "b", interface: "net1" }], {
+      owned: [owned("ns1/a", "net1", { isAdopted: true })],
+    }),
+    want: ["del ns1/a@net1", "add ns1/b@net1"],
+  },
+  {
+    name: "what was adopted in a sandbox that is gone went with it",
+    given: facts([A], { owned: [owned("ns1/a", "net1", { isAdopted: true, isStale: true })] }),
+    want: ["forget ns1/a@net1", "add ns1/a@net1"],
+  },
+  {
+    name: "what was adopted is left to the runtime at the pod's end",
+    given: facts([A], {
+      pod: "over",
+      owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
+    }),
+    want: ["del ns1/b@net2", "forget ns1/a@net1"],
+  },
+  {
+    name: "a launcher's NIC that went from the list while nobody looked is adopted, and then goes",
+    given: facts([A], {
+      foreign: [
+        { network: "ns1/b", interfaceName: "pod0123456789a" },
+        { network: "ns1/side", interfaceName: "net9" },
+      ],
+    }),
+    want: ["add ns1/a@net1", "adopt ns1/b@pod0123456789a"],
+  },
+  {
+    name: "a MAC that was adopted is nobody's mistake",
+    given: facts([{ name: "a", mac: "02:00:00:00:00:01" }], {
+      owned: [owned("ns1/a", "net1", { isAdopted: true })],
+    }),
     want: [],
   },
   {
@@ -234,6 +290,7 @@ describe("any facts", () => {
       interfaceName: link,
       state: fc.constantFrom("begun", "attached", "removed"),
       isStale: fc.boolean(),
+      isAdopted: fc.boolean(),
     })
     .map(({ name: network, ...rest }) => ({ ...rest, network: `ns1/${network}` }));
   const rows = fc.uniqueArray(row, { selector: (entry) => entry.interfaceName });
@@ -242,7 +299,8 @@ describe("any facts", () => {
   function carryOut(given: Facts): readonly OwnedAttachment[] {
     let journal = given.owned.filter((entry) => entry.state !== "removed");
     for (const action of planAttachmentActions(given)) {
-      if (action.kind === "del") journal = journal.filter((entry) => entry !== action.owned);
+      if (action.kind === "del" || action.kind === "forget")
+        journal = journal.filter((entry) => entry !== action.owned);
       if (action.kind === "add") {
         expect(journal.map((entry) => entry.interfaceName)).not.toContain(
           action.wanted.interfaceName,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what the node agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
 import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
+import { isOwnPodInterfaceName } from "../iface/names.ts";
 
 /** One attachment that a pod asks for, with its defaults filled in. */
 export interface WantedAttachment {
@@ -21,6 +22,15 @@ export interface OwnedAttachment {
   readonly state: "begun" | "attached" | "removed";
   /** Its sandbox is not the pod's, or was made before the node was started. */
   readonly isStale: boolean;
+  /** The pod's runtime has made it, and will take it away with the sandbox; only an unplug is ours. */
+  readonly isAdopted: boolean;
+}
+
+/** A NIC that somebody else attached, as the pod's status tells it. */
+export interface ForeignAttachment {
+  /** NAMESPACE/NAME of the network definition, or another name for a network that has none. */
+  readonly network: string;
+  readonly interfaceName: string;
 }
 
 /** What a pod's attachments are decided from; `Owned` carries what the caller needs for DEL. */
@@ -29,8 +39,8 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly networks: NetworksAnnotation;
   /** In the order in which they were begun. */
   readonly owned: readonly Owned[];
-  /** NICs that somebody else attached and reported. */
-  readonly foreign: readonly string[];
+  /** What somebody else attached and reported. */
+  readonly foreign: readonly ForeignAttachment[];
   /** `ending`: nothing new. `over`: no process of the pod runs any more, or it is gone. */
   readonly pod: "alive" | "ending" | "over";
 }
@@ -39,6 +49,10 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
 export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "add"; readonly wanted: WantedAttachment }
   | { readonly kind: "del"; readonly owned: Owned }
+  /** Takes note of what the pod's runtime has made, since the annotation does not name it any more when it is to go. */
+  | { readonly kind: "adopt"; readonly foreign: ForeignAttachment }
+  /** Takes no note any more of what the runtime takes away itself. */
+  | { readonly kind: "forget"; readonly owned: Owned }
   | {
       readonly kind: "reportError";
       /** NIC in the pod; empty for the annotation as a whole. */
@@ -72,10 +86,19 @@ function attributesError(
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
   const asked = normalizeMac(wanted.selection.mac ?? "");
-  if (asked === "" || asked === normalizeMac(owned.mac ?? "")) return [];
+  if (owned.isAdopted || asked === "" || asked === normalizeMac(owned.mac ?? "")) return [];
   const message = `the MAC address of a live attachment cannot become ${asked}; remove it and add it again`;
   const { interfaceName } = wanted;
   return [{ kind: "reportError", interfaceName, reason: "AttributesFixed", message }];
+}
+
+/** How an attachment goes: what the runtime has made goes with its sandbox, by the runtime. */
+function leave<Owned extends OwnedAttachment>(
+  owned: Owned,
+  pod: AttachmentFacts<Owned>["pod"],
+): AttachmentAction<Owned> {
+  const isRuntimes = owned.isAdopted && (owned.isStale || pod === "over");
+  return { kind: isRuntimes ? "forget" : "del", owned };
 }
 
 /** What one wanted attachment needs; a name that is held by another attachment of ours is freed first. */
@@ -83,24 +106,45 @@ function planOne<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
+  const { interfaceName, network } = wanted;
   const rows = facts.owned.filter(
-    (owned) => owned.interfaceName === wanted.interfaceName && owned.state !== "removed",
+    (owned) => owned.interfaceName === interfaceName && owned.state !== "removed",
   );
   const current = rows.find((owned) => isSame(owned, wanted) && isInPlace(owned));
   if (current !== undefined) return attributesError(wanted, current);
-  if (rows.length === 0 && facts.foreign.includes(wanted.interfaceName)) return [];
   if (facts.pod !== "alive") return [];
-  return [...rows.map((owned) => ({ kind: "del", owned }) as const), { kind: "add", wanted }];
+  const foreign = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
+  if (rows.length === 0 && foreign !== undefined) {
+    return foreign.network === network ? [{ kind: "adopt", foreign }] : [];
+  }
+  return [...rows.map((owned) => leave(owned, facts.pod)), { kind: "add", wanted }];
 }
 
-function delAll<Owned extends OwnedAttachment>(
+function leaveAll<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
+  pod: AttachmentFacts<Owned>["pod"],
 ): readonly AttachmentAction<Owned>[] {
   // The last made goes first: it may stand on an earlier one.
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()
-    .map((entry) => ({ kind: "del", owned: entry }));
+    .map((entry) => leave(entry, pod));
+}
+
+/**
+ * What was made for a launcher's iface, by its name, and is asked for no longer: it went while nobody had taken note.
+ * A NIC of another name may be one that the cluster gives to every pod.
+ */
+function planStrays<Owned extends OwnedAttachment>(
+  facts: AttachmentFacts<Owned>,
+  accepted: readonly WantedAttachment[],
+): readonly AttachmentAction<Owned>[] {
+  const isAsked = (name: string): boolean =>
+    accepted.some((wanted) => wanted.interfaceName === name);
+  if (facts.pod !== "alive") return [];
+  return facts.foreign
+    .filter(({ interfaceName: name }) => isOwnPodInterfaceName(name) && !isAsked(name))
+    .map((foreign) => ({ kind: "adopt", foreign }));
 }
 
 interface Split {
@@ -120,13 +164,13 @@ function splitDuplicates(wanted: readonly WantedAttachment[]): Split {
 
 /**
  * The operations in order: what is wanted first, in the order of the annotation, then what is no longer wanted. An
- * annotation that cannot be read changes nothing. Attachments that the agent did not begin are never touched.
+ * annotation that cannot be read changes nothing. Attachments that the annotation has never asked for are not touched.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
-  if (facts.pod === "over") return delAll(owned);
+  if (facts.pod === "over") return leaveAll(owned, facts.pod);
   if (!networks.ok) {
     const message = `the annotation of networks cannot be read: ${networks.reason}`;
     return [{ kind: "reportError", interfaceName: "", reason: "AnnotationInvalid", message }];
@@ -134,13 +178,14 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const all = networks.elements.map((element, index) => toWanted(element, index, namespace));
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
-  const freed = steps.flatMap((step) => (step.kind === "del" ? [step.owned] : []));
+  const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
   const stays = (entry: Owned): boolean =>
     isInPlace(entry) && accepted.some((wanted) => isSame(entry, wanted));
   const unwanted = owned.filter((entry) => !freed.includes(entry) && !stays(entry));
   return [
     ...steps,
-    ...delAll(unwanted),
+    ...leaveAll(unwanted, facts.pod),
+    ...planStrays(facts, accepted),
     ...duplicates.map(({ interfaceName, network }): AttachmentAction<Owned> => ({
       kind: "reportError",
       interfaceName,

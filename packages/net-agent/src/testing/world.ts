@@ -11,7 +11,12 @@ import {
   type NetworkStatus,
   type Pod,
 } from "@patchbay/api";
-import { createJournal, createNodeRuntimeSandboxes, type Journal } from "@patchbay/cni";
+import {
+  createJournal,
+  createNodeRuntimeSandboxes,
+  createResultCache,
+  type Journal,
+} from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import type { Cache, Clock, Cni, ObjectKey, Store } from "@patchbay/ports";
 import {
@@ -288,6 +293,7 @@ export class World {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
       },
+      resultCache: createResultCache(this.files, ["/cache"]),
       failures: this.#failures,
       clock: this.#clock,
       log: {

@@ -4,6 +4,7 @@ import { isAppError, messageOf, type AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { AttachmentError } from "../../failures.ts";
+import { adopt } from "./adopt.ts";
 import { attach } from "./attach.ts";
 import { detach } from "./detach.ts";
 import type { OwnedRow, PodFacts } from "./observe.ts";
@@ -43,6 +44,8 @@ export async function act(
     if (action.kind === "del") holders.set(interfaceName, action);
     if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
+  // What was adopted may be to go, which only the next look tells.
+  if (actions.some(({ kind }) => kind === "adopt")) pauses.push(0);
   return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
 }
 
@@ -77,7 +80,10 @@ function interfaceOf(action: Action): string {
     case "add":
       return action.wanted.interfaceName;
     case "del":
+    case "forget":
       return action.owned.interfaceName;
+    case "adopt":
+      return action.foreign.interfaceName;
     case "reportError":
       return action.interfaceName;
   }
@@ -92,7 +98,10 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
       return [network, selection, config, facts.sandbox];
     }
     case "del":
+    case "forget":
       return [action.owned.row.sequence, facts.sandbox, facts.attachments.pod];
+    case "adopt":
+      return [action.foreign, facts.sandbox];
     case "reportError":
       return [];
   }
@@ -123,9 +132,7 @@ async function tryOne(
   const held = deps.failures.findHeld(step);
   if (held !== undefined) return { error: held.shown, pauseMs: held.pauseMs };
   try {
-    await (action.kind === "add"
-      ? attach(action.wanted, facts, deps)
-      : detach(action.owned.row, facts, deps));
+    await perform(action, facts, deps);
     deps.failures.succeed(step);
     return undefined;
   } catch (thrown) {
@@ -137,6 +144,26 @@ async function tryOne(
     const note = { type: "Warning", reason, message, about } as const;
     if (facts.pod !== undefined) deps.events.record(facts.pod, note);
     return failed;
+  }
+}
+
+async function perform(
+  action: Exclude<Action, { readonly kind: "reportError" }>,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<void> {
+  switch (action.kind) {
+    case "add":
+      await attach(action.wanted, facts, deps);
+      return;
+    case "del":
+      await detach(action.owned.row, facts, deps);
+      return;
+    case "adopt":
+      await adopt(action.foreign, facts, deps);
+      return;
+    case "forget":
+      await deps.journal.remove(action.owned.row);
   }
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
+import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "./launcher.ts";
 import type { PodFacts } from "./observe.ts";
 import { missingOf, requestOf } from "./request.ts";
+import { newRow, writeRow } from "./rows.ts";
 
 /** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
 async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
@@ -37,9 +40,10 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   await assertMayUse(wanted.network, facts, deps);
   const request = requestOf(wanted, { facts, sandbox }, deps);
   const links = await listLinks(facts, deps);
-  if (links.some((link) => link.name === wanted.interfaceName)) {
-    // No DEL: it would destroy what somebody else has made.
-    throw new AppError("CNI_NAME_TAKEN", { interface: wanted.interfaceName });
+  const there = links.find((link) => link.name === wanted.interfaceName);
+  if (there !== undefined) {
+    await adoptOrThrow(wanted, { facts, there }, deps);
+    return;
   }
   const row = await begin(wanted, { facts, sandbox, request }, deps);
   const startMs = deps.clock.monotonicMs();
@@ -53,10 +57,22 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
-function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
-  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
-  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
-  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
+/** In a new sandbox the runtime has made again what the annotation names, and has said so. */
+async function adoptOrThrow(
+  { network, interfaceName }: WantedAttachment,
+  { facts, there }: { readonly facts: PodFacts; readonly there: Link },
+  deps: Deps,
+): Promise<void> {
+  const text = facts.pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION];
+  const isTold = parseNetworkStatus(text).some(
+    (entry) =>
+      entry.name === network &&
+      entry.interface === interfaceName &&
+      normalizeMac(entry.mac ?? "") === normalizeMac(there.mac),
+  );
+  // No DEL: it would destroy what somebody else has made.
+  if (!isTold) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
+  await adopt({ network, interfaceName }, facts, deps);
 }
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
@@ -69,22 +85,15 @@ async function begin(
   },
   deps: Deps,
 ): Promise<JournalRow> {
-  const { facts, sandbox, request } = what;
-  const rows = await deps.journal.list(facts.uid);
-  const row: JournalRow = {
-    podUid: facts.uid,
-    podNamespace: facts.attachments.namespace,
-    podName: facts.key.slice(facts.attachments.namespace.length + 1),
-    network: wanted.network,
-    request,
-    netnsInode: sandbox.netnsInode,
-    bootId: deps.bootId,
-    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
-    state: "begun",
-  };
-  await deps.journal.write(row);
-  deps.tracked.add(facts.key, facts.uid);
+  const row: JournalRow = { ...(await newRow(wanted, what, deps)), state: "begun" };
+  await writeRow(row, what.facts, deps);
   return row;
+}
+
+function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
+  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
+  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
+  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
 }
 
 /** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */

@@ -56,14 +56,14 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
 /** Some plugins fail for ever, for example macvlan 1.1.1 once its parent is gone, and dhcp without its daemon. */
 async function takeApart(
   row: JournalRow,
-  { facts, error }: { readonly facts: PodFacts; readonly error: unknown },
+  { facts, why }: { readonly facts: PodFacts; readonly why: string },
   deps: Deps,
 ): Promise<void> {
   await removeNic(row, deps);
   const released = await releaseAddresses(row, deps);
   const { network, request } = row;
   const link = request.interfaceName;
-  const message = `${link} of ${network} was removed without its plugin, which keeps failing: ${messageOf(error)}; ${released}; rules and links that the plugin made on the node may be left`;
+  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin made on the node may be left`;
   deps.log.warn("network detached without its plugin", {
     pod: facts.key,
     network,
@@ -77,18 +77,26 @@ async function takeApart(
   deps.events.record(pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Removes the attachment; its row stays, marked, until the pod's status says so. */
-export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+/** Why the plugin is not asked again; undefined: it has done its work. */
+async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
+  if (row.request.config.plugins.length === 0) return "nobody knows which one it is";
   try {
     await deps.cni.del(removalOf(row, deps), row.result);
+    return undefined;
   } catch (error) {
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
-    if (failedRemovals < FAILED_REMOVALS_MAX[facts.attachments.pod]) {
-      await deps.journal.write({ ...row, failedRemovals });
-      throw error;
+    if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.pod]) {
+      return `it keeps failing: ${messageOf(error)}`;
     }
-    await takeApart(row, { facts, error }, deps);
+    await deps.journal.write({ ...row, failedRemovals });
+    throw error;
   }
+}
+
+/** Removes the attachment; its row stays, marked, until the pod's status says so. */
+export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  const why = await del(row, facts, deps);
+  if (why !== undefined) await takeApart(row, { facts, why }, deps);
   await deps.journal.write({ ...row, state: "removed" });
   const { network } = row;
   const link = row.request.interfaceName;

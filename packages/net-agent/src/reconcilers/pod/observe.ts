@@ -10,7 +10,12 @@ import {
   type Pod,
 } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
-import { AppError, type AttachmentFacts, type OwnedAttachment } from "@patchbay/core";
+import {
+  AppError,
+  type AttachmentFacts,
+  type ForeignAttachment,
+  type OwnedAttachment,
+} from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
@@ -50,6 +55,7 @@ function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string):
       row.bootId !== bootId ||
       row.request.containerId !== sandbox?.id ||
       row.netnsInode !== sandbox.netnsInode,
+    isAdopted: row.isAdopted === true,
     ...(mac === undefined ? {} : { mac }),
   };
 }
@@ -68,11 +74,14 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
-function foreignOf(pod: Pod | undefined, rows: readonly JournalRow[]): readonly string[] {
+function foreignOf(
+  pod: Pod | undefined,
+  rows: readonly JournalRow[],
+): readonly ForeignAttachment[] {
   const own = new Set(rows.flatMap(interfacesOf));
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
-  return entries.flatMap(({ interface: name }) =>
-    name === undefined || own.has(name) ? [] : [name],
+  return entries.flatMap(({ name: network, interface: interfaceName }) =>
+    interfaceName === undefined || own.has(interfaceName) ? [] : [{ network, interfaceName }],
   );
 }
 

@@ -38,19 +38,23 @@ function configOf(wanted: WantedAttachment, deps: Deps): NetworkConfigList {
   return cniArgs == null ? parsed.config : withCniArgs(parsed.config, cniArgs);
 }
 
-function argsOf(
-  { selection }: WantedAttachment,
+/** What every plugin is told of the pod. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+export function podArgsOf(
   facts: PodFacts,
   sandbox: Sandbox,
 ): readonly (readonly [string, string])[] {
   const { namespace = "", name } = parseKey(facts.key);
-  const { mac, ips = [] } = selection;
   return [
     ["IgnoreUnknown", "1"],
     ["K8S_POD_NAMESPACE", namespace],
     ["K8S_POD_NAME", name],
     ["K8S_POD_INFRA_CONTAINER_ID", sandbox.id],
     ["K8S_POD_UID", facts.uid],
+  ];
+}
+
+function argsOf({ mac, ips = [] }: NetworkSelection): readonly (readonly [string, string])[] {
+  return [
     ...(mac === undefined ? [] : [["MAC", normalizeMac(mac)] as const]),
     ...(ips.length === 0 ? [] : [["IP", ips.join(",")] as const]),
   ];
@@ -82,7 +86,7 @@ export function requestOf(
     netnsPath: sandbox.netnsPath,
     interfaceName: wanted.interfaceName,
     config,
-    args: argsOf(wanted, facts, sandbox),
+    args: [...podArgsOf(facts, sandbox), ...argsOf(wanted.selection)],
     capabilityArgs: capabilityArgsOf(wanted.selection, config),
   };
 }

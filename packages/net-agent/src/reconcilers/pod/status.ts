@@ -28,8 +28,10 @@ export function mergeNetworkStatus(
   live: readonly JournalRow[],
   all: readonly JournalRow[],
 ): readonly NetworkStatus[] {
-  const own = new Set(all.flatMap(interfacesOf));
-  const entries = live.filter((row) => row.state === "attached").flatMap(entriesOf);
+  // What the runtime has made it has told as well; it becomes ours when it goes.
+  const isOurs = (row: JournalRow): boolean => row.isAdopted !== true || row.state === "removed";
+  const own = new Set(all.filter(isOurs).flatMap(interfacesOf));
+  const entries = live.filter((row) => isOurs(row) && row.state === "attached").flatMap(entriesOf);
   const find = (name: string | undefined): NetworkStatus | undefined =>
     entries.find((entry) => entry.interface === name);
   const kept = current.flatMap((entry) => {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeFiles } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createResultCache } from "./result-cache.ts";
+
+const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge", ipam: {} }] };
+const ENTRY = {
+  kind: "cniCacheV1",
+  containerId: "box",
+  config: Buffer.from(JSON.stringify(CONFIG)).toString("base64"),
+  ifName: "net1",
+  networkName: "blue",
+  netns: "/run/netns/box",
+  cniArgs: [
+    ["IgnoreUnknown", "true"],
+    ["K8S_POD_NAME", "p"],
+  ],
+  capabilityArgs: { mac: "02:00:00:00:00:01" },
+  result: { cniVersion: "1.0.0", ips: [{ address: "10.0.0.2/24" }] },
+};
+
+async function findIn(entry: unknown): Promise<unknown> {
+  const files = createFakeFiles();
+  const text = typeof entry === "string" ? entry : JSON.stringify(entry);
+  await files.writeAtomic("/b/results/blue-box-net1", text);
+  await files.writeAtomic("/b/results/blue-box-net11", "{}");
+  return createResultCache(files, ["/a", "/b"]).find("box", "net1");
+}
+
+test("an attachment of a runtime is found with all that its DEL needs", async () => {
+  expect(await findIn(ENTRY)).toEqual({
+    config: CONFIG,
+    args: ENTRY.cniArgs,
+    capabilityArgs: ENTRY.capabilityArgs,
+    result: ENTRY.result,
+  });
+});
+
+test("a runtime that keeps no arguments and no result is believed too", async () => {
+  const { kind, containerId, ifName, networkName, config } = ENTRY;
+  expect(await findIn({ kind, containerId, ifName, networkName, config })).toEqual({
+    config: CONFIG,
+    args: [],
+    capabilityArgs: {},
+  });
+});
+
+test.each([
+  { name: "of another sandbox", entry: { ...ENTRY, containerId: "other" } },
+  { name: "of another kind", entry: { ...ENTRY, kind: "cniCacheV2" } },
+  { name: "whose configuration is none", entry: { ...ENTRY, config: "????" } },
+  { name: "that is cut off", entry: '{"kind":"cniCacheV1"' },
+  { name: "that is empty", entry: "" },
+])("an entry $name tells nothing", async ({ entry }) => {
+  expect(await findIn(entry)).toBeUndefined();
+});

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
+import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
+import { parseNetworkConfig } from "./config.ts";
+import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
+import { parseResult } from "./result.ts";
+
+/** What a runtime has done, as far as its DEL needs it. */
+export interface CachedAttachment extends Pick<
+  AttachmentRequest,
+  "config" | "args" | "capabilityArgs"
+> {
+  readonly result?: CniResult;
+}
+
+/** Reads the caches of this machine's runtimes. */
+export interface ResultCache {
+  /** The attachment of that sandbox and NIC; undefined when nothing that can be read is remembered. */
+  find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
+}
+
+/** Source: CNI libcni/api.go CNICacheV1. */
+const KIND = "cniCacheV1";
+
+function isPair(value: unknown): value is readonly [string, string] {
+  return (
+    Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === "string")
+  );
+}
+
+function textOf(base64: unknown): string {
+  return typeof base64 === "string" ? Buffer.from(base64, "base64").toString("utf8") : "";
+}
+
+function parseEntry(value: JsonObject): CachedAttachment | undefined {
+  const { networkName, config, cniArgs, capabilityArgs, result } = value;
+  const parsed = parseNetworkConfig(textOf(config), String(networkName));
+  if (!parsed.ok) return undefined;
+  const known = isJsonObject(result)
+    ? parseResult(JSON.stringify(result), parsed.config.cniVersion)
+    : undefined;
+  return {
+    config: parsed.config,
+    args: Array.isArray(cniArgs) ? cniArgs.filter(isPair) : [],
+    capabilityArgs: isJsonObject(capabilityArgs) ? capabilityArgs : {},
+    ...(known === undefined ? {} : { result: known }),
+  };
+}
+
+/** Looks into `DIR/results` of each directory, in order. */
+export function createResultCache(
+  files: Pick<Files, "list" | "readText">,
+  dirs: readonly string[],
+): ResultCache {
+  return {
+    find: async (containerId, interfaceName) => {
+      for (const dir of dirs) {
+        const names = await files.list(`${dir}/results`);
+        const name = names.find((candidate) =>
+          candidate.endsWith(`-${containerId}-${interfaceName}`),
+        );
+        const text =
+          name === undefined ? undefined : await files.readText(`${dir}/results/${name}`);
+        const entry = parseJson(text ?? "");
+        const isIt =
+          isJsonObject(entry) &&
+          entry["kind"] === KIND &&
+          entry["containerId"] === containerId &&
+          entry["ifName"] === interfaceName;
+        if (isIt) return parseEntry(entry);
+      }
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can a NIC be unplugged that the pod's runtime made when the pod was created?
+import { names } from "@patchbay/api";
+import { beforeEach, expect, test } from "vitest";
+import { inodeOf, World } from "../../testing/world.ts";
+
+const MAC = "02:00:00:00:00:0a";
+const DEFAULT = { name: "kindnet", interface: "eth0", default: true, dns: {} };
+const SIDE = { name: "kube-system/side", interface: "net7", dns: {} };
+const MADE = { name: "ns1/a", interface: "net1", mac: MAC, ips: ["10.0.0.9"], dns: {} };
+
+let world: World;
+
+/** As Multus leaves it: NIC and status, and nothing in the agent's journal. */
+beforeEach(async () => {
+  world = new World();
+  world.putNads("a", "b");
+  const link = { name: "net1", kind: "macvlan", mac: MAC, mtu: 1500, up: true };
+  world.podNetwork.putLink(inodeOf("uid-1"), link);
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([DEFAULT, MADE, SIDE]) };
+  await world.putPod({ networks: "a@net1", annotations });
+});
+
+/** Lets the agent look until it has nothing more to do by itself. */
+async function settle(): Promise<void> {
+  while ((await world.nextMs()) !== undefined) await world.sync();
+  await world.sync();
+}
+
+test("it is left as it is while it is wanted", async () => {
+  await settle();
+  expect(world.cni.calls).toEqual([]);
+  expect(world.store.calls.filter((call) => call.startsWith("patch"))).toEqual([]);
+  expect(await world.networkStatus()).toEqual([DEFAULT, MADE, SIDE]);
+});
+
+test("it goes by what libcni remembers of it", async () => {
+  const config = { cniVersion: "1.0.0", name: "other", plugins: [{ type: "macvlan" }] };
+  const entry = {
+    kind: "cniCacheV1",
+    containerId: "box-uid-1",
+    config: Buffer.from(JSON.stringify(config)).toString("base64"),
+    ifName: "net1",
+    networkName: "other",
+    cniArgs: [["K8S_POD_NAME", "pod"]],
+  };
+  await world.files.writeAtomic("/cache/results/other-box-uid-1-net1", JSON.stringify(entry));
+  await settle();
+  const [row] = await world.journal.list("uid-1");
+  expect(row?.request).toMatchObject({ config, args: entry.cniArgs, containerId: "box-uid-1" });
+  await world.putPod({ networks: "" });
+  await settle();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(await world.networkStatus()).toEqual([DEFAULT, SIDE]);
+  expect(await world.journal.listPods()).toEqual([]);
+});
+
+test("it goes by its definition where libcni remembers nothing", async () => {
+  await settle();
+  await world.putPod({ networks: "" });
+  await settle();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeUndefined();
+});
+
+test("it goes by force where nothing at all is known of it", async () => {
+  world.dropNad("ns1/a");
+  await settle();
+  await world.putPod({ networks: "" });
+  await settle();
+  expect(world.cni.calls).toEqual(["RELEASE box-uid-1/net1"]);
+  expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeUndefined();
+  expect(await world.networkStatus()).toEqual([DEFAULT, SIDE]);
+  expect(world.notes.map(({ reason }) => reason)).toContain("RemovedInterfaceByForce");
+});
+
+test("it is swapped for another network", async () => {
+  await settle();
+  await world.putPod({ networks: "b@net1" });
+  await settle();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1", "ADD box-uid-1/net1"]);
+  expect((await world.networkStatus()).map(({ name }) => name)).toEqual([
+    ...["kindnet", "ns1/b", "kube-system/side"],
+  ]);
+});
+
+test("it is left to the runtime when the pod ends", async () => {
+  await settle();
+  await world.deletePod();
+  await settle();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.journal.listPods()).toEqual([]);
+});
+
+test("in a new sandbox, where the runtime makes it again, it is adopted again", async () => {
+  await settle();
+  world.dropNamespace("box-uid-1");
+  await world.putSandbox("uid-1", "box-2");
+  const link = { name: "net1", kind: "macvlan", mac: MAC, mtu: 1500, up: true };
+  world.podNetwork.putLink("inode-box-2", link);
+  await settle();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.journal.list("uid-1")).toMatchObject([{ request: { containerId: "box-2" } }]);
+  expect(await world.errorReasons()).toEqual({});
+});

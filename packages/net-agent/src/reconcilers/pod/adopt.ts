@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes note of an attachment that the pod's runtime made (Multus, when the pod was created), so that an unplug has a
+// recipe: what libcni remembers of it, else the network's definition. Its NIC and its status stay as they are.
+import { parseNetworkConfig, type JournalRow } from "@patchbay/cni";
+import { AppError, type ForeignAttachment } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import type { PodFacts } from "./observe.ts";
+import { podArgsOf } from "./request.ts";
+import { newRow, writeRow } from "./rows.ts";
+
+interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
+  readonly result?: CniResult;
+}
+
+/** Without definition nothing can be run: the NIC is then taken out of the pod and that is all. */
+function recipeByDefinition(
+  network: string,
+  facts: PodFacts,
+  where: { readonly sandbox: Sandbox; readonly deps: Deps },
+): Recipe {
+  const { namespace = "", name } = parseKey(network);
+  const nad = where.deps.nads.find({ namespace, name });
+  const parsed = parseNetworkConfig(nad?.spec?.config ?? "", name);
+  const unknown = { cniVersion: "1.0.0", name, plugins: [] };
+  return {
+    config: parsed.ok ? parsed.config : unknown,
+    args: podArgsOf(facts, where.sandbox),
+    capabilityArgs: {},
+  };
+}
+
+/**
+ * Writes the row of an attachment that is there.
+ * @throws AppError with SANDBOX_NOT_FOUND
+ */
+export async function adopt(
+  { network, interfaceName }: ForeignAttachment,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<void> {
+  const { sandbox } = facts;
+  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  const cached = await deps.resultCache.find(sandbox.id, interfaceName);
+  const recipe = cached ?? recipeByDefinition(network, facts, { sandbox, deps });
+  const { result, ...how } = recipe;
+  const { id: containerId, netnsPath } = sandbox;
+  const request = { containerId, netnsPath, interfaceName, ...how };
+  const row: JournalRow = {
+    ...(await newRow({ network }, { facts, sandbox, request }, deps)),
+    state: "attached",
+    isAdopted: true,
+    ...(result === undefined ? {} : { result }),
+  };
+  await writeRow(row, facts, deps);
+  const isRemembered = cached !== undefined;
+  deps.log.info("adopted network", { pod: facts.key, network, link: interfaceName, isRemembered });
+}
