@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "@patchbay/testing";
 import { afterEach, expect, test } from "vitest";
-import { AttackedLoop } from "./attacked-loop.ts";
+import { AttackedLoop, launchersAt } from "./attacked-loop.ts";
 import { AttackedNode } from "./false-libvirt.ts";
 
 /** How long the attacks go on, milliseconds. */
@@ -14,7 +14,7 @@ let loop: AttackedLoop;
 
 async function attack(behaviour: string): Promise<void> {
   node = new AttackedNode();
-  loop = new AttackedLoop(node, await node.daemons.start(behaviour));
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)));
   await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
   const { user, system } = process.cpuUsage();
   // The attack is what goes on meanwhile, not what is waited for.

@@ -15,9 +15,11 @@ import { runLoop } from "@patchbay/virt-handler";
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";
+/** The uid that the VMI's status names. */
+export const POD_UID = "pod-uid";
 const SCHEDULED = aVmi({
   nics: [],
-  status: { phase: "Scheduled", activePods: { "pod-uid": NODE } },
+  status: { phase: "Scheduled", activePods: { [POD_UID]: NODE } },
 });
 
 /** One object that is told of as it changes. */
@@ -71,14 +73,14 @@ export class AttackedLoop {
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
 
-  constructor(node: AttackedNode, address: HypervisorAddress) {
+  constructor(node: AttackedNode, launchers: Launchers) {
     this.#vmis.set(SCHEDULED);
     const parts = {
       nodeName: NODE,
       store: this.#store(),
       vmis: this.#vmis,
       kubevirts: new OneObject<KubeVirt>(),
-      launchers: launchersAt(address),
+      launchers,
       hypervisor: node.hypervisor,
       podNetwork: createFakePodNetwork(),
       events: this.#recorder(),
@@ -141,7 +143,8 @@ export class AttackedLoop {
   }
 }
 
-function launchersAt(address: HypervisorAddress): Launchers {
+/** Launchers whose libvirt listens there, all checks passed. */
+export function launchersAt(address: HypervisorAddress): Launchers {
   if (address.kind !== "socket") throw new Error("a launcher is reached by its socket");
   return {
     open: () =>

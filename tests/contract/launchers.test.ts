@@ -16,12 +16,14 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock, createLaunchers } from "@patchbay/os";
-import type { Launchers } from "@patchbay/ports";
+import type { Launchers, Sandbox } from "@patchbay/ports";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./libvirt-logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon } from "./libvirt-session.ts";
 
-const POD = "0a1b2c3d-0000-4000-8000-000000000001";
+const UID = "0a1b2c3d-0000-4000-8000-000000000001";
+const NAMES = { namespace: "default", name: "virt-launcher-vm1-abcde" };
+const POD = { uid: UID, ...NAMES };
 const hostNetnsInode = inodeOf("/proc/self/ns/net");
 
 let base = "";
@@ -29,6 +31,8 @@ let launcherDirectory = "";
 let socketPath = "";
 /** What the container runtime says; undefined: no sandbox. */
 let sandboxInode: string | undefined;
+/** Whose it is, as the container runtime says. */
+let owner: Pick<Sandbox, "pod"> = {};
 let launchers: Launchers;
 let listeners: ChildProcess[] = [];
 
@@ -39,10 +43,11 @@ function inodeOf(path: string): string {
 beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), "launchers-"));
   chmodSync(base, 0o755);
-  launcherDirectory = join(base, "pods", POD, "volumes/kubernetes.io~empty-dir/launcher");
+  launcherDirectory = join(base, "pods", UID, "volumes/kubernetes.io~empty-dir/launcher");
   makeOwnDirectory(launcherDirectory);
   socketPath = join(launcherDirectory, "libvirt/libvirt-sock");
   sandboxInode = "1";
+  owner = { pod: NAMES };
   listeners = [];
   launchers = createLaunchers({
     podsDir: join(base, "pods"),
@@ -50,7 +55,7 @@ beforeEach(() => {
       find: (podUid) => {
         if (sandboxInode === undefined) return Promise.resolve(undefined);
         const netns = { netnsPath: "/nonexistent", netnsInode: sandboxInode };
-        return Promise.resolve({ id: "sandbox", podUid, ...netns });
+        return Promise.resolve({ id: "sandbox", podUid, ...netns, ...owner });
       },
     },
     uid: LAUNCHER.uid,
@@ -185,6 +190,20 @@ describe("launchers", () => {
       },
     },
     {
+      name: "the sandbox of a pod of another namespace",
+      arrange: async () => {
+        await startListener(socketPath);
+        owner = { pod: { ...NAMES, namespace: "tenant" } };
+      },
+    },
+    {
+      name: "the sandbox of a pod of another name",
+      arrange: async () => {
+        await startListener(socketPath);
+        owner = { pod: { ...NAMES, name: "virt-launcher-vm1-other" } };
+      },
+    },
+    {
       name: "a process of another user",
       arrange: async () => {
         await startListener(socketPath, { uid: 0 });
@@ -208,10 +227,12 @@ describe("launchers", () => {
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
   });
 
-  test.each(["", "..", "../pods", `${POD}/x`, "a".repeat(64), "x\0y"])(
+  test.each(["", "..", "../pods", `${UID}/x`, "a".repeat(64), "x\0y"])(
     "%j is no pod",
-    async (podUid) => {
-      await expect(launchers.open(podUid)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
+    async (uid) => {
+      await expect(launchers.open({ ...POD, uid })).rejects.toMatchObject({
+        code: "OS_PATH_REFUSED",
+      });
     },
   );
 

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createClock, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Launcher, Launchers, NetnsHandle, TapWiring } from "@patchbay/ports";
+import type { Launcher, LauncherPod, Launchers, NetnsHandle, TapWiring } from "@patchbay/ports";
 import { createFakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler";
@@ -33,8 +33,8 @@ function netnsOf(pod: string): NetnsHandle {
   return { fd, inode: fstatSync(fd, { bigint: true }).ino.toString() };
 }
 
-function openLauncher(pod: string): Promise<Launcher> {
-  const netns = netnsOf(pod);
+function openLauncher({ name }: LauncherPod): Promise<Launcher> {
+  const netns = netnsOf(name);
   return Promise.resolve({
     socketFd: SOCKET_FD,
     netns,
@@ -43,6 +43,10 @@ function openLauncher(pod: string): Promise<Launcher> {
       closeSync(netns.fd);
     },
   });
+}
+
+function podOf(name: string): LauncherPod {
+  return { uid: name, namespace: "default", name };
 }
 
 const launchers: Launchers = { open: openLauncher, watch: () => undefined };
@@ -71,11 +75,11 @@ test("a session that ends under a pass does not lead it into another pod's names
   hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   const sessions = createSessions({ launchers, hypervisor, log: createSilentLogger() });
   const ignore = (): void => undefined;
-  await sessions.use("one", ignore, async (one) => {
+  await sessions.use(podOf("one"), ignore, async (one) => {
     await podNetwork.listLinks(one.launcher.netns);
-    sessions.close("one");
+    sessions.close(podOf("one"));
     await new Promise(setImmediate);
-    await sessions.use("two", ignore, async (two) => {
+    await sessions.use(podOf("two"), ignore, async (two) => {
       expect(two.launcher.netns.fd).not.toBe(one.launcher.netns.fd);
       await podNetwork.wireTap(one.launcher.netns, WIRING);
     });

@@ -3,10 +3,17 @@ import { createFakeFiles } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createNodeRuntimeSandboxes } from "./sandboxes.ts";
 
-const SANDBOX = { id: "box", podUid: "uid-1", netnsPath: "/run/netns/box", netnsInode: "402" };
+const OLD = { id: "box", podUid: "uid-1", netnsPath: "/run/netns/box", netnsInode: "402" };
+const SANDBOX = { ...OLD, pod: { namespace: "ns1", name: "pod" } };
 
 test.each([
   { name: "as the runtime wrote it", text: JSON.stringify(SANDBOX), want: SANDBOX },
+  { name: "as an older runtime wrote it", text: JSON.stringify(OLD), want: OLD },
+  {
+    name: "none whose pod has no name",
+    text: JSON.stringify({ ...OLD, pod: { namespace: "ns1" } }),
+    want: undefined,
+  },
   { name: "none before it is written", text: undefined, want: undefined },
   { name: "none that is cut short", text: '{"id":', want: undefined },
   {

@@ -3,10 +3,15 @@
 import type { Files, Sandbox, Sandboxes } from "@patchbay/ports";
 import { isJsonObject, parseJson } from "./json.ts";
 
+function hasTexts(value: unknown, keys: readonly string[]): boolean {
+  return isJsonObject(value) && keys.every((key) => typeof value[key] === "string");
+}
+
 function isSandbox(value: unknown): value is Sandbox {
   return (
     isJsonObject(value) &&
-    ["id", "podUid", "netnsPath", "netnsInode"].every((key) => typeof value[key] === "string")
+    hasTexts(value, ["id", "podUid", "netnsPath", "netnsInode"]) &&
+    (value["pod"] === undefined || hasTexts(value["pod"], ["namespace", "name"]))
   );
 }
 

@@ -2,7 +2,7 @@
 // How does the node agent reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
-import type { Launcher, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
+import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
 import { errnoOf, toFileError } from "./file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
 import { osNative } from "./native.ts";
@@ -30,10 +30,10 @@ export interface LaunchersOptions {
 /** Finds launchers below a directory of pods. Works for processes of any pid namespace below ours. */
 export function createLaunchers(options: LaunchersOptions): Launchers {
   return {
-    open: (podUid) => openLauncher(podUid, options),
-    watch: (podUid, changed, signal) => {
+    open: (pod) => openLauncher(pod, options),
+    watch: ({ uid }, changed, signal) => {
       watchLauncherPath(
-        { podsDir: options.podsDir, names: socketPathOf(checked(podUid)) },
+        { podsDir: options.podsDir, names: socketPathOf(checked(uid)) },
         changed,
         signal,
       );
@@ -41,10 +41,12 @@ export function createLaunchers(options: LaunchersOptions): Launchers {
   };
 }
 
-async function openLauncher(podUid: string, options: LaunchersOptions): Promise<Launcher> {
+async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promise<Launcher> {
+  const { uid: podUid } = pod;
   const path = socketPathOf(checked(podUid)).join("/");
   const sandbox = await options.sandboxes.find(podUid);
   if (sandbox === undefined) throw unreachable(podUid, "the pod has no sandbox");
+  checkPod(sandbox, pod);
   const held = new Descriptors();
   try {
     const socketFd = held.add(openSocket(podUid, path, options.podsDir));
@@ -164,6 +166,16 @@ function openNetns(podUid: string, pid: number): number {
 
 function inodeOf(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
+}
+
+/** A uid is a word: whoever writes it into a status could name a foreign pod. */
+function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod): void {
+  if (owner === undefined) return;
+  if (owner.namespace === namespace && owner.name === name) return;
+  throw refused(
+    uid,
+    `it is pod ${owner.namespace}/${owner.name}, not the launcher ${namespace}/${name}`,
+  );
 }
 
 function checkNetns(inode: string, sandbox: Sandbox, hostNetnsInode: string): void {

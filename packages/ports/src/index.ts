@@ -23,7 +23,7 @@ export type {
   HypervisorConnection,
   HypervisorEvent,
 } from "./hypervisor.ts";
-export type { Launcher, Launchers } from "./launcher.ts";
+export type { Launcher, LauncherPod, Launchers } from "./launcher.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export type {
   Link,

@@ -12,13 +12,20 @@ export interface Launcher {
   close(): void;
 }
 
+/** The pod that a launcher must be of. Its uid is what somebody wrote; the runtime tells whose pod that is. */
+export interface LauncherPod {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** Finds launchers. */
 export interface Launchers {
   /**
    * @throws AppError with LAUNCHER_UNREACHABLE while there is no socket, LAUNCHER_NOT_LISTENING while nobody listens at it;
-   *   OS_PATH_REFUSED when the path or the process behind it is not what it must be.
+   *   OS_PATH_REFUSED when the path or the process behind it is not what it must be, or the uid is another pod's.
    */
-  open(podUid: string): Promise<Launcher>;
+  open(pod: LauncherPod): Promise<Launcher>;
   /** Calls `changed` when the launcher's socket of that pod may have come or gone, until aborted. */
-  watch(podUid: string, changed: () => void, signal: AbortSignal): void;
+  watch(pod: LauncherPod, changed: () => void, signal: AbortSignal): void;
 }

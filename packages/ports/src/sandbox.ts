@@ -6,6 +6,8 @@ export interface Sandbox {
   /** CNI_CONTAINERID. */
   readonly id: string;
   readonly podUid: string;
+  /** Whose it is. Absent in what a runtime of an older version has written. */
+  readonly pod?: { readonly namespace: string; readonly name: string };
   /** For example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
   /** Inode of the namespace, decimal text. */

@@ -26,7 +26,7 @@ import { createAsked } from "./asked.ts";
 import type { Deps } from "./deps.ts";
 import { createGuests } from "./guests.ts";
 import { createPace, givenTo } from "./pace.ts";
-import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
+import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
 
 /** What the loop works with. */
@@ -62,7 +62,8 @@ function depsOf(parts: LoopParts): Deps {
 
 /** Forgets what belonged to a VMI that left this node. */
 function forget(vmi: VirtualMachineInstance, deps: Deps): void {
-  for (const podUid of Object.keys(vmi.status?.activePods ?? {})) deps.sessions.close(podUid);
+  const pod = launcherOf(vmi, deps);
+  if (pod !== undefined) deps.sessions.close(pod);
   const uid = vmi.metadata.uid ?? "";
   deps.asked.retain(uid, []);
   deps.steps.forget(uid);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Launcher, Launchers } from "@patchbay/ports";
+import type { Launcher, LauncherPod, Launchers } from "@patchbay/ports";
 import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
 
-const POD = "pod-uid";
+const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
 
 /** A launcher that tells whether its descriptors are open. */
 class WatchedLauncher implements Launcher {
@@ -45,7 +45,7 @@ class HeldLaunchers implements Launchers {
     return launcher;
   }
 
-  watch(_podUid: string, _changed: () => void, signal: AbortSignal): void {
+  watch(_pod: LauncherPod, _changed: () => void, signal: AbortSignal): void {
     this.watches += 1;
     signal.addEventListener("abort", () => (this.watches -= 1));
   }
@@ -93,6 +93,14 @@ test("a session is opened once and used again", async () => {
   expect(await sessions.use(POD, wake, same)).toBe(first);
   expect(launchers.opened).toHaveLength(1);
   expect(launchers.watches).toBe(0);
+});
+
+test("the session of a pod is not given to a VMI whose launcher has another name", async () => {
+  const first = await sessions.use(POD, wake, same);
+  const foreign = { ...POD, namespace: "ns2" };
+  sessions.close(foreign);
+  expect(await sessions.use(POD, wake, same)).toBe(first);
+  expect(await sessions.use(foreign, wake, same)).not.toBe(first);
 });
 
 test("two that come at once share one", async () => {

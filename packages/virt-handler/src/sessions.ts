@@ -5,6 +5,7 @@ import type {
   Hypervisor,
   HypervisorConnection,
   Launcher,
+  LauncherPod,
   Launchers,
   Logger,
 } from "@patchbay/ports";
@@ -24,9 +25,9 @@ export interface Sessions {
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
    *   LIBVIRT_TIMED_OUT; and what `work` throws
    */
-  use<T>(podUid: string, wake: () => void, work: (session: Session) => Promise<T>): Promise<T>;
+  use<T>(pod: LauncherPod, wake: () => void, work: (session: Session) => Promise<T>): Promise<T>;
   /** Closes what belongs to the pod; what is still used, when its last user is done. */
-  close(podUid: string): void;
+  close(pod: LauncherPod): void;
   closeAll(): void;
 }
 
@@ -43,10 +44,10 @@ class SharedSession implements Session {
   }
 
   /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
-  async use<T>(podUid: string, work: (session: Session) => Promise<T>): Promise<T> {
+  async use<T>(pod: LauncherPod, work: (session: Session) => Promise<T>): Promise<T> {
     if (this.#isOver) {
       const reason = "its session was closed meanwhile";
-      throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${podUid}`, reason });
+      throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${pod.uid}`, reason });
     }
     this.#users += 1;
     try {
@@ -73,10 +74,16 @@ class SharedSession implements Session {
 
 /** What there is of one pod, until it is closed. */
 interface Entry {
+  readonly pod: LauncherPod;
   /** Absent while no launcher answers; one attempt at a time. */
   session: Promise<SharedSession> | undefined;
   /** Ends the watch for a launcher that is not there yet. */
   watch: AbortController | undefined;
+}
+
+/** Whoever names the uid of a pod that is not its own has no part in that pod's session. */
+function idOf({ uid, namespace, name }: LauncherPod): string {
+  return JSON.stringify([uid, namespace, name]);
 }
 
 interface SessionsOptions {
@@ -94,66 +101,66 @@ class LauncherSessions implements Sessions {
   }
 
   async use<T>(
-    podUid: string,
+    pod: LauncherPod,
     wake: () => void,
     work: (session: Session) => Promise<T>,
   ): Promise<T> {
-    const entry = this.#entryOf(podUid);
-    entry.session ??= this.#begin(podUid, entry, wake);
+    const entry = this.#entryOf(pod);
+    entry.session ??= this.#begin(pod, entry, wake);
     const session = await entry.session;
-    return session.use(podUid, work);
+    return session.use(pod, work);
   }
 
-  close(podUid: string): void {
-    const entry = this.#entries.get(podUid);
+  close(pod: LauncherPod): void {
+    const entry = this.#entries.get(idOf(pod));
     if (entry === undefined) return;
-    this.#entries.delete(podUid);
+    this.#entries.delete(idOf(pod));
     entry.watch?.abort();
     entry.session?.then(
       (session) => {
-        this.#end(podUid, session, "the pod is not needed");
+        this.#end(pod, session, "the pod is not needed");
       },
       () => undefined, // told to those who wait for it
     );
   }
 
   closeAll(): void {
-    for (const podUid of [...this.#entries.keys()]) this.close(podUid);
+    for (const { pod } of [...this.#entries.values()]) this.close(pod);
   }
 
-  #entryOf(podUid: string): Entry {
-    const entry = this.#entries.get(podUid) ?? { session: undefined, watch: undefined };
-    this.#entries.set(podUid, entry);
+  #entryOf(pod: LauncherPod): Entry {
+    const entry = this.#entries.get(idOf(pod)) ?? { pod, session: undefined, watch: undefined };
+    this.#entries.set(idOf(pod), entry);
     return entry;
   }
 
-  #begin(podUid: string, entry: Entry, wake: () => void): Promise<SharedSession> {
-    const opening = this.#open(podUid, entry, wake);
+  #begin(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
+    const opening = this.#open(pod, entry, wake);
     opening.catch(() => {
       entry.session = undefined;
     });
     return opening;
   }
 
-  async #open(podUid: string, entry: Entry, wake: () => void): Promise<SharedSession> {
-    this.#awaitLauncher(podUid, entry, wake);
-    const session = new SharedSession(await this.#connect(podUid));
+  async #open(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
+    this.#awaitLauncher(pod, entry, wake);
+    const session = new SharedSession(await this.#connect(pod));
     entry.watch?.abort();
     entry.watch = undefined;
-    this.#options.log.info("opened session", { uid: podUid });
-    this.#follow(podUid, { entry, session }, wake);
+    this.#options.log.info("opened session", { uid: pod.uid });
+    this.#follow(pod, { entry, session }, wake);
     return session;
   }
 
   /** The socket comes later, or again: inotify tells. */
-  #awaitLauncher(podUid: string, entry: Entry, wake: () => void): void {
+  #awaitLauncher(pod: LauncherPod, entry: Entry, wake: () => void): void {
     if (entry.watch !== undefined) return;
     entry.watch = new AbortController();
-    this.#options.launchers.watch(podUid, wake, entry.watch.signal);
+    this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(podUid: string): Promise<Session> {
-    const launcher = await this.#options.launchers.open(podUid);
+  async #connect(pod: LauncherPod): Promise<Session> {
+    const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
       return { launcher, connection: await this.#options.hypervisor.open(address) };
@@ -164,12 +171,12 @@ class LauncherSessions implements Sessions {
   }
 
   #follow(
-    podUid: string,
+    pod: LauncherPod,
     { entry, session }: { readonly entry: Entry; readonly session: SharedSession },
     wake: () => void,
   ): void {
     const lose = (reason: string): void => {
-      if (!this.#end(podUid, session, reason)) return;
+      if (!this.#end(pod, session, reason)) return;
       entry.session = undefined;
       wake();
     };
@@ -181,9 +188,9 @@ class LauncherSessions implements Sessions {
   }
 
   /** False when it had ended. */
-  #end(podUid: string, session: SharedSession, reason: string): boolean {
+  #end(pod: LauncherPod, session: SharedSession, reason: string): boolean {
     if (!session.end()) return false;
-    this.#options.log.info("closed session", { uid: podUid, reason });
+    this.#options.log.info("closed session", { uid: pod.uid, reason });
     return true;
   }
 }

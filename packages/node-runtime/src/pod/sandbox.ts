@@ -83,7 +83,8 @@ export async function createSandbox(deps: Deps, pod: Pod, paths: PodPaths): Prom
     record = { ...begun, result: await cni.add(there) };
     await writeRecord(files, paths.record, record);
   }
-  const sandbox: Sandbox = { id: uid, podUid: uid, netnsPath: paths.netns, netnsInode: inode };
+  const ids = { id: uid, podUid: uid, pod: { namespace, name } };
+  const sandbox: Sandbox = { ...ids, netnsPath: paths.netns, netnsInode: inode };
   await files.writeAtomic(paths.sandboxFile, `${JSON.stringify(sandbox)}\n`);
   return record;
 }

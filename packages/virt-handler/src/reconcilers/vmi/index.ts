@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { letsGo, planNodeVm, type NodeAction, type NodeVmFacts } from "@patchbay/core";
+import {
+  launcherPodName,
+  letsGo,
+  planNodeVm,
+  type NodeAction,
+  type NodeVmFacts,
+} from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
+import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, stepsOf, type Outcome } from "./act.ts";
@@ -15,8 +22,18 @@ import { START_STEP } from "./start.ts";
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
 const PASSES_MAX = 4;
 
-function podUidOf(vmi: VirtualMachineInstance, nodeName: string): string | undefined {
-  return Object.entries(vmi.status?.activePods ?? {}).find(([, node]) => node === nodeName)?.[0];
+/**
+ * The launcher of a VMI on this node: the uid as its status says, in the VMI's namespace and of the name that
+ * virt-controller gives it.
+ */
+export function launcherOf(
+  vmi: VirtualMachineInstance,
+  { nodeName, sha256Hex }: Pick<Deps, "nodeName" | "sha256Hex">,
+): LauncherPod | undefined {
+  const pods = Object.entries(vmi.status?.activePods ?? {});
+  const uid = pods.find(([, node]) => node === nodeName)?.[0];
+  if (uid === undefined) return undefined;
+  return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
 }
 
 function isOver(vmi: VirtualMachineInstance): boolean {
@@ -82,10 +99,10 @@ export async function reconcileNodeVm(
 ): Promise<Next> {
   const vmi = deps.vmis.find(parseKey(key));
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
-  const podUid = podUidOf(vmi, deps.nodeName);
-  if (podUid === undefined) return done();
+  const pod = launcherOf(vmi, deps);
+  if (pod === undefined) return done();
   if (isOver(vmi)) {
-    deps.sessions.close(podUid);
+    deps.sessions.close(pod);
     return done();
   }
   const heldMs = heldBack(vmi, deps);
@@ -94,7 +111,7 @@ export async function reconcileNodeVm(
     wake(key);
   };
   try {
-    const next = await deps.sessions.use(podUid, wakeMe, (session) => workOn(vmi, session, deps));
+    const next = await deps.sessions.use(pod, wakeMe, (session) => workOn(vmi, session, deps));
     noteSuccess(vmi, deps);
     return next;
   } catch (error) {
