@@ -144,7 +144,7 @@ function renderCommandLine(): string {
     "## patchbay\n\n",
     "The command line; also `kubectl patchbay` where `kubectl-patchbay` is in the path. Every command takes:\n\n",
     flagsTable(shared),
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable.\n\n",
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable, 130 interrupted.\n\n",
     ...commands,
   ].join("");
 }

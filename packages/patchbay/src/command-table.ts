@@ -128,7 +128,7 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "image remove",
     args: ["<name>"],
-    summary: "Remove an image",
+    summary: "Remove an image that no VM and no pod names",
     flags: [],
   },
 ];
@@ -182,7 +182,7 @@ const VM_COMMANDS: readonly CommandSpec[] = [
   {
     name: "stop",
     args: ["<vm>"],
-    summary: "Stop a VM",
+    summary: "Stop a VM; with --wait until it says Stopped",
     flags: WAIT,
   },
   {

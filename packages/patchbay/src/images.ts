@@ -13,11 +13,9 @@ export function imagesDirectory(dataDir: string): string {
 
 /**
  * Directory of one image.
- * @throws AppError with OS_PATH_REFUSED when the name cannot be a directory's.
+ * @throws AppError with IMAGE_NAME_INVALID when the name cannot be a directory's.
  */
 export function imageDirectory(dataDir: string, name: string): string {
-  const path = join(imagesDirectory(dataDir), name);
-  if (NAME.test(name)) return path;
-  const reason = "an image's name has letters, digits and . _ : @ - only";
-  throw new AppError("OS_PATH_REFUSED", { path, reason });
+  if (NAME.test(name)) return join(imagesDirectory(dataDir), name);
+  throw new AppError("IMAGE_NAME_INVALID", { image: name });
 }

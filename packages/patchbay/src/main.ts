@@ -6,6 +6,8 @@ import { createProgram, type Surroundings } from "./program.ts";
 
 /** Exit code of a call that was wrong. */
 const USAGE = 2;
+/** Exit code of a program that Ctrl-C ended, as shells say it. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
+const INTERRUPTED = 130;
 
 function surroundings(): Surroundings {
   const interrupted = new AbortController();
@@ -24,14 +26,15 @@ function surroundings(): Surroundings {
 }
 
 async function run(): Promise<number> {
+  const around = surroundings();
   try {
-    await createProgram(surroundings()).parseAsync(process.argv);
+    await createProgram(around).parseAsync(process.argv);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
     const { exitCodeOf, printError } = await import("./print/error.ts");
     process.stderr.write(printError(error));
-    return exitCodeOf(error);
+    return around.signal.aborted ? INTERRUPTED : exitCodeOf(error);
   }
 }
 

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do start, stop and restart have in common?
-import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { argumentAt, type Context, type Input } from "./context.ts";
 import { requestChange } from "./request.ts";
 import { withSession } from "./session.ts";
 import { findTarget } from "./target.ts";
+import type { Sight } from "./wait/follow-target.ts";
 import { vmiStage } from "./wait/steps.ts";
-
-type Vmi = VirtualMachineInstance | undefined;
+import type { Verdict } from "./wait/verdict.ts";
 
 /** One of the three. */
 export interface PowerAction {
   readonly subresource: "start" | "stop" | "restart";
-  /** Whether it is done; `first` is the VMI before the request. */
-  readonly isDone: (vmi: Vmi, first: Vmi) => boolean;
-}
-
-/** Whether the guest runs. */
-export function isGuestRunning(vmi: Vmi): boolean {
-  return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
+  /** `first` is how it stood before the request. */
+  readonly verdictOf: (now: Sight, first: Sight) => Verdict;
 }
 
 /** Asks for it and waits when the user wants that. */
@@ -35,7 +29,7 @@ export async function requestPower(
       const object = `${target.namespace}/${target.name}`;
       throw new AppError("KUBE_NOT_FOUND", { resource: "virtualmachine", object });
     }
-    const { subresource, isDone } = action;
+    const { subresource, verdictOf } = action;
     const change = {
       target,
       subresource,
@@ -43,7 +37,7 @@ export async function requestPower(
       what: subresource,
       fields: {},
       stageOf: vmiStage,
-      isDone,
+      verdictOf,
     };
     await requestChange(session, context, { change, input });
   });

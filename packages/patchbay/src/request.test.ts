@@ -1,120 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProgram } from "./program.ts";
-
-const VMS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachines";
-const VMIS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstances";
-const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/blue";
-
-type Phases = readonly { readonly phase: string; readonly reason?: string }[];
-
-/** A machine with one namespace, whose VMI goes through phases once something is asked of it. */
-class Machine {
-  readonly asked: { readonly method: string; readonly path: string; readonly body: string }[] = [];
-  objects: Readonly<Record<string, object>> = {};
-  /** Versions of the VMI `one` after a request; undefined: it is gone. */
-  after: readonly (object | undefined)[] = [];
-  refusal: { readonly code: number; readonly body: object } | undefined;
-  readonly #watches: ServerResponse[] = [];
-  readonly #server: Server;
-
-  constructor() {
-    this.#server = createServer((request, response) => {
-      let body = "";
-      request.on("data", (chunk: Buffer) => (body += chunk.toString()));
-      request.on("end", () => {
-        const url = new URL(request.url ?? "/", "http://machine");
-        this.asked.push({ method: request.method ?? "", path: url.pathname, body });
-        if (request.method === "PUT") this.#change(response);
-        else if (url.searchParams.has("watch")) this.#watch(response);
-        else this.#read(url, response);
-      });
-    });
-  }
-
-  async start(directory: string): Promise<string> {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
-    const { port } = this.#server.address() as AddressInfo; // it listens on TCP
-    const path = join(directory, "config");
-    writeFileSync(
-      path,
-      JSON.stringify({
-        "current-context": "a",
-        contexts: [{ name: "a", context: { cluster: "a", user: "a", namespace: "blue" } }],
-        clusters: [{ name: "a", cluster: { server: `http://127.0.0.1:${String(port)}` } }],
-        users: [{ name: "a", user: {} }],
-      }),
-    );
-    return path;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  #answer(response: ServerResponse, code: number, body: object): void {
-    response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
-  }
-
-  #read(url: URL, response: ServerResponse): void {
-    if (url.searchParams.has("fieldSelector")) {
-      const vmi = this.objects[`${VMIS}/one`];
-      const items = vmi === undefined ? [] : [vmi];
-      this.#answer(response, 200, { metadata: { resourceVersion: "1" }, items });
-      return;
-    }
-    const object = this.objects[url.pathname];
-    const details = { name: url.pathname };
-    const missing = { kind: "Status", reason: "NotFound", code: 404, message: "gone", details };
-    this.#answer(response, object === undefined ? 404 : 200, object ?? missing);
-  }
-
-  #watch(response: ServerResponse): void {
-    response.writeHead(200);
-    response.flushHeaders();
-    this.#watches.push(response);
-    this.#tell();
-  }
-
-  #change(response: ServerResponse): void {
-    if (this.refusal !== undefined) {
-      this.#answer(response, this.refusal.code, this.refusal.body);
-      return;
-    }
-    this.#isAsked = true;
-    response.writeHead(202).end();
-    this.#tell();
-  }
-
-  #isAsked = false;
-
-  /** Tells the versions once somebody watches and something was asked. */
-  #tell(): void {
-    const [watch] = this.#watches;
-    if (watch === undefined || !this.#isAsked) return;
-    for (const version of this.after) {
-      const type = version === undefined ? "DELETED" : "MODIFIED";
-      watch.write(`${JSON.stringify({ type, object: version ?? vmiOf("gone") })}\n`);
-    }
-    this.after = [];
-  }
-}
-
-function vmiOf(resourceVersion: string, more: object = {}): object {
-  const metadata = { namespace: "blue", name: "one", uid: "u1", resourceVersion };
-  return { metadata, spec: { domain: {} }, status: { phase: "Running" }, ...more };
-}
-
-function plugged(resourceVersion: string, hotplug: Phases[number]): object {
-  const interfaces = [{ name: "red", hotplug: { type: "Plug", ...hotplug } }];
-  return vmiOf(resourceVersion, { status: { phase: "Running", interfaces } });
-}
+import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "./testing/fake-machine.ts";
 
 const vm = {
   metadata: { namespace: "blue", name: "one" },
@@ -122,11 +12,11 @@ const vm = {
 };
 
 let directory = "";
-let machine = new Machine();
+let machine = new FakeMachine();
 let kubeconfig = "";
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-request-"));
-  machine = new Machine();
+  machine = new FakeMachine();
   machine.objects = { [`${VMS}/one`]: vm, [`${VMIS}/one`]: vmiOf("1") };
   kubeconfig = await machine.start(directory);
 });
@@ -140,6 +30,11 @@ interface Ended {
   readonly error: unknown;
 }
 
+let interrupted = new AbortController();
+beforeEach(() => {
+  interrupted = new AbortController();
+});
+
 async function patchbay(...args: readonly string[]): Promise<Ended> {
   let out = "";
   const program = createProgram({
@@ -147,7 +42,7 @@ async function patchbay(...args: readonly string[]): Promise<Ended> {
     err: { write: () => undefined },
     environment: {},
     version: "1.2.3",
-    signal: new AbortController().signal,
+    signal: interrupted.signal,
   });
   try {
     await program.parseAsync([...args, "--kubeconfig", kubeconfig], { from: "user" });
@@ -157,6 +52,10 @@ async function patchbay(...args: readonly string[]): Promise<Ended> {
   }
 }
 
+const DELETED = {
+  ...{ name: "one", namespace: "blue", uid: "u1", resourceVersion: "2" },
+  deletionTimestamp: "2026-01-01T00:00:00Z",
+};
 const ADD = ["addinterface", "one", "--name", "red"] as const;
 const ADD_RED = [...ADD, "--network-attachment-definition-name", "nets/red"] as const;
 
@@ -239,6 +138,87 @@ describe("addinterface", () => {
     expect(out).toContain("requested; the VM is not running: it comes with its next start");
   });
 
+  test.each([
+    {
+      name: "is being stopped",
+      version: vmiOf("2", { metadata: { ...DELETED } }),
+      note: "the VM is stopping",
+    },
+    { name: "has stopped", version: undefined, note: "the VM has stopped" },
+    {
+      name: "has been shut down by its guest",
+      version: vmiOf("2", { status: { phase: "Succeeded" } }),
+      note: "the VM has stopped",
+    },
+  ])("ends when the VM $name, and says that it comes later", async ({ version, note }) => {
+    machine.after = [version];
+    const { out, error } = await patchbay(...ADD_RED, "--wait");
+    expect(error).toBeUndefined();
+    expect(out).toContain(`requested; ${note}: it comes with its next start`);
+  });
+
+  test("ends when a VMI without a VM goes: it comes never", async () => {
+    machine.objects = { [`${VMIS}/one`]: vmiOf("1") };
+    machine.after = [undefined];
+    const { error } = await patchbay(...ADD_RED, "--wait");
+    expect(error).toMatchObject({ code: "KUBE_WAIT_FAILED" });
+    expect(String(error)).toContain("the VMI has stopped");
+  });
+
+  test.each([
+    {
+      name: "its image is missing",
+      condition: { type: "Ready", reason: "ErrImageNeverPull", message: "image x is not there" },
+      want: "the VM does not start: ErrImageNeverPull: image x is not there",
+    },
+    {
+      name: "its specification cannot be run",
+      condition: { type: "Synchronized", reason: "UnsupportedSpec", message: "spec.domain.tpm" },
+      want: "the VM does not start: UnsupportedSpec: spec.domain.tpm",
+    },
+    {
+      name: "its pod cannot be made",
+      condition: { type: "Ready", reason: "ContainerCreating", message: "no bridge" },
+      want: "the VM does not start: ContainerCreating: no bridge",
+    },
+  ])("ends at once where $name", async ({ condition, want }) => {
+    const status = { phase: "Scheduling", conditions: [{ status: "False", ...condition }] };
+    machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
+    const { error } = await patchbay(...ADD_RED, "--wait");
+    expect(String(error)).toContain(want);
+  });
+
+  test("waits for a VM that is on its way up", async () => {
+    const conditions = [
+      { type: "Ready", status: "False", reason: "GuestNotRunning", message: "x" },
+    ];
+    const status = { phase: "Scheduled", conditions };
+    machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
+    machine.after = [plugged("2", { phase: "Ready" })];
+    expect((await patchbay(...ADD_RED, "--wait")).error).toBeUndefined();
+  });
+
+  test("ends at once where the interface has been failing before", async () => {
+    const failing = plugged("1", { phase: "PodAttaching", reason: "CniFailed" });
+    machine.objects = { ...machine.objects, [`${VMIS}/one`]: failing };
+    const { error } = await patchbay(...ADD_RED, "--wait");
+    expect(String(error)).toContain("it has been failing before: PodAttaching (CniFailed)");
+  });
+
+  test("that is interrupted says that the request goes on", async () => {
+    machine.after = [plugged("2", { phase: "Wiring" })];
+    machine.told = () => {
+      setTimeout(() => {
+        interrupted.abort(new Error("interrupted by SIGINT"));
+      }, 50);
+    };
+    const { out, error } = await patchbay(...ADD_RED, "--wait");
+    expect(timeless(out)).toBe("T s  Wiring\n");
+    expect(String(error)).toContain(
+      "virtualmachine one: plug of interface red was asked for and goes on; it is Wiring",
+    );
+  });
+
   test("says where it got to when it takes too long", async () => {
     machine.after = [plugged("2", { phase: "Attaching", reason: "NoFreePciePort" })];
     const { error } = await patchbay(...ADD_RED, "--wait", "--timeout", "300ms");
@@ -302,9 +282,13 @@ describe("start, stop and restart", () => {
     expect(changes()[0]?.path).toBe(`${SUBRESOURCES}/virtualmachines/one/start`);
   });
 
-  test("stop waits until the VMI is gone", async () => {
+  const running = { status: { printableStatus: "Running" } };
+
+  test("stop waits until the VM has stopped, not only its guest", async () => {
     const metadata = { name: "one", namespace: "blue", uid: "u1", deletionTimestamp: "t" };
     machine.after = [vmiOf("2", { metadata }), undefined];
+    machine.objects = { ...machine.objects, [`${VMS}/one`]: { ...vm, ...running } };
+    machine.vmAfter = [{ ...vm, status: { printableStatus: "Stopped" } }];
     const { out } = await patchbay("stop", "one", "--wait");
     expect(timeless(out)).toBe("T s  Stopping\nvirtualmachine one: stop done after T s\n");
   });

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import { hasFlag, numberOption, type Context, type Input } from "./context.ts";
 import { printResult } from "./print/output.ts";
 import { printStep } from "./print/step.ts";
 import type { Session } from "./session.ts";
 import { printTarget, subresourcePath, type Target } from "./target.ts";
-import { VmiFollower } from "./wait/follow-vmi.ts";
+import { TargetFollower, type Sight } from "./wait/follow-target.ts";
 import { StepRecorder, type Stage, type Step } from "./wait/steps.ts";
+import type { Verdict } from "./wait/verdict.ts";
 
 /** What is asked of a VM or VMI. */
 export interface Change {
@@ -19,11 +21,8 @@ export interface Change {
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: (vmi: VirtualMachineInstance | undefined) => Stage;
-  /** Whether it is done; `first` is the VMI before the request. */
-  readonly isDone: (
-    vmi: VirtualMachineInstance | undefined,
-    first: VirtualMachineInstance | undefined,
-  ) => boolean;
+  /** Whether it is done, or waiting is of no use; `first` is how it stood before the request. */
+  readonly verdictOf: (now: Sight, first: Sight) => Verdict;
   /** Why there is nothing to wait for, in words. */
   readonly waitsForNothing?: string;
 }
@@ -32,6 +31,8 @@ interface Outcome {
   readonly result: "requested" | "done";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
+  /** Why it comes only later. */
+  readonly note?: string;
 }
 
 /** Deadline of the request itself; admission and webhooks run within it. */
@@ -47,43 +48,67 @@ async function send(session: Session, context: Context, change: Change): Promise
   });
 }
 
-async function sendAndWait(
-  session: Session,
-  context: Context,
-  waiting: { readonly change: Change; readonly timeoutMs: number },
-): Promise<Outcome> {
-  const { change, timeoutMs } = waiting;
-  const follower = new VmiFollower(session, change.target);
+/** What is waited for, and for how long. */
+interface Waiting {
+  readonly change: Change;
+  readonly timeoutMs: number;
+}
+
+function titleOf(change: Change): string {
+  return `${printTarget(change.target)}: ${change.what}`;
+}
+
+async function sendAndWait(session: Session, context: Context, waiting: Waiting): Promise<Outcome> {
+  const { change } = waiting;
+  const follower = new TargetFollower(session, change.target);
   try {
-    const { vmi: first } = await follower.first(context.signal);
+    const first = await follower.first(context.signal);
     const startMs = session.clock.monotonicMs();
-    const recorder = new StepRecorder(change.stageOf, first, (step) => {
+    const recorder = new StepRecorder(change.stageOf, first.vmi, (step) => {
       if (context.global.output === "table") context.out.write(printStep(step));
     });
     await send(session, context, change);
-    await follower.until(
-      {
-        what: `${printTarget(change.target)}: ${change.what}`,
-        timeoutMs,
-        state: () => recorder.state,
-        visit: (sight) => {
-          recorder.record(sight);
-          return change.isDone(sight.vmi, first);
-        },
-      },
-      context.signal,
-    );
+    const verdict = await follow(follower, { ...waiting, first, recorder }, context.signal);
     const elapsedMs = Math.round(session.clock.monotonicMs() - startMs);
-    return { result: "done", steps: recorder.steps, elapsedMs };
+    const { steps } = recorder;
+    if (verdict.kind === "done") return { result: "done", steps, elapsedMs };
+    if (verdict.kind === "later") return { result: "requested", steps, note: verdict.note };
+    throw new AppError("KUBE_WAIT_FAILED", { what: titleOf(change), reason: verdict.reason });
   } finally {
     follower.close();
   }
 }
 
+/** The verdict that ended the waiting. */
+async function follow(
+  follower: TargetFollower,
+  waiting: Waiting & { readonly first: Sight; readonly recorder: StepRecorder },
+  signal: AbortSignal,
+): Promise<Exclude<Verdict, { kind: "waiting" }>> {
+  const { change, first, recorder, timeoutMs } = waiting;
+  const what = titleOf(change);
+  const ended: Exclude<Verdict, { kind: "waiting" }>[] = [];
+  const visit = (sight: Sight): boolean => {
+    recorder.record(sight);
+    const verdict = change.verdictOf(sight, first);
+    if (verdict.kind !== "waiting") ended.push(verdict);
+    return verdict.kind !== "waiting";
+  };
+  try {
+    await follower.until({ what, timeoutMs, state: () => recorder.state, visit }, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new AppError("KUBE_WAIT_INTERRUPTED", { what, state: recorder.state }, { cause: error });
+  }
+  const [verdict] = ended;
+  if (verdict === undefined) throw new RangeError("the waiting ended without a verdict");
+  return verdict;
+}
+
 function sentence(change: Change, outcome: Outcome): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
-  const note = change.waitsForNothing === undefined ? "" : `; ${change.waitsForNothing}`;
-  const subject = `${printTarget(change.target)}: ${change.what}`;
+  const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
+  const subject = titleOf(change);
   return outcome.result === "done" ? `${subject} done${seconds}` : `${subject} requested${note}`;
 }
 
@@ -99,8 +124,13 @@ export async function requestChange(
 ): Promise<void> {
   const { change, input } = asked;
   const timeoutMs = numberOption(input, "timeout", 120_000);
-  const isWaiting = hasFlag(input, "wait") && change.waitsForNothing === undefined;
-  let outcome: Outcome = { result: "requested", steps: [] };
+  const { waitsForNothing: note } = change;
+  const isWaiting = hasFlag(input, "wait") && note === undefined;
+  let outcome: Outcome = {
+    result: "requested",
+    steps: [],
+    ...(note === undefined ? {} : { note }),
+  };
   if (isWaiting) outcome = await sendAndWait(session, context, { change, timeoutMs });
   else await send(session, context, change);
   const { kind, namespace, name } = change.target;

@@ -15,7 +15,7 @@ export interface Session {
 }
 
 /** Tells a person what is going wrong meanwhile; the rest of the log is for programs. */
-function warnTo(err: Output): Logger {
+export function warnTo(err: Output): Logger {
   const quiet = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];

@@ -4,7 +4,9 @@ import { argumentAt, hasFlag, textOption, type Context, type Input } from "../co
 import { requestChange } from "../request.ts";
 import { withSession } from "../session.ts";
 import { findTarget, type Target } from "../target.ts";
+import type { Sight } from "../wait/follow-target.ts";
 import { ifaceStage } from "../wait/steps.ts";
+import { plugVerdict } from "../wait/verdict.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
 function bodyOf(input: Input): Readonly<Record<string, unknown>> {
@@ -37,7 +39,7 @@ export async function run(context: Context, input: Input): Promise<void> {
       what: `plug of interface ${iface}`,
       fields: { interface: iface },
       stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
-      isDone: (vmi: Target["vmi"]) => ifaceStage(vmi, iface)?.phase === "Ready",
+      verdictOf: (now: Sight, first: Sight) => plugVerdict(iface, now, first),
       ...waitsForNothing(target),
     };
     await requestChange(session, context, { change, input });

@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import { createFiles } from "@patchbay/os";
 import { argumentAt, type Context, type Input } from "../context.ts";
+import { findImageUsers } from "../image-users.ts";
 import { imageDirectory } from "../images.ts";
 import { printResult } from "../print/output.ts";
 
@@ -12,6 +13,9 @@ export async function run(context: Context, input: Input): Promise<void> {
   const path = imageDirectory(context.global.dataDir, name);
   const files = createFiles();
   if (!(await files.exists(path))) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+  const users = await findImageUsers(context, name);
+  if (users.length > 0)
+    throw new AppError("IMAGE_IN_USE", { image: name, users: users.join(", ") });
   await files.remove(path);
   await printResult(context, {
     table: () => `image ${name} removed\n`,

@@ -4,7 +4,9 @@ import { argumentAt, hasFlag, textOption, type Context, type Input } from "../co
 import { requestChange } from "../request.ts";
 import { withSession } from "../session.ts";
 import { findTarget, type Target } from "../target.ts";
-import { ifaceStage, isIfaceGone } from "../wait/steps.ts";
+import type { Sight } from "../wait/follow-target.ts";
+import { ifaceStage } from "../wait/steps.ts";
+import { unplugVerdict } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
@@ -19,7 +21,7 @@ export async function run(context: Context, input: Input): Promise<void> {
       what: `unplug of interface ${iface}`,
       fields: { interface: iface },
       stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
-      isDone: (vmi: Target["vmi"]) => isIfaceGone(vmi, iface),
+      verdictOf: (now: Sight) => unplugVerdict(iface, now),
     };
     await requestChange(session, context, { change, input });
   });

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay restart: ends a VM's guest and starts a new one.
 import type { Context, Input } from "../context.ts";
-import { isGuestRunning, requestPower } from "../power.ts";
+import { requestPower } from "../power.ts";
+import { doneWhen, isGuestRunning } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
   await requestPower(context, input, {
     subresource: "restart",
-    isDone: (vmi, first) => isGuestRunning(vmi) && vmi?.metadata.uid !== first?.metadata.uid,
+    verdictOf: ({ vmi }, first) =>
+      doneWhen(isGuestRunning(vmi) && vmi?.metadata.uid !== first.vmi?.metadata.uid),
   });
 }

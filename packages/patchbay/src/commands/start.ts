@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay start: starts a VM.
 import type { Context, Input } from "../context.ts";
-import { isGuestRunning, requestPower } from "../power.ts";
+import { requestPower } from "../power.ts";
+import { doneWhen, isGuestRunning } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, { subresource: "start", isDone: isGuestRunning });
+  await requestPower(context, input, {
+    subresource: "start",
+    verdictOf: ({ vmi }) => doneWhen(isGuestRunning(vmi)),
+  });
 }

@@ -44,6 +44,15 @@ describe("an error for people", () => {
     );
   });
 
+  test("has no cause that the server's words name already", () => {
+    const error = new AppError("KUBE_REFUSED", {
+      status: 422,
+      message: 'VirtualMachine "a" is invalid: spec.x: Forbidden: no',
+      causes: "spec.x: Forbidden: no\nspec.y: Required",
+    });
+    expect(printError(error).split("\n").slice(1, -1)).toEqual(["  spec.y: Required"]);
+  });
+
   test("has the chain of causes, each once", () => {
     const root = new Error("connect ECONNREFUSED 127.0.0.1:6443");
     const middle = new Error("fetch failed", { cause: root });

@@ -3,17 +3,23 @@
 import { isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
 
 const FAILED = 1;
+const USAGE = 2;
 const NOT_FOUND = 3;
 const CONFLICT = 4;
 const UNREACHABLE = 5;
 
 const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
+  STANDALONE_SETTING_INVALID: USAGE,
+  IMAGE_NAME_INVALID: USAGE,
   KUBE_NOT_FOUND: NOT_FOUND,
+  STANDALONE_NOT_FOUND: NOT_FOUND,
   CNI_NETWORK_NOT_FOUND: NOT_FOUND,
   RUNTIME_IMAGE_MISSING: NOT_FOUND,
   KUBE_CONFLICT: CONFLICT,
   KUBE_ALREADY_EXISTS: CONFLICT,
   CONSOLE_IN_USE: CONFLICT,
+  IMAGE_IN_USE: CONFLICT,
+  STANDALONE_RUNS_ALREADY: CONFLICT,
   KUBE_UNREACHABLE: UNREACHABLE,
   RUNTIME_NOT_RUNNING: UNREACHABLE,
   LAUNCHER_UNREACHABLE: UNREACHABLE,
@@ -31,14 +37,17 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
   KUBE_WAIT_TIMED_OUT:
     "it goes on in the background; see why it waits with: patchbay explain VM IFACE",
+  KUBE_WAIT_FAILED: "see what stands in the way with: patchbay explain VM IFACE",
+  KUBE_WAIT_INTERRUPTED: "see how it stands with: patchbay get interfaces VM",
   CONSOLE_IN_USE: "leave it there with Ctrl-], or end that process",
+  STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 
 /** An aggregated API whose server does not answer. */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([502, 503, 504]);
 
-/** Exit code: 1 failed, 3 not found, 4 conflict, 5 unreachable. */
+/** Exit code: 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable. */
 export function exitCodeOf(error: unknown): number {
   if (!isAppError(error)) return FAILED;
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE.has(error.details["status"])) {
@@ -63,11 +72,11 @@ function causeChain(error: unknown, known: readonly string[] = []): readonly str
   return causeChain(cause, message === "" || known.includes(message) ? known : [...known, message]);
 }
 
-function linesOf(error: unknown): readonly string[] {
-  if (!isAppError(error)) return causeChain(error);
-  const { causes } = error.details;
+/** What the head does not say already: servers repeat the causes in their message. */
+function linesOf(error: unknown, head: string): readonly string[] {
+  const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
-  return [...fields, ...causeChain(error).filter((line) => !error.message.includes(line))];
+  return [...fields, ...causeChain(error)].filter((line) => !head.includes(line));
 }
 
 /** Message, causes one on each line with the paths of their fields, and a hint. */
@@ -76,7 +85,7 @@ export function printError(error: unknown): string {
   const hint = isAppError(error) ? HINTS[error.code] : undefined;
   return [
     `error: ${head}`,
-    ...linesOf(error).map((line) => `  ${line}`),
+    ...linesOf(error, head).map((line) => `  ${line}`),
     ...(hint === undefined ? [] : [`hint: ${hint}`]),
     "",
   ].join("\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps has a waited-for change gone through? Pure.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Sight } from "./follow-vmi.ts";
+import type { Sight } from "./follow-target.ts";
 
 /** One step that was seen. */
 export interface Step {
@@ -67,7 +67,7 @@ export class StepRecorder {
     this.#last = JSON.stringify(stageOf(first) ?? null);
   }
 
-  record(sight: Sight): void {
+  record(sight: Pick<Sight, "vmi" | "elapsedMs">): void {
     const stage = this.#stageOf(sight.vmi);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;

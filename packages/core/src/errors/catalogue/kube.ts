@@ -63,6 +63,18 @@ export const KUBE_ERRORS = {
     retry: "backoff",
     http: 504,
   },
+  KUBE_WAIT_FAILED: {
+    summary: "{what} was asked for and does not come to be as it is: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  KUBE_WAIT_INTERRUPTED: {
+    summary: "{what} was asked for and goes on; it is {state}",
+    who: "user",
+    retry: "never",
+    http: 499,
+  },
   KUBE_CONFIG_INVALID: {
     summary: "the kubeconfig {path} cannot be used: {reason}",
     who: "user",

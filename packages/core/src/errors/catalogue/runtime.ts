@@ -9,6 +9,18 @@ export const RUNTIME_ERRORS = {
     retry: "on-change",
     http: 404,
   },
+  IMAGE_NAME_INVALID: {
+    summary: "{image} is no name of an image: it has letters, digits and . _ : @ - only",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
+  IMAGE_IN_USE: {
+    summary: "image {image} is in use: {users}",
+    who: "user",
+    retry: "on-change",
+    http: 409,
+  },
   RUNTIME_IMAGE_INVALID: {
     summary: "the description of image {image} cannot be used: {reason}",
     who: "user",

@@ -11,10 +11,16 @@ export const STANDALONE_ERRORS = {
   },
   STANDALONE_NOT_OURS: {
     summary:
-      "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was deleted",
+      "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was touched",
     who: "user",
     retry: "never",
     http: 403,
+  },
+  STANDALONE_NOT_FOUND: {
+    summary: "there is no machine in {dataDir}",
+    who: "user",
+    retry: "never",
+    http: 404,
   },
   STANDALONE_RUNS_ALREADY: {
     summary: "a supervisor of {dataDir} runs already: process {pid}",
@@ -23,7 +29,7 @@ export const STANDALONE_ERRORS = {
     http: 409,
   },
   STANDALONE_SETTING_INVALID: {
-    summary: "{setting} cannot be {value}: {reason}",
+    summary: "settings cannot be used: {causes}",
     who: "user",
     retry: "never",
     http: 400,

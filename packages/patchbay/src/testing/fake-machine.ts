@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server that knows one VM, and tells what becomes of it.
+import { writeFileSync } from "node:fs";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+
+/** Paths of the namespace. */
+export const VMS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachines";
+export const VMIS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstances";
+export const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/blue";
+
+type Phases = readonly { readonly phase: string; readonly reason?: string }[];
+
+/** A machine with one namespace, whose VMI goes through phases once something is asked of it. */
+export class FakeMachine {
+  readonly asked: { readonly method: string; readonly path: string; readonly body: string }[] = [];
+  objects: Readonly<Record<string, object>> = {};
+  /** Versions of the VMI `one` after a request; undefined: it is gone. */
+  after: readonly (object | undefined)[] = [];
+  /** Versions of the VM after those. */
+  vmAfter: readonly object[] = [];
+  /** Called when everything was told. */
+  told: () => void = () => undefined;
+  refusal: { readonly code: number; readonly body: object } | undefined;
+  /** By path. */
+  readonly #watches = new Map<string, ServerResponse>();
+  readonly #server: Server;
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      let body = "";
+      request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+      request.on("end", () => {
+        const url = new URL(request.url ?? "/", "http://machine");
+        this.asked.push({ method: request.method ?? "", path: url.pathname, body });
+        if (request.method === "PUT") this.#change(response);
+        else if (url.searchParams.has("watch")) this.#watch(url, response);
+        else this.#read(url, response);
+      });
+    });
+  }
+
+  async start(directory: string): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    const { port } = this.#server.address() as AddressInfo; // it listens on TCP
+    const path = join(directory, "config");
+    writeFileSync(
+      path,
+      JSON.stringify({
+        "current-context": "a",
+        contexts: [{ name: "a", context: { cluster: "a", user: "a", namespace: "blue" } }],
+        clusters: [{ name: "a", cluster: { server: `http://127.0.0.1:${String(port)}` } }],
+        users: [{ name: "a", user: {} }],
+      }),
+    );
+    return path;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #answer(response: ServerResponse, code: number, body: object): void {
+    response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+  }
+
+  #read(url: URL, response: ServerResponse): void {
+    if (url.searchParams.has("fieldSelector")) {
+      const object = this.objects[`${url.pathname}/one`];
+      const items = object === undefined ? [] : [object];
+      this.#answer(response, 200, { metadata: { resourceVersion: "1" }, items });
+      return;
+    }
+    const object = this.objects[url.pathname];
+    const details = { name: url.pathname };
+    const missing = { kind: "Status", reason: "NotFound", code: 404, message: "gone", details };
+    this.#answer(response, object === undefined ? 404 : 200, object ?? missing);
+  }
+
+  #watch(url: URL, response: ServerResponse): void {
+    response.writeHead(200);
+    response.flushHeaders();
+    this.#watches.set(url.pathname, response);
+    this.#tell();
+  }
+
+  #change(response: ServerResponse): void {
+    if (this.refusal !== undefined) {
+      this.#answer(response, this.refusal.code, this.refusal.body);
+      return;
+    }
+    this.#isAsked = true;
+    response.writeHead(202).end();
+    this.#tell();
+  }
+
+  #isAsked = false;
+
+  /** Tells the versions once somebody watches and something was asked. */
+  #tell(): void {
+    const watch = this.#watches.get(VMIS);
+    if (watch === undefined || !this.#isAsked) return;
+    for (const version of this.after) {
+      const type = version === undefined ? "DELETED" : "MODIFIED";
+      watch.write(`${JSON.stringify({ type, object: version ?? vmiOf("gone") })}\n`);
+    }
+    this.after = [];
+    const vmWatch = this.#watches.get(VMS);
+    if (vmWatch === undefined) return;
+    for (const object of this.vmAfter) {
+      vmWatch.write(`${JSON.stringify({ type: "MODIFIED", object })}\n`);
+    }
+    this.vmAfter = [];
+    this.told();
+  }
+}
+
+/** A version of the VMI. */
+export function vmiOf(resourceVersion: string, more: object = {}): object {
+  const metadata = { namespace: "blue", name: "one", uid: "u1", resourceVersion };
+  return { metadata, spec: { domain: {} }, status: { phase: "Running" }, ...more };
+}
+
+/** A version of the VMI with an interface that is being plugged. */
+export function plugged(resourceVersion: string, hotplug: Phases[number]): object {
+  const interfaces = [{ name: "red", hotplug: { type: "Plug", ...hotplug } }];
+  return vmiOf(resourceVersion, { status: { phase: "Running", interfaces } });
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is it done, or will it never be while somebody waits? Pure.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { Sight } from "./follow-target.ts";
+import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
+
+/** What a version means to somebody who waits. */
+export type Verdict =
+  | { readonly kind: "waiting" }
+  | { readonly kind: "done" }
+  /** The request stands, and comes true later; said in words. */
+  | { readonly kind: "later"; readonly note: string }
+  /** Waiting is of no use: somebody has to do something first. */
+  | { readonly kind: "failing"; readonly reason: string };
+
+type Vmi = VirtualMachineInstance | undefined;
+type Seen = Pick<Sight, "vm" | "vmi">;
+
+/** Reasons of the condition Ready that a VMI has on its way up. */
+const ON_ITS_WAY: readonly (string | undefined)[] = ["GuestNotRunning", "ContainerCreating"];
+
+/** Done, or still on its way. */
+export function doneWhen(isDone: boolean): Verdict {
+  return { kind: isDone ? "done" : "waiting" };
+}
+
+/** Whether the guest runs. */
+export function isGuestRunning(vmi: Vmi): boolean {
+  return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
+}
+
+function hasEnded(vmi: Vmi): boolean {
+  return vmi?.status?.phase === "Succeeded" || vmi?.status?.phase === "Failed";
+}
+
+/** Why a VMI does not start although somebody waits for it, in words; undefined when it runs or is on its way. */
+export function startTrouble(vmi: Vmi): string | undefined {
+  if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
+  const trouble = (vmi.status?.conditions ?? []).find(
+    ({ type, status, reason, message = "" }) =>
+      status === "False" &&
+      (type === "Synchronized" ||
+        (type === "Ready" && (!ON_ITS_WAY.includes(reason) || hasFailure(reason, message)))),
+  );
+  if (trouble === undefined) return undefined;
+  return [trouble.reason, trouble.message].filter((text) => (text ?? "") !== "").join(": ");
+}
+
+/** A container that is being made has a message only when that fails. */
+function hasFailure(reason: string | undefined, message: string): boolean {
+  return reason === "ContainerCreating" && message !== "";
+}
+
+/** What a VMI that runs no longer, or not for long, means to a plug; undefined while it is there. */
+function goneVerdict({ vm, vmi }: Seen): Verdict | undefined {
+  const isOver = vmi === undefined || hasEnded(vmi);
+  if (!isOver && vmi.metadata.deletionTimestamp === undefined) return undefined;
+  const what = isOver ? "has stopped" : "is stopping";
+  return vm === undefined
+    ? { kind: "failing", reason: `the VMI ${what}` }
+    : { kind: "later", note: `the VM ${what}: it comes with its next start` };
+}
+
+/** What keeps a plug from going on, in words. */
+function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined {
+  const trouble = startTrouble(now.vmi);
+  if (trouble !== undefined) return `the VM does not start: ${trouble}`;
+  const stage = ifaceStage(now.vmi, iface);
+  if (stage?.reason === undefined) return undefined;
+  const hasFailed = ifaceStage(first.vmi, iface)?.reason === stage.reason;
+  return hasFailed ? `it has been failing before: ${printStage(stage)}` : undefined;
+}
+
+/** On a plug of `iface`; `first` is how it stood before the request. */
+export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
+  const gone = goneVerdict(now);
+  if (gone !== undefined) return gone;
+  const reason = plugTrouble(iface, now, first);
+  if (reason !== undefined) return { kind: "failing", reason };
+  return doneWhen(ifaceStage(now.vmi, iface)?.phase === "Ready");
+}
+
+/** On an unplug of `iface`. */
+export function unplugVerdict(iface: string, now: Seen): Verdict {
+  return doneWhen(isIfaceGone(now.vmi, iface));
+}
+
+/** On a stop: the VM says that it has stopped, and nothing of its guest is being taken down any more. */
+export function stopVerdict({ vm, vmi }: Seen): Verdict {
+  const isDown =
+    vmi === undefined || (hasEnded(vmi) && vmi.metadata.deletionTimestamp === undefined);
+  return doneWhen(isDown && (vm === undefined || vm.status?.printableStatus === "Stopped"));
+}
