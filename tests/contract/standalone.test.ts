@@ -21,6 +21,7 @@ const runner = createProcessRunner();
 const dataDir = join(tmpdir(), `standalone-${randomUUID().slice(0, 8)}`);
 const lines: string[] = [];
 const bridge = `pbt${randomUUID().slice(0, 8)}`;
+const ownBridge = `pbo${randomUUID().slice(0, 8)}`;
 const apiPort = 20_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
 
 function print(line: string): void {
@@ -51,8 +52,17 @@ async function kubectl(...args: readonly string[]): Promise<string> {
 }
 
 afterAll(async () => {
+  await runner.run({ argv: ["ip", "link", "del", ownBridge], timeoutMs: 5000 });
   await down({ dataDir, purge: true, print });
 }, UP_MS);
+
+test("what cannot be is refused, all of it, before anything is made", async () => {
+  const wanted = { apiPort, bridge: "lo", podSubnet: "127.0.0.0/8", nodeName: "No Name" };
+  await expect(up({ dataDir, ...wanted, print })).rejects.toThrow(
+    /--node-name.*--pod-subnet.*--bridge/,
+  );
+  expect(await files.exists(dataDir)).toBe(false);
+});
 
 test(
   "up starts everything, writes a kubeconfig and serves the subresources",
@@ -71,8 +81,10 @@ test(
 test(
   "a second up says that it is up already",
   async () => {
-    await up({ dataDir, print });
+    await up({ dataDir, print, apiPort: apiPort + 1, bridge });
     expect(lines.at(-1)).toBe(`patchbay is up already in ${dataDir}`);
+    expect(lines.at(-2)).toContain(`--api-port ${String(apiPort + 1)} is ignored`);
+    expect(lines.at(-3)).not.toContain("ignored");
   },
   UP_MS,
 );
@@ -110,11 +122,32 @@ test(
   UP_MS,
 );
 
+/** A network whose bridge was made, as CNI makes it, and which is gone before the machine goes down. */
+async function makeAndForgetNetwork(): Promise<void> {
+  const config = JSON.stringify({ cniVersion: "1.0.0", type: "bridge", bridge: ownBridge });
+  const nad = {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name: "own", namespace: "default" },
+    spec: { config },
+  };
+  const file = join(dataDir, "nad.json");
+  await files.writeAtomic(file, JSON.stringify(nad));
+  await kubectl("create", "-f", file);
+  const memory = join(dataDir, "run", "bridges.json");
+  await expect.poll(async () => (await files.readText(memory)) ?? "").toContain(ownBridge);
+  const argv = ["ip", "link", "add", ownBridge, "type", "bridge"] as const;
+  await runner.run({ argv, timeoutMs: 5000 });
+  await kubectl("delete", "net-attach-def", "own");
+}
+
 test(
   "down ends everything, keeps the data and leaves nothing on the host",
   async () => {
     const before = await Promise.all([...COMPONENTS, "supervisor"].map(processOf));
+    await makeAndForgetNetwork();
     await down({ dataDir, print });
+    expect(await files.exists(join("/sys/class/net", ownBridge))).toBe(false);
     for (const name of before) expect(await isRunning(name)).toBe(false);
     expect(await files.exists(join(dataDir, "apiserver", "store.sqlite"))).toBe(true);
     expect(await files.exists(join("/sys/class/net", bridge))).toBe(false);
@@ -131,10 +164,13 @@ test(
   UP_MS,
 );
 
-test("purge refuses a directory that is not ours", async () => {
+test.each([true, false])("down (purge: %s) refuses a directory that is not ours", async (purge) => {
   const other = join(tmpdir(), `not-ours-${randomUUID()}`);
+  await expect(down({ dataDir: other, purge, print })).rejects.toMatchObject({
+    code: "STANDALONE_NOT_FOUND",
+  });
   await files.ensureDirectory(other);
-  await expect(down({ dataDir: other, purge: true, print })).rejects.toMatchObject({
+  await expect(down({ dataDir: other, purge, print })).rejects.toMatchObject({
     code: "STANDALONE_NOT_OURS",
   });
   expect(await files.exists(other)).toBe(true);

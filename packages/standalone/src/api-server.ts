@@ -36,11 +36,7 @@ async function makeDirectories(paths: Paths): Promise<void> {
 function portOf(run: ApiServerRun, kept: JsonFields | undefined): number {
   const port = run.port ?? numberOf(kept, "apiPort");
   if (port !== undefined) return port;
-  throw new AppError("STANDALONE_SETTING_INVALID", {
-    setting: "the API port",
-    value: "absent",
-    reason: "none was given",
-  });
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port: none was given" });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -107,17 +107,10 @@ async function stopHere(deps: Deps): Promise<void> {
 
 /**
  * Deletes the data directory.
- * @throws AppError with STANDALONE_NOT_OURS when it is not one of ours or something is mounted in it.
+ * @throws AppError with STANDALONE_NOT_OURS when something is mounted in it.
  */
 async function purge({ files, paths, print }: Deps): Promise<void> {
   const { dataDir } = paths;
-  if (!(await files.exists(dataDir))) return;
-  if (!isOurs(await readFields(files, paths.settings))) {
-    throw new AppError("STANDALONE_NOT_OURS", {
-      dataDir,
-      reason: "it has no standalone.json of ours",
-    });
-  }
   const mounts = mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir);
   if (mounts.length > 0) {
     const reason = `${mounts[0] ?? ""} is mounted in it`;
@@ -127,26 +120,35 @@ async function purge({ files, paths, print }: Deps): Promise<void> {
   print(`${dataDir} is deleted`);
 }
 
+/** A directory is taken for a machine's when a machine has said so. */
+async function refuseForeign({ files, paths }: Deps): Promise<void> {
+  if (isOurs(await readFields(files, paths.settings))) return;
+  const reason = "it has no standalone.json of ours";
+  throw new AppError("STANDALONE_NOT_OURS", { dataDir: paths.dataDir, reason });
+}
+
 /**
  * Takes the machine down; one that is not up is success.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_STOP_FAILED, STANDALONE_NOT_OURS
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
  */
 export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
+  const { dataDir } = options;
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
   const print = options.print ?? printProgress;
   const deps: Deps = { files, paths, print };
   const supervisor = await findSupervisor(files, paths);
-  const isOurDirectory = isOurs(await readFields(files, paths.settings));
+  if (!(await files.exists(dataDir))) throw new AppError("STANDALONE_NOT_FOUND", { dataDir });
+  await refuseForeign(deps);
   if (supervisor !== undefined) {
     await askSupervisor(supervisor, deps);
     print("patchbay is down");
-  } else if (isOurDirectory && (await hasRemains(deps))) {
+  } else if (await hasRemains(deps)) {
     await stopHere(deps);
     print("patchbay is down");
   } else {
-    print(`patchbay is not up in ${options.dataDir}`);
+    print(`patchbay is not up in ${dataDir}`);
   }
   if (options.purge === true) await purge(deps);
 }

@@ -18,7 +18,7 @@ export async function up(options: UpOptions): Promise<void> {
 
 /**
  * Takes the machine down; one that is not up is success.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_STOP_FAILED, STANDALONE_NOT_OURS
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
  */
 export async function down(options: DownOptions): Promise<void> {
   const door = await import("./down.ts");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is on disk before anything runs; everything is made once and kept.
+import { createServer } from "node:net";
 import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
 import {
   keepAdminKubeconfig,
@@ -10,8 +11,10 @@ import {
 import { keepDefaultNetwork } from "./cni-conf.ts";
 import { nodeNameOfHost } from "./config.ts";
 import { directoriesOf, type Paths } from "./paths.ts";
-import { keepSettings, type Settings, type WantedSettings } from "./settings.ts";
-import { chooseSubnet } from "./subnet.ts";
+import { textOf } from "./json.ts";
+import { listLinks } from "./bridges.ts";
+import { keepSettings, type MachineFacts, type Settings, type WantedSettings } from "./settings.ts";
+import { listRoutes } from "./subnet.ts";
 
 /** What preparing needs. */
 export interface PrepareDeps {
@@ -24,6 +27,30 @@ export interface PrepareDeps {
 /** URL of the API server. */
 export function serverUrlOf(port: number): string {
   return `https://127.0.0.1:${String(port)}`;
+}
+
+function isPortFree(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const server = createServer();
+  server.once("error", () => {
+    resolve(false);
+  });
+  server.listen(port, "127.0.0.1", () => {
+    server.close(() => {
+      resolve(true);
+    });
+  });
+  return promise;
+}
+
+/** What this machine offers. */
+export function machineFacts(runner: ProcessRunner): MachineFacts {
+  return {
+    hostname: nodeNameOfHost(),
+    isPortFree,
+    listLinks: async () => (await listLinks(runner)).map((link) => textOf(link, "ifname")),
+    listRoutes: () => listRoutes(runner),
+  };
 }
 
 /** A machine that can be started. */
@@ -43,10 +70,7 @@ export async function makeDirectories({
 /** Makes directories, settings, certificates, kubeconfigs and the default network. */
 export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
   const { files, runner, paths } = deps;
-  const settings = await keepSettings(deps, wanted, {
-    hostname: nodeNameOfHost(),
-    chooseSubnet: () => chooseSubnet(runner),
-  });
+  const settings = await keepSettings(deps, wanted, machineFacts(runner));
   const server = serverUrlOf(settings.apiPort);
   const certificates = await keepServerCertificates(deps);
   await keepAdminKubeconfig(deps, certificates.ca, server);

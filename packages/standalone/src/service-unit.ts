@@ -39,20 +39,19 @@ export function hasSystemd(files: Files): Promise<boolean> {
   return files.exists(SYSTEMD_RUNS);
 }
 
-/** Writes the unit; where systemd runs, enables it and starts it at once. */
+/** Writes the unit; where systemd runs, enables it, and starts it at once where that is asked for. */
 export async function installService(
-  deps: { readonly files: Files; readonly runner: ProcessRunner },
+  { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   command: readonly string[],
-): Promise<"started" | "written"> {
-  const { files, runner } = deps;
+  what: "enable" | "start",
+): Promise<"enabled" | "started" | "written"> {
   await files.writeAtomic(UNIT_FILE, unitText(command));
   if (!(await hasSystemd(files))) return "written";
   await runner.run({ argv: ["systemctl", "daemon-reload"], timeoutMs: TIMEOUT_MS });
-  await runner.run({
-    argv: ["systemctl", "enable", "--now", "patchbay.service"],
-    timeoutMs: TIMEOUT_MS,
-  });
-  return "started";
+  const now = what === "start" ? ["--now"] : [];
+  const argv = ["systemctl", "enable", ...now, "patchbay.service"] as const;
+  await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  return what === "start" ? "started" : "enabled";
 }
 
 /** Whether the unit is installed. */

@@ -7,10 +7,16 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { readFields } from "./json.ts";
 import { takeLock } from "./lock.ts";
 import { pathsOf } from "./paths.ts";
+import { ignoredFlags } from "./setting-problems.ts";
 import { isOurs, keepSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();
-const machine = { hostname: "host", chooseSubnet: () => Promise.resolve("10.88.111.0/24") };
+const machine = {
+  hostname: "host",
+  isPortFree: (port: number) => Promise.resolve(port !== 8080),
+  listLinks: () => Promise.resolve(["lo", "eth0", "br-lan"]),
+  listRoutes: () => Promise.resolve(["10.0.0.0/16"]),
+};
 let dataDir: string;
 let paths: ReturnType<typeof pathsOf>;
 
@@ -46,13 +52,46 @@ test("what is asked for later takes the place of what was kept", async () => {
   expect(await keep({ nodeName: "b" })).toEqual({ ...first, nodeName: "b" });
 });
 
-test.each<WantedSettings>([{ apiPort: 0 }, { apiPort: 70_000 }, { podSubnet: "10.0.0.0/8" }])(
-  "%j is refused and nothing is written",
-  async (wanted) => {
-    await expect(keep(wanted)).rejects.toMatchObject({ code: "STANDALONE_SETTING_INVALID" });
-    expect(await files.list(dataDir)).toEqual([]);
-  },
-);
+test.each<WantedSettings>([
+  { apiPort: 0 },
+  { apiPort: 70_000 },
+  { podSubnet: "10.0.0.0/8" },
+  { podSubnet: "10.300.1.0/24" },
+  { podSubnet: "10.0.7.0/24" },
+  { bridge: "sixteencharacter" },
+  { bridge: "a/b" },
+  { bridge: "br-lan" },
+  { nodeName: "My Machine" },
+])("%j is refused and nothing is written", async (wanted) => {
+  await expect(keep(wanted)).rejects.toMatchObject({ code: "STANDALONE_SETTING_INVALID" });
+  expect(await files.list(dataDir)).toEqual([]);
+});
+
+test("a port at which somebody listens is refused", async () => {
+  await expect(keep({ apiPort: 8080 })).rejects.toThrow("another program listens there");
+});
+
+test("all causes are told at once", async () => {
+  const wanted = { apiPort: 0, bridge: "eth0", podSubnet: "10.0.7.0/24" };
+  await expect(keep(wanted)).rejects.toThrow(
+    "settings cannot be used: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host has a link of that name",
+  );
+});
+
+test("what was kept is this machine's own, also while it is in use", async () => {
+  const first = await keep({ bridge: "own0", podSubnet: "10.9.9.0/24" });
+  const links = { ...machine, listLinks: () => Promise.resolve(["own0"]) };
+  const routes = { ...links, listRoutes: () => Promise.resolve(["10.9.9.0/24"]) };
+  expect(await keepSettings({ files, paths }, { bridge: "own0" }, routes)).toEqual(first);
+});
+
+test("a machine that is up says what it does not follow", () => {
+  const kept = { apiPort: 6443, bridge: "patchbay0" };
+  expect(ignoredFlags({ apiPort: 6443 }, kept)).toEqual([]);
+  expect(ignoredFlags({ apiPort: 7443 }, kept)).toEqual([
+    "--api-port 7443 is ignored: the machine is up with 6443; take it down first with: patchbay down",
+  ]);
+});
 
 test("one process holds the lock of a data directory", async () => {
   await files.ensureDirectory(paths.run, 0o700);

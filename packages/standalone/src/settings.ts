@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is chosen once for a standalone machine and kept.
-import { createServer } from "node:net";
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
 import { numberOf, readFields, textOf, type JsonFields } from "./json.ts";
 import type { Paths } from "./paths.ts";
+import { isPort, settingProblems, type AskedSettings } from "./setting-problems.ts";
+import { chooseSubnetBeside } from "./subnet.ts";
 
 /** Settings of a machine. */
 export interface Settings {
@@ -27,10 +28,8 @@ export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "strict">>;
 const KIND = "PatchbayStandalone";
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
-const PORT_MAX = 65_535;
 /** How many ports above the API server's are tried for virt-api. */
 const PORT_TRIES = 100;
-const SUBNET = /^(\d{1,3}\.){3}0\/24$/;
 
 /** Whether the settings file is one of ours. */
 export function isOurs(fields: JsonFields | undefined): boolean {
@@ -42,49 +41,76 @@ export function isStrict(fields: JsonFields | undefined): boolean {
   return fields?.["strict"] === true;
 }
 
-function isFree(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const server = createServer();
-  server.once("error", () => {
-    resolve(false);
-  });
-  server.listen(port, "127.0.0.1", () => {
-    server.close(() => {
-      resolve(true);
-    });
-  });
-  return promise;
-}
-
-async function findFreePort(from: number): Promise<number> {
+async function findFreePort(from: number, machine: MachineFacts): Promise<number> {
   for (let port = from; port < from + PORT_TRIES; port += 1) {
-    if (await isFree(port)) return port;
+    if (await machine.isPortFree(port)) return port;
   }
-  throw new AppError("STANDALONE_SETTING_INVALID", {
-    setting: "the port of virt-api",
-    value: from,
-    reason: "no port from there on is free",
-  });
-}
-
-function check(setting: string, value: string | number, problem: string | undefined): void {
-  if (problem === undefined) return;
-  throw new AppError("STANDALONE_SETTING_INVALID", { setting, value, reason: problem });
-}
-
-function checkWanted({ apiPort, podSubnet }: WantedSettings): void {
-  const badPort =
-    apiPort !== undefined && !(Number.isInteger(apiPort) && apiPort > 0 && apiPort <= PORT_MAX);
-  check("the API port", apiPort ?? "", badPort ? "it must be from 1 to 65535" : undefined);
-  const badSubnet = podSubnet !== undefined && !SUBNET.test(podSubnet);
-  check("the pod subnet", podSubnet ?? "", badSubnet ? "it must be like 10.88.1.0/24" : undefined);
+  const causes = `the port of virt-api: no port from ${String(from)} on is free`;
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
 /** What the machine itself offers. */
 export interface MachineFacts {
   readonly hostname: string;
-  /** Gives a /24 that no route of the host covers. */
-  readonly chooseSubnet: () => Promise<string>;
+  /** Names of the host's links. */
+  readonly listLinks: () => Promise<readonly string[]>;
+  /** Whether nobody listens at that TCP port of the loopback address. */
+  readonly isPortFree: (port: number) => Promise<boolean>;
+  /** Networks that the host has routes to. */
+  readonly listRoutes: () => Promise<readonly string[]>;
+}
+
+interface SettingsDeps {
+  readonly files: Files;
+  readonly paths: Paths;
+}
+
+/** Settings as they are kept; what is missing was never kept. */
+export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
+  const fields = await readFields(files, paths.settings);
+  const names = ["apiPort", "virtApiPort", "nodeName", "podSubnet", "bridge"] as const;
+  const kept = names.flatMap((name): [string, string | number][] => {
+    const value = numberOf(fields, name) ?? textOf(fields, name);
+    return value === "" ? [] : [[name, value]];
+  });
+  // keepSettings wrote them; a number where a text should be is refused like any other.
+  return { ...Object.fromEntries(kept), ...(isStrict(fields) && { strict: true }) };
+}
+
+/** What is wanted, else what was kept, else defaults; a network is chosen only when it is needed. */
+function mergeSettings(
+  wanted: WantedSettings,
+  kept: Partial<Settings>,
+  hostname: string,
+): AskedSettings {
+  return {
+    apiPort: DEFAULT_API_PORT,
+    nodeName: hostname,
+    bridge: DEFAULT_BRIDGE,
+    ...kept,
+    ...wanted,
+  };
+}
+
+/**
+ * Refuses what cannot be; makes nothing.
+ * @throws AppError with STANDALONE_SETTING_INVALID, all causes at once
+ */
+export async function checkSettings(
+  deps: SettingsDeps,
+  wanted: WantedSettings,
+  machine: MachineFacts,
+): Promise<void> {
+  const kept = await readSettings(deps);
+  const asked = mergeSettings(wanted, kept, machine.hostname);
+  const host = {
+    links: await machine.listLinks(),
+    routes: await machine.listRoutes(),
+    isPortFree: isPort(asked.apiPort) && (await machine.isPortFree(asked.apiPort)),
+  };
+  const problems = settingProblems(asked, kept, host);
+  if (problems.length === 0) return;
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes: problems.join("; ") });
 }
 
 /**
@@ -92,25 +118,22 @@ export interface MachineFacts {
  * @throws AppError with STANDALONE_SETTING_INVALID
  */
 export async function keepSettings(
-  deps: { readonly files: Files; readonly paths: Paths },
+  deps: SettingsDeps,
   wanted: WantedSettings,
   machine: MachineFacts,
 ): Promise<Settings> {
-  checkWanted(wanted);
+  await checkSettings(deps, wanted, machine);
   const { files, paths } = deps;
-  const kept = await readFields(files, paths.settings);
-  const keptText = (name: "nodeName" | "podSubnet" | "bridge"): string | undefined => {
-    const text = wanted[name] ?? textOf(kept, name);
-    return text === "" ? undefined : text;
-  };
-  const apiPort = wanted.apiPort ?? numberOf(kept, "apiPort") ?? DEFAULT_API_PORT;
+  const kept = await readSettings(deps);
+  const { apiPort, nodeName, bridge, podSubnet } = mergeSettings(wanted, kept, machine.hostname);
+  const virtApiPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
   const settings: Settings = {
     apiPort,
-    virtApiPort: numberOf(kept, "virtApiPort") ?? (await findFreePort(apiPort + 1)),
-    nodeName: keptText("nodeName") ?? machine.hostname,
-    podSubnet: keptText("podSubnet") ?? (await machine.chooseSubnet()),
-    bridge: keptText("bridge") ?? DEFAULT_BRIDGE,
-    ...(isStrict(kept) && { strict: true }),
+    virtApiPort: virtApiPort ?? (await findFreePort(apiPort + 1, machine)),
+    nodeName,
+    podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),
+    bridge,
+    ...(kept.strict === true && { strict: true }),
   };
   const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
   if (text !== (await files.readText(paths.settings))) {

@@ -8,7 +8,8 @@ const TIMEOUT_MS = 5000;
 const FIRST = 111;
 const COUNT = 128;
 
-interface Range {
+/** Addresses as numbers, both included. */
+export interface Range {
   readonly first: number;
   readonly last: number;
 }
@@ -24,24 +25,26 @@ export function rangeOf(cidr: string): Range | undefined {
   return { first, last: first + size - 1 };
 }
 
+/** Whether two ranges have an address in common. */
+export function overlaps(one: Range | undefined, other: Range | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  return one.first <= other.last && other.first <= one.last;
+}
+
 /** The first of our networks that overlaps none of the routes. */
 export function chooseSubnetBeside(routes: readonly string[]): string {
-  const taken = routes.flatMap((route) => rangeOf(route) ?? []);
   const candidates = Array.from(
     { length: COUNT },
     (_none, at) => `10.88.${String(FIRST + at)}.0/24`,
   );
-  const free = candidates.find((candidate) => {
-    const range = rangeOf(candidate);
-    return !taken.some(
-      ({ first, last }) => range !== undefined && first <= range.last && range.first <= last,
-    );
-  });
+  const free = candidates.find(
+    (candidate) => !routes.some((route) => overlaps(rangeOf(route), rangeOf(candidate))),
+  );
   return free ?? candidates[0] ?? "";
 }
 
-/** Asks the host for its routes. Equivalent to: `ip -j route show table all`. */
-export async function chooseSubnet(runner: ProcessRunner): Promise<string> {
+/** The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`. */
+export async function listRoutes(runner: ProcessRunner): Promise<readonly string[]> {
   const { stdout } = await runner.run({
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
     timeoutMs: TIMEOUT_MS,
@@ -50,5 +53,5 @@ export async function chooseSubnet(runner: ProcessRunner): Promise<string> {
   const targets = (Array.isArray(routes) ? routes : []).map((route: unknown) =>
     isFields(route) ? textOf(route, "dst") : "",
   );
-  return chooseSubnetBeside(targets.filter((target) => target !== "default"));
+  return targets.filter((target) => target !== "default" && target !== "");
 }

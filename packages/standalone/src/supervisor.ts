@@ -3,12 +3,13 @@
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
+import { OwnBridges, rememberHostLinks } from "./bridges.ts";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
 import { architecture, commandFor } from "./config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "./kvm-probe.ts";
-import { listOwnBridges, rememberHostLinks, removeLeftovers } from "./leftovers.ts";
+import { removeLeftovers } from "./leftovers.ts";
 import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "./objects.ts";
 import { removeMasquerade } from "./masquerade.ts";
 import type { Paths } from "./paths.ts";
@@ -40,10 +41,13 @@ export class Supervisor {
   readonly #deps: SupervisorDeps;
   /** In the order in which they were started. */
   readonly #components: Component[] = [];
+  readonly #bridges: OwnBridges;
   #client: KubeClient | undefined;
+  #endWatch: () => void = () => undefined;
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps;
+    this.#bridges = new OwnBridges(deps);
   }
 
   /**
@@ -54,9 +58,11 @@ export class Supervisor {
     try {
       const { prepared, programs, client } = await this.#startServer(wanted);
       const finding = await this.#keepObjects(client);
+      this.#endWatch = this.#bridges.watch(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
     } catch (error) {
+      this.#endWatch();
       await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
     }
@@ -68,9 +74,9 @@ export class Supervisor {
     const controller = this.#components.find(({ name }) => name === "virt-controller");
     // First, so that nothing makes new pods of VMs that are to run.
     if (controller !== undefined) await controller.stop();
-    let bridges: readonly string[] = [];
+    this.#endWatch();
+    const bridges = await this.#bridges.list(this.#client?.store);
     try {
-      bridges = await listOwnBridges(this.#deps, this.#client?.store);
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
       await state.step(`${String(count)} guests shut down`);
     } catch (error) {

@@ -7,9 +7,11 @@ import type { Files } from "@patchbay/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./follow.ts";
 import { parseFields, textOf } from "./json.ts";
-import { directoriesOf, pathsOf, type Paths } from "./paths.ts";
+import { pathsOf, type Paths } from "./paths.ts";
+import { machineFacts, makeDirectories } from "./prepare.ts";
 import { installService } from "./service-unit.ts";
-import type { WantedSettings } from "./settings.ts";
+import { ignoredFlags } from "./setting-problems.ts";
+import { checkSettings, readSettings, type WantedSettings } from "./settings.ts";
 import { findSupervisor, reasonOf, type SupervisorState } from "./state.ts";
 
 /** How long everything may take to come up, milliseconds. */
@@ -27,6 +29,11 @@ export interface UpOptions extends WantedSettings {
 }
 
 type Options = UpOptions & { readonly print: Print };
+
+interface Deps {
+  readonly files: Files;
+  readonly paths: Paths;
+}
 
 function wantedOf(options: UpOptions): WantedSettings {
   const { apiPort, nodeName, podSubnet, bridge } = options;
@@ -53,16 +60,27 @@ async function startSupervisor(options: Options, paths: Paths): Promise<ProcessN
   });
 }
 
+/** Writes the unit and says so. */
+async function writeService(
+  options: Options,
+  files: Files,
+  what: "enable" | "start",
+): Promise<"enabled" | "started" | "written"> {
+  const command = commandFor("supervisor", options.dataDir, wantedOf(options));
+  const how = await installService({ files, runner: createProcessRunner() }, command, what);
+  const said = {
+    enabled: "is enabled: it starts at the next boot",
+    started: "is enabled and started",
+    written: "is written; systemd does not run here",
+  };
+  options.print(`systemd unit patchbay.service ${said[how]}`);
+  return how;
+}
+
 /** By systemd where that is wanted and possible, else as a process of its own. */
 async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
   if (options.installService === true) {
-    const command = commandFor("supervisor", options.dataDir, wantedOf(options));
-    const how = await installService({ files, runner: createProcessRunner() }, command);
-    options.print(
-      how === "started"
-        ? "systemd unit patchbay.service is enabled and started"
-        : "systemd unit patchbay.service is written; systemd does not run here",
-    );
+    const how = await writeService(options, files, "start");
     if (how === "started") return waitForSupervisor(files, paths);
   }
   return startSupervisor(options, paths);
@@ -99,11 +117,7 @@ function tooLate(): AppError {
   return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
 }
 
-async function followUp(
-  name: ProcessName,
-  options: Options,
-  deps: { readonly files: Files; readonly paths: Paths },
-): Promise<void> {
+async function followUp(name: ProcessName, options: Options, deps: Deps): Promise<void> {
   const { ended, state } = await follow({
     ...deps,
     ...name,
@@ -118,12 +132,15 @@ async function followUp(
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
+/** A supervisor, once it is known that it can do what is asked. */
+async function startAnew(options: Options, deps: Deps): Promise<ProcessName> {
+  await checkSettings(deps, wantedOf(options), machineFacts(createProcessRunner()));
+  await makeDirectories(deps);
+  return launch(options, deps.files, deps.paths);
+}
+
 /** Waits for the end of a supervisor that is going down. */
-async function waitForDown(
-  name: ProcessName,
-  options: Options,
-  deps: { readonly files: Files; readonly paths: Paths },
-): Promise<void> {
+async function waitForDown(name: ProcessName, options: Options, deps: Deps): Promise<void> {
   options.print("the machine is going down; waiting for that");
   await follow({
     ...deps,
@@ -139,16 +156,35 @@ async function waitForDown(
 async function findStarting(
   running: SupervisorState | undefined,
   options: Options,
-  deps: { readonly files: Files; readonly paths: Paths },
+  deps: Deps,
 ): Promise<ProcessName | undefined> {
   if (running === undefined || running.phase === "starting") return running;
   await waitForDown(running, options, deps);
   return undefined;
 }
 
+async function followUpOrOther(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+  try {
+    await followUp(name, options, deps);
+  } catch (error) {
+    // Somebody else's supervisor may have been faster.
+    const other = await findSupervisor(deps.files, deps.paths);
+    if (other === undefined || other.pid === name.pid) throw error;
+    await followUp(other, options, deps);
+  }
+}
+
+/** A machine that is up, or on its way, is as it was asked for first; its unit can still be written. */
+async function leaveAlone(options: Options, deps: Deps): Promise<void> {
+  const ignored = ignoredFlags(wantedOf(options), await readSettings(deps));
+  for (const line of ignored) options.print(line);
+  if (options.installService !== true) return;
+  await writeService(options, deps.files, "enable");
+}
+
 /**
  * Brings everything up and returns when it is ready. A machine that is up already is left alone.
- * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED
+ * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, and before anything is made STANDALONE_SETTING_INVALID
  */
 export async function up(asked: UpOptions): Promise<void> {
   const options: Options = { print: printProgress, ...asked };
@@ -156,21 +192,13 @@ export async function up(asked: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
   const deps = { files, paths };
-  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
   const running = await findSupervisor(files, paths);
+  if (running?.phase === "ready" || running?.phase === "starting") await leaveAlone(options, deps);
   if (running?.phase === "ready") {
     options.print(`patchbay is up already in ${options.dataDir}`);
     return;
   }
   const starting = await findStarting(running, options, deps);
-  const name = starting ?? (await launch(options, files, paths));
-  try {
-    await followUp(name, options, deps);
-  } catch (error) {
-    // Somebody else's supervisor may have been faster.
-    const other = await findSupervisor(files, paths);
-    if (other === undefined || other.pid === name.pid) throw error;
-    await followUp(other, options, deps);
-  }
+  await followUpOrOther(starting ?? (await startAnew(options, deps)), options, deps);
   options.print(`patchbay is up; kubeconfig: ${paths.kubeconfig}`);
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bridges of the host did CNI make for this machine? CNI never removes them, so `down` does.
+import { join } from "node:path";
+import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import type { KubeClient } from "@patchbay/kube";
+import type { Files, Logger, ProcessRunner, Store } from "@patchbay/ports";
+import { isFields, parseFields, readFields, textOf } from "./json.ts";
+import type { Paths } from "./paths.ts";
+
+const TIMEOUT_MS = 10_000;
+
+/** What cleaning needs. */
+export interface CleaningDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+  readonly bootId: string;
+}
+
+/** The host's links, as `ip -j link` has them. */
+export async function listLinks(
+  runner: ProcessRunner,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const argv = ["ip", "-j", "link", "show"] as const;
+  const { stdout } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  const links: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
+  return Array.isArray(links) ? links.filter(isFields) : [];
+}
+
+/** Names that a file of this boot holds; undefined when there is none. */
+async function readNames(
+  { files, bootId }: Pick<CleaningDeps, "files" | "bootId">,
+  file: string,
+): Promise<readonly string[] | undefined> {
+  const fields = await readFields(files, file);
+  const links = fields?.["links"];
+  if (textOf(fields, "bootId") !== bootId || !Array.isArray(links)) return undefined;
+  return links.filter((name): name is string => typeof name === "string");
+}
+
+function hostLinksFile(paths: Paths): string {
+  return join(paths.run, "host-links.json");
+}
+
+/** Remembers, once in each boot, which links are not ours because they were there before. */
+export async function rememberHostLinks(deps: CleaningDeps): Promise<void> {
+  const { files, runner, paths, bootId } = deps;
+  if ((await readNames(deps, hostLinksFile(paths))) !== undefined) return;
+  const links = (await listLinks(runner)).map((link) => textOf(link, "ifname")).sort();
+  await files.writeAtomic(hostLinksFile(paths), `${JSON.stringify({ bootId, links })}\n`);
+}
+
+/** The bridges that a CNI configuration names. */
+function bridgesOfConfig(text: string): readonly string[] {
+  const config = parseFields(text);
+  const plugins = config?.["plugins"];
+  const all: readonly unknown[] = Array.isArray(plugins) ? plugins : [config];
+  return (
+    all
+      .filter(isFields)
+      .filter((plugin) => textOf(plugin, "type") === "bridge")
+      // Source: CNI plugin bridge, default of `bridge`.
+      .map((plugin) => textOf(plugin, "bridge") || "cni0")
+  );
+}
+
+/** The bridges that networks of this machine have named in this boot, also those of networks that are gone. */
+export class OwnBridges {
+  readonly #deps: CleaningDeps;
+  readonly #file: string;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(deps: CleaningDeps) {
+    this.#deps = deps;
+    this.#file = join(deps.paths.run, "bridges.json");
+  }
+
+  /** Remembers what each network names, until the returned function is called. */
+  watch(client: KubeClient): () => void {
+    const reflections = client.reflect(NETWORK_ATTACHMENT_DEFINITIONS);
+    const subscription = reflections.subscribe((reflection) => {
+      if (reflection.kind === "removed") return;
+      const nads = reflection.kind === "listed" ? reflection.objects : [reflection.object];
+      void this.#remember(nads).catch((error: unknown) => {
+        this.#deps.log.warn("bridges cannot be remembered", { reason: messageOf(error) });
+      });
+    });
+    return () => {
+      subscription.unsubscribe();
+    };
+  }
+
+  /** All of them, sorted; without a store those that were remembered. */
+  async list(store: Store | undefined): Promise<readonly string[]> {
+    const { files, paths, log } = this.#deps;
+    try {
+      if (store !== undefined) {
+        await this.#remember((await store.list(NETWORK_ATTACHMENT_DEFINITIONS)).items);
+      }
+    } catch (error) {
+      log.warn("networks cannot be listed", { reason: messageOf(error) });
+    }
+    const configs = await Promise.all(
+      (await files.list(paths.cniConf)).map((name) => files.readText(join(paths.cniConf, name))),
+    );
+    const ofConfigs = configs.flatMap((text) => bridgesOfConfig(text ?? ""));
+    return [...new Set([...ofConfigs, ...(await this.#read())])].sort();
+  }
+
+  async #read(): Promise<readonly string[]> {
+    return (await readNames(this.#deps, this.#file)) ?? [];
+  }
+
+  /** One at a time: each adds to what the one before has written. */
+  #remember(nads: readonly NetworkAttachmentDefinition[]): Promise<void> {
+    const named = nads.flatMap((nad) => bridgesOfConfig(nad.spec?.config ?? ""));
+    const write = async (): Promise<void> => {
+      const { files, bootId } = this.#deps;
+      const known = await this.#read();
+      const links = [...new Set([...known, ...named])].sort();
+      if (links.length === known.length) return;
+      await files.writeAtomic(this.#file, `${JSON.stringify({ bootId, links })}\n`);
+    };
+    this.#writing = this.#writing.then(write, write);
+    return this.#writing;
+  }
+}
+
+/** Removes the bridges that came in this boot and have no port any more. */
+export async function removeBridges(deps: CleaningDeps, bridges: readonly string[]): Promise<void> {
+  const { runner, paths, log } = deps;
+  const before = await readNames(deps, hostLinksFile(paths));
+  if (before === undefined) return;
+  const links = await listLinks(runner);
+  const isThere = (name: string): boolean => links.some((link) => textOf(link, "ifname") === name);
+  const hasPort = (name: string): boolean => links.some((link) => textOf(link, "master") === name);
+  const ours = bridges.filter((name) => isThere(name) && !hasPort(name) && !before.includes(name));
+  for (const name of ours) {
+    const argv = ["ip", "link", "del", name, "type", "bridge"] as const;
+    await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+    log.info("bridge removed", { link: name });
+  }
+}
