@@ -66,13 +66,22 @@ function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>>
     : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
 }
 
+/** Volume with the guest's kernel. */
+const KERNEL_VOLUME = "kernel-boot";
+
+/** Whether the API server dropped the image of the guest's kernel: a volume of a kind that it does not know is empty. */
+export function hasLostKernel({ spec }: Pod): boolean {
+  const volume = spec.volumes?.find(({ name }) => name === KERNEL_VOLUME);
+  return volume !== undefined && volume.image === undefined;
+}
+
 function volumesOf(vmi: VirtualMachineInstance): NonNullable<Pod["spec"]["volumes"]> {
   const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
   return [
     { name: names.LAUNCHER_VOLUME, emptyDir: {} },
     ...(boot === undefined
       ? []
-      : [{ name: "kernel-boot", image: { reference: boot.image, pullPolicy: "Never" as const } }]),
+      : [{ name: KERNEL_VOLUME, image: { reference: boot.image, pullPolicy: "Never" as const } }]),
   ];
 }
 

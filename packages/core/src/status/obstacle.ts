@@ -8,6 +8,7 @@ import type {
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
+import { hasLostKernel } from "../plan/launcher-pod.ts";
 import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
 
 /** What stands in the way. */
@@ -56,6 +57,14 @@ function refused(write: RefusedWrite | undefined): Obstacle | undefined {
   return write && { reason: `Failed${write.verb}`, message: write.message };
 }
 
+/** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
+function dropped(pod: Pod | undefined): Obstacle | undefined {
+  if (pod === undefined || !hasLostKernel(pod)) return undefined;
+  const message =
+    "the API server has dropped the image of the launcher pod's volume with the kernel: image volumes need Kubernetes 1.31 with feature gate ImageVolume, which is on from 1.35";
+  return { reason: "PodFieldDropped", message };
+}
+
 function stuck(pod: Pod | undefined): Obstacle | undefined {
   const waiting = findWaiting(pod);
   return waiting !== undefined && STUCK.has(waiting.reason) ? waiting : undefined;
@@ -79,7 +88,11 @@ function toldByNode({ status }: VirtualMachineInstance): Obstacle | undefined {
 /** Of a VMI. */
 export function vmiObstacle({ vmi, pod, network, refusal }: VmiSituation): Obstacle | undefined {
   return (
-    unsupported(vmiStartProblems(vmi, network)) ?? refused(refusal) ?? toldByNode(vmi) ?? stuck(pod)
+    unsupported(vmiStartProblems(vmi, network)) ??
+    refused(refusal) ??
+    dropped(pod) ??
+    toldByNode(vmi) ??
+    stuck(pod)
   );
 }
 

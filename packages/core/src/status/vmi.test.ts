@@ -20,3 +20,18 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   ]);
   expect(conditionsOf({})).toMatchObject([{ type: "Ready", reason: "GuestNotRunning" }]);
 });
+
+test.each([
+  { volume: { emptyDir: {} }, told: "PodFieldDropped" },
+  { volume: { image: { reference: "guest" } }, told: undefined },
+])("a launcher whose volume with the kernel is $volume tells $told", ({ volume, told }) => {
+  const pod = aPod();
+  const volumes = [{ name: "kernel-boot", ...volume }];
+  const report = {
+    vmi: aVmi({ status: { phase: "Scheduled" } }),
+    pod: { ...pod, spec: { ...pod.spec, volumes } },
+    network: networkConfigOf(undefined),
+  };
+  const { conditions = [] } = ownVmiStatus(report, NOW, () => "f".repeat(64));
+  expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(told);
+});
