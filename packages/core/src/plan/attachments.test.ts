@@ -28,7 +28,10 @@ function print(action: AttachmentAction<OwnedAttachment>): string {
 
 function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
   const networks = { ok: true, elements } as const;
-  return { namespace: "ns1", networks, owned: [], foreign: [], pod: "alive", ...more };
+  return {
+    ...{ namespace: "ns1", networks, isHostNetwork: false, owned: [], foreign: [] },
+    ...{ pod: "alive", ...more },
+  };
 }
 
 function owned(
@@ -200,6 +203,16 @@ const ROWS: readonly Row[] = [
     given: facts([{ name: "a", mac: "02:00:00:00:00:01" }], {
       owned: [owned("ns1/a", "net1", { isAdopted: true })],
     }),
+    want: [],
+  },
+  {
+    name: "a pod in the network of its node gets nothing, and is told",
+    given: facts([A], { isHostNetwork: true }),
+    want: ["error HostNetwork@"],
+  },
+  {
+    name: "a pod in the network of its node that asks for nothing is not told",
+    given: facts([], { isHostNetwork: true }),
     want: [],
   },
   {

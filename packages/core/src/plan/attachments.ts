@@ -37,6 +37,8 @@ export interface ForeignAttachment {
 export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly namespace: string;
   readonly networks: NetworksAnnotation;
+  /** The pod lives in the network of its node, where nothing is ever attached. */
+  readonly isHostNetwork: boolean;
   /** In the order in which they were begun. */
   readonly owned: readonly Owned[];
   /** What somebody else attached and reported. */
@@ -57,7 +59,8 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
       readonly kind: "reportError";
       /** NIC in the pod; empty for the annotation as a whole. */
       readonly interfaceName: string;
-      readonly reason: "AnnotationInvalid" | "DuplicateInterface" | "AttributesFixed";
+      readonly reason:
+        "AnnotationInvalid" | "HostNetwork" | "DuplicateInterface" | "AttributesFixed";
       readonly message: string;
     };
 
@@ -147,6 +150,13 @@ function planStrays<Owned extends OwnedAttachment>(
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
 
+const HOST_NETWORK = {
+  kind: "reportError",
+  interfaceName: "",
+  reason: "HostNetwork",
+  message: "the pod uses the network of its node: no other can be attached to it",
+} as const;
+
 interface Split {
   readonly accepted: readonly WantedAttachment[];
   readonly duplicates: readonly WantedAttachment[];
@@ -175,6 +185,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     const message = `the annotation of networks cannot be read: ${networks.reason}`;
     return [{ kind: "reportError", interfaceName: "", reason: "AnnotationInvalid", message }];
   }
+  if (facts.isHostNetwork) return networks.elements.length === 0 ? [] : [HOST_NETWORK];
   const all = networks.elements.map((element, index) => toWanted(element, index, namespace));
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));

@@ -70,7 +70,7 @@ function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
 }
 
 function networksOf(pod: Pod | undefined): NetworksAnnotation {
-  if (pod === undefined || pod.spec.hostNetwork === true) return NOTHING;
+  if (pod === undefined) return NOTHING;
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
@@ -100,6 +100,7 @@ async function findSandbox(
 ): Promise<Sandbox | undefined | "none"> {
   const sandbox = await found.deps.sandboxes.find(uid);
   if (sandbox !== undefined || stageOf(found.pod) === "over") return sandbox;
+  if (found.pod?.spec.hostNetwork === true) return undefined;
   // Before it runs, the pod's own changes tell when to look again.
   if (found.pod?.status?.phase !== "Running") return "none";
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
@@ -135,6 +136,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
     attachments: {
       namespace: parseKey(key).namespace ?? "",
       networks: networksOf(pod),
+      isHostNetwork: pod?.spec.hostNetwork === true,
       owned: rows.map((row) => toOwned(row, sandbox, deps.bootId)),
       foreign: foreignOf(pod, rows),
       pod: stageOf(pod),

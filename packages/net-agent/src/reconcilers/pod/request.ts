@@ -12,7 +12,24 @@ import type { PodFacts } from "./observe.ts";
 /** Bytes of an Ethernet address. Source: NPWG 1.3 section 4.1.2.1.4. */
 const MAC_BYTES = 6;
 
-function requestProblem({ mac, ips = [] }: NetworkSelection): string | undefined {
+/** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+const PASSED = [
+  ["portMappings", "portMappings"],
+  ["bandwidth", "bandwidth"],
+  ["infiniband-guid", "infinibandGUID"],
+] as const;
+/** What a pod may ask for and nobody here can give: dropping it would be a NIC that was not asked for. */
+const NOT_BUILT: readonly string[] = ["default-route", "deviceID"];
+
+/** What is asked for beside MAC and addresses. */
+function valuesOf(selection: NetworkSelection): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>(Object.entries(selection));
+}
+
+function requestProblem(selection: NetworkSelection): string | undefined {
+  const { mac, ips = [] } = selection;
+  const unbuilt = NOT_BUILT.find((key) => valuesOf(selection).get(key) !== undefined);
+  if (unbuilt !== undefined) return `${unbuilt} is not supported`;
   if (mac !== undefined && parseMac(mac)?.length !== MAC_BYTES) {
     return `mac "${mac}" is no address of six bytes`;
   }
@@ -60,19 +77,36 @@ function argsOf({ mac, ips = [] }: NetworkSelection): readonly (readonly [string
   ];
 }
 
-function capabilityArgsOf(
-  { mac, ips = [] }: NetworkSelection,
+/** @throws AppError with CNI_REQUEST_NOT_MET: a plugin is not told of what it does not declare, and would not do it. */
+function passedArgsOf(
+  selection: NetworkSelection,
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
+  const values = valuesOf(selection);
+  const asked = PASSED.filter(([key]) => values.get(key) !== undefined);
+  const unmet = asked.find(([, capability]) => !hasCapability(config, capability));
+  if (unmet !== undefined) {
+    const what = `${unmet[0]}, which no plugin of the network takes`;
+    throw new AppError("CNI_REQUEST_NOT_MET", { what });
+  }
+  return Object.fromEntries(asked.map(([key, capability]) => [capability, values.get(key)]));
+}
+
+function capabilityArgsOf(
+  selection: NetworkSelection,
+  config: NetworkConfigList,
+): Readonly<Record<string, unknown>> {
+  const { mac, ips = [] } = selection;
   return {
     ...(mac !== undefined && hasCapability(config, "mac") ? { mac: normalizeMac(mac) } : {}),
     ...(ips.length > 0 && hasCapability(config, "ips") ? { ips } : {}),
+    ...passedArgsOf(selection, config),
   };
 }
 
 /**
  * The request of ADD.
- * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_CONFIG_INVALID, CNI_REQUEST_INVALID
+ * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_CONFIG_INVALID, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
  */
 export function requestOf(
   wanted: WantedAttachment,

@@ -32,12 +32,11 @@ export function mergeNetworkStatus(
   const isOurs = (row: JournalRow): boolean => row.isAdopted !== true || row.state === "removed";
   const own = new Set(all.filter(isOurs).flatMap(interfacesOf));
   const entries = live.filter((row) => isOurs(row) && row.state === "attached").flatMap(entriesOf);
-  const find = (name: string | undefined): NetworkStatus | undefined =>
-    entries.find((entry) => entry.interface === name);
-  const kept = current.flatMap((entry) => {
-    if (entry.interface === undefined || !own.has(entry.interface)) return [entry];
-    return [find(entry.interface) ?? []].flat();
-  });
+  const kept = current.flatMap((entry) =>
+    entry.interface === undefined || !own.has(entry.interface)
+      ? [entry]
+      : entries.filter(({ interface: name }) => name === entry.interface),
+  );
   const placed = new Set(kept.map((entry) => entry.interface));
   return [...kept, ...entries.filter((entry) => !placed.has(entry.interface))];
 }

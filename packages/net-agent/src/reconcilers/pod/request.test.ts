@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher may that no other pod may: its VMI's networks, and a MAC that its plugin cannot set.
+// What a pod may ask for: networks of others, a MAC that its plugin cannot set, and what nobody can give.
 import { describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 
@@ -88,4 +88,32 @@ test.each([
   await world.putPod({ networks: `[{"name":"a","mac":"${given.toUpperCase()}"}]` });
   expect(await world.pass()).toBeUndefined();
   expect(await world.errorReasons()).toEqual({});
+});
+
+test.each([
+  { name: "default-route", element: { "default-route": ["10.0.0.1"] }, want: "RequestInvalid" },
+  { name: "deviceID", element: { deviceID: "0000:00:00.1" }, want: "RequestInvalid" },
+  {
+    name: "portMappings that no plugin takes",
+    element: { portMappings: [{ hostPort: 80, containerPort: 80 }] },
+    want: "RequestNotMet",
+  },
+])("what nobody can give is refused, not dropped: $name", async ({ element, want }) => {
+  const world = new World();
+  world.putNads("a");
+  await world.putPod({ networks: JSON.stringify([{ name: "a", ...element }]) });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: want });
+  expect(world.cni.calls).toEqual([]);
+});
+
+test("what a plugin declares to take is passed to it", async () => {
+  const world = new World();
+  const capabilities = { portMappings: true, bandwidth: true };
+  world.putNad({ namespace: "ns1", name: "a" }, { type: "portmap", capabilities });
+  const asked = { portMappings: [{ hostPort: 80, containerPort: 80 }] };
+  await world.putPod({ networks: JSON.stringify([{ name: "a", ...asked }]) });
+  expect(await world.pass()).toBeUndefined();
+  const [row] = await world.journal.list("uid-1");
+  expect(row?.request.capabilityArgs).toEqual(asked);
 });
