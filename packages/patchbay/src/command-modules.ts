@@ -18,6 +18,7 @@ const MODULES: Readonly<Record<string, () => Promise<CommandModule>>> = {
   stop: () => import("./commands/stop.ts"),
   restart: () => import("./commands/restart.ts"),
   console: () => import("./commands/console.ts"),
+  complete: () => import("./commands/complete.ts"),
   completion: () => import("./commands/completion.ts"),
   version: () => import("./commands/version.ts"),
 };

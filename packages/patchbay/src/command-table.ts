@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands are there, with which flags? Data only.
 
+/** Where a shell finds what can stand at a place. */
+export type Values =
+  | "vms"
+  | "networks"
+  | "interfaces"
+  | "namespaces"
+  | "images"
+  | "shells"
+  | "formats"
+  | "files"
+  | "directories";
+
 /** A flag of a command. */
 export interface FlagSpec {
   /** As commander takes it, for example `--name <name>`. */
@@ -11,6 +23,8 @@ export interface FlagSpec {
   readonly kind?: "duration" | "port";
   /** Printed in the help; text as the user would type it. */
   readonly fallback?: string;
+  /** What completion offers for its value; nothing when absent. */
+  readonly values?: Values;
 }
 
 /** A command. */
@@ -20,6 +34,10 @@ export interface CommandSpec {
   readonly aliases?: readonly string[];
   /** As commander takes them, for example `<vm>`. */
   readonly args: readonly string[];
+  /** What completion offers for each of them. */
+  readonly values?: readonly Values[];
+  /** Not for people. */
+  readonly isHidden?: boolean;
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
 }
@@ -29,9 +47,18 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   {
     flags: "--kubeconfig <file>",
     description: "the API server to use; else $KUBECONFIG, the data directory's, ~/.kube/config",
+    values: "files",
   },
-  { flags: "-n, --namespace <name>", description: "namespace; else the kubeconfig's, or default" },
-  { flags: "--data-dir <dir>", description: "data directory of the standalone machine" },
+  {
+    flags: "-n, --namespace <name>",
+    description: "namespace; else the kubeconfig's, or default",
+    values: "namespaces",
+  },
+  {
+    flags: "--data-dir <dir>",
+    description: "data directory of the standalone machine",
+    values: "directories",
+  },
 ];
 
 /** Groups of commands. */
@@ -60,6 +87,8 @@ const IFACE_NAME: FlagSpec = {
   description: "name of the interface in the VM",
   required: true,
 };
+
+const KNOWN_IFACE_NAME: FlagSpec = { ...IFACE_NAME, values: "interfaces" };
 
 const MACHINE_COMMANDS: readonly CommandSpec[] = [
   {
@@ -110,12 +139,14 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "restore",
     args: ["<file>"],
+    values: ["files"],
     summary: "Replace all objects of a machine that is down by those of a backup",
     flags: [],
   },
   {
     name: "image add",
     args: ["<name>", "<directory>"],
+    values: ["images", "directories"],
     summary: "Copy a directory into an image that VMs can name",
     flags: [],
   },
@@ -128,6 +159,7 @@ const MACHINE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "image remove",
     args: ["<name>"],
+    values: ["images"],
     summary: "Remove an image that no VM and no pod names",
     flags: [],
   },
@@ -137,12 +169,14 @@ const IFACE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "addinterface",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Plug a network interface into a VM, running or not",
     flags: [
       {
         flags: "--network-attachment-definition-name <name>",
         description: "network to join, NAME or NAMESPACE/NAME",
         required: true,
+        values: "networks",
       },
       IFACE_NAME,
       { flags: "--mac-address <mac>", description: "MAC address; chosen when absent" },
@@ -154,19 +188,22 @@ const IFACE_COMMANDS: readonly CommandSpec[] = [
   {
     name: "removeinterface",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Unplug a network interface from a VM",
-    flags: [IFACE_NAME, VMI, ...WAIT],
+    flags: [KNOWN_IFACE_NAME, VMI, ...WAIT],
   },
   {
     name: "get interfaces",
     aliases: ["interface", "ifaces"],
     args: ["<vm>"],
+    values: ["vms"],
     summary: "List the network interfaces of a VM with their phases",
     flags: [VMI],
   },
   {
     name: "explain",
     args: ["<vm>", "<interface>"],
+    values: ["vms", "interfaces"],
     summary: "Show what is known of one interface, and what happens next",
     flags: [VMI],
   },
@@ -176,24 +213,28 @@ const VM_COMMANDS: readonly CommandSpec[] = [
   {
     name: "start",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Start a VM",
     flags: WAIT,
   },
   {
     name: "stop",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Stop a VM; with --wait until it says Stopped",
     flags: WAIT,
   },
   {
     name: "restart",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Restart a VM",
     flags: WAIT,
   },
   {
     name: "console",
     args: ["<vm>"],
+    values: ["vms"],
     summary: "Connect to the serial console of a VM on this machine; leave with Ctrl-]",
     flags: [],
   },
@@ -203,7 +244,15 @@ const OTHER_COMMANDS: readonly CommandSpec[] = [
   {
     name: "completion",
     args: ["<shell>"],
+    values: ["shells"],
     summary: "Print a completion script for bash or zsh",
+    flags: [],
+  },
+  {
+    name: "complete",
+    args: ["<what>", "[vm]"],
+    isHidden: true,
+    summary: "Print names for completion",
     flags: [],
   },
   {

@@ -49,7 +49,8 @@ function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
 
 function addCommand(parent: Command, spec: CommandSpec, surroundings: Surroundings): void {
   const word = spec.name.split(" ").at(-1) ?? spec.name;
-  const command = parent.command(word).description(spec.summary);
+  const hidden = spec.isHidden === true;
+  const command = parent.command(word, { hidden }).description(spec.summary);
   for (const alias of spec.aliases ?? []) command.alias(alias);
   for (const arg of spec.args) command.argument(arg);
   for (const flag of spec.flags) command.addOption(toOption(flag));

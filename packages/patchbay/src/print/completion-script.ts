@@ -1,55 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the shells have to know to complete our commands? Generated from the table of commands.
-import { COMMANDS, GLOBAL_FLAGS, GROUPS } from "../command-table.ts";
+import {
+  COMMANDS,
+  GLOBAL_FLAGS,
+  GROUPS,
+  type CommandSpec,
+  type FlagSpec,
+  type Values,
+} from "../command-table.ts";
 
-function longFlag(flags: string): string {
-  return /--[a-z-]+/.exec(flags)?.[0] ?? "";
+const LOCAL_FLAGS = ["--output", "--help"];
+const COMPLETED: readonly CommandSpec[] = COMMANDS.filter(({ isHidden }) => isHidden !== true);
+
+/** A flag's names, for example `-n` and `--namespace`. */
+function namesOf({ flags }: FlagSpec): readonly string[] {
+  return flags.match(/(?<=^|\s)--?[a-z-]+/g) ?? [];
 }
 
-const EVERYWHERE = [...GLOBAL_FLAGS.map(({ flags }) => longFlag(flags)), "--output", "--help"];
+function longFlag(flag: FlagSpec): string {
+  return namesOf(flag).at(-1) ?? "";
+}
 
-/** Words that may follow `patchbay`, a group, or a command. */
-function wordsAfter(): readonly (readonly [string, readonly string[]])[] {
-  const first = new Set(COMMANDS.map(({ name }) => name.split(" ")[0] ?? name));
-  const groups = Object.keys(GROUPS).map((group): readonly [string, readonly string[]] => [
-    group,
-    COMMANDS.flatMap(({ name }) =>
-      name.startsWith(`${group} `) ? [name.slice(group.length + 1)] : [],
+function takesValue({ flags }: FlagSpec): boolean {
+  return flags.includes("<");
+}
+
+/** Commands of a shell that print values for the word in `$current`. */
+const SOURCES: Readonly<Record<Values, string>> = {
+  vms: "_patchbay_ask vms",
+  networks: "_patchbay_ask networks",
+  interfaces: '_patchbay_ask interfaces "$vm"',
+  namespaces: "_patchbay_ask namespaces",
+  images: "_patchbay_ask images",
+  shells: "echo bash zsh",
+  formats: "echo table json yaml name",
+  files: 'compgen -f -- "$current"',
+  directories: 'compgen -d -- "$current"',
+};
+
+function branch(patterns: readonly string[], action: string): string {
+  return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
+}
+
+/** `words`, and the same with each alias in the place of the last one. */
+function spellings({ name, aliases = [] }: CommandSpec): readonly string[] {
+  const group = name.split(" ").slice(0, -1);
+  return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
+}
+
+/** How the values of a flag are found; for those that only the user knows nothing is offered. */
+function valuesOf({ values }: FlagSpec): string {
+  return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
+}
+
+/** What follows a flag that takes a value. */
+function flagBranches(): readonly string[] {
+  return COMPLETED.flatMap((spec) =>
+    spec.flags.filter(takesValue).map((flag) => {
+      const patterns = spellings(spec).flatMap((words) =>
+        namesOf(flag).map((name) => `${words} ${name}`),
+      );
+      return branch(patterns, valuesOf(flag));
+    }),
+  );
+}
+
+function globalBranches(): readonly string[] {
+  return GLOBAL_FLAGS.filter(takesValue).map((flag) => branch(namesOf(flag), valuesOf(flag)));
+}
+
+/** What comes at each place of a command: `WORDS PLACE`. */
+function placeBranches(): readonly string[] {
+  return COMPLETED.flatMap((spec) =>
+    (spec.values ?? []).map((values, place) =>
+      branch(
+        spellings(spec).map((words) => `${words} ${String(place)}`),
+        `values="$(${SOURCES[values]})"`,
+      ),
     ),
-  ]);
-  const commands = COMMANDS.map(({ name, flags }): readonly [string, readonly string[]] => [
-    name,
-    [
-      ...(name === "completion" ? ["bash", "zsh"] : []),
-      ...flags.map((flag) => longFlag(flag.flags)),
-      ...EVERYWHERE,
-    ],
-  ]);
-  return [["", [...first, "--help"]], ...groups, ...commands];
+  );
 }
 
-/** One function; it looks the words before the cursor up. */
+function wordBranches(): readonly string[] {
+  const first = [...new Set(COMPLETED.map(({ name }) => name.split(" ")[0] ?? name))];
+  const groups = Object.keys(GROUPS).map((group) => {
+    const inner = COMPLETED.filter(({ name }) => name.startsWith(`${group} `));
+    return branch([group], `values="${inner.map(({ name }) => name.split(" ")[1]).join(" ")}"`);
+  });
+  return [branch([""], `values="${first.join(" ")}"`), ...groups];
+}
+
+function flagListBranches(): readonly string[] {
+  return COMPLETED.map((spec) =>
+    branch(spellings(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
+  );
+}
+
+/** All flags that take a value, for skipping it. */
+function valueFlags(): string {
+  const all = [...GLOBAL_FLAGS, ...COMPLETED.flatMap(({ flags }) => flags)].filter(takesValue);
+  return [...new Set([...all.flatMap(namesOf), "-o", "--output"])].sort().join("|");
+}
+
+/** Functions that know where the cursor stands; names of objects are asked of the program. */
 export function printBashCompletion(): string {
-  const cases = wordsAfter().map(([words, next]) => `    "${words}") next="${next.join(" ")}" ;;`);
-  const groups = Object.keys(GROUPS).join("|");
+  const globals = GLOBAL_FLAGS.flatMap(namesOf);
+  const everywhere = [...GLOBAL_FLAGS.map(longFlag), ...LOCAL_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
+_patchbay_ask() {
+  "\${COMP_WORDS[0]}" "\${globals[@]}" complete "$@" 2>/dev/null
+}
 _patchbay() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words="" next=""
-  case "$previous" in
-    -o|--output) COMPREPLY=($(compgen -W "table json yaml name" -- "$current")); return ;;
-    --kubeconfig) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --data-dir) COMPREPLY=($(compgen -d -- "$current")); return ;;
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
+  local words="" place=0 vm="" values="" flags="" word i
+  local -a globals=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word="\${COMP_WORDS[i]}"
+    case "$word" in
+      ${globals.join("|")}) ((i + 1 == COMP_CWORD)) || globals+=("$word" "\${COMP_WORDS[i+1]}"); i=$((i + 1)) ;;
+      ${valueFlags()}) i=$((i + 1)) ;;
+      -*) ;;
+      *)
+        case "$words" in
+          "") words="$word" ;;
+          ${Object.keys(GROUPS).join("|")}) words="$words $word" ;;
+          *) [ -n "$vm" ] || vm="$word"; place=$((place + 1)) ;;
+        esac ;;
+    esac
+  done
+  case "$words $previous" in
+${flagBranches().join("\n")}
   esac
-  if [ "$COMP_CWORD" -gt 1 ]; then
-    words="\${COMP_WORDS[1]}"
-    case "$words" in
-      ${groups}) if [ "$COMP_CWORD" -gt 2 ]; then words="$words \${COMP_WORDS[2]}"; fi ;;
+  case "$previous" in
+    -o|--output) values="$(${SOURCES.formats})" ;;
+${globalBranches().join("\n")}
+  esac
+  if [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$current")); return; fi
+  case "$words" in
+${wordBranches().join("\n")}
+${flagListBranches().join("\n")}
+  esac
+  if [[ "$current" != -* ]]; then
+    case "$words $place" in
+${placeBranches().join("\n")}
     esac
   fi
-  case "$words" in
-${cases.join("\n")}
-  esac
-  COMPREPLY=($(compgen -W "$next" -- "$current"))
+  if [ -z "$values" ]; then values="$flags ${everywhere}"; fi
+  COMPREPLY=($(compgen -W "$values" -- "$current"))
 }
 complete -F _patchbay patchbay kubectl-patchbay
 `;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does bash offer at the end of a line? With a program that says what it was asked for.
+import { spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { printBashCompletion } from "./completion-script.ts";
+
+const STUB = 'patchbay() { echo "asked:$(IFS=,; echo "$*")"; }';
+
+/** What is offered after the last word, which is being typed. */
+function offered(...words: readonly string[]): readonly string[] {
+  const line = words.map((word) => `'${word}'`).join(" ");
+  const script = `${STUB}
+${printBashCompletion()}
+COMP_WORDS=(patchbay ${line}); COMP_CWORD=${String(words.length)}
+_patchbay
+printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { stdout, stderr } = spawnSync("bash", ["-u", "-c", script], { encoding: "utf8" });
+  expect(stderr).toBe("");
+  return stdout.trim().split("\n");
+}
+
+test.each([
+  { name: "VMs without two dashes", words: ["addinterface", ""], want: "asked:complete,vms" },
+  {
+    name: "VMs of the namespace and server that were named",
+    words: ["-n", "blue", "--kubeconfig", "/k", "stop", ""],
+    want: "asked:-n,blue,--kubeconfig,/k,complete,vms",
+  },
+  {
+    name: "networks",
+    words: ["addinterface", "alpha", "--network-attachment-definition-name", ""],
+    want: "asked:complete,networks",
+  },
+  {
+    name: "interfaces of the VM",
+    words: ["removeinterface", "alpha", "--wait", "--name", ""],
+    want: "asked:complete,interfaces,alpha",
+  },
+  {
+    name: "interfaces as an argument",
+    words: ["explain", "alpha", ""],
+    want: "asked:complete,interfaces,alpha",
+  },
+  { name: "VMs in a group", words: ["get", "ifaces", ""], want: "asked:complete,vms" },
+  { name: "namespaces", words: ["stop", "-n", ""], want: "asked:complete,namespaces" },
+  { name: "images", words: ["image", "remove", ""], want: "asked:complete,images" },
+])("offers $name", ({ words, want }) => {
+  expect(offered(...words)).toEqual([want]);
+});
+
+test("offers commands, groups and what is in them", () => {
+  expect(offered("")).toEqual(expect.arrayContaining(["up", "addinterface", "get", "image"]));
+  expect(offered("")).not.toContain("complete");
+  expect(offered("image", "")).toEqual(["add", "list", "remove"]);
+  expect(offered("completion", "")).toEqual(["bash", "zsh"]);
+  expect(offered("start", "a", "-o", "j")).toEqual(["json"]);
+});
+
+test("offers flags where nothing else can come, or where a dash was typed", () => {
+  expect(offered("up", "")).toEqual(expect.arrayContaining(["--bridge", "--api-port", "--help"]));
+  expect(offered("addinterface", "alpha", "")).toEqual(
+    expect.arrayContaining(["--name", "--wait", "--namespace"]),
+  );
+  expect(offered("addinterface", "--mo")).toEqual(["--model"]);
+});
+
+test("offers nothing for a value that only the user knows", () => {
+  expect(offered("addinterface", "alpha", "--name", "")).toEqual([""]);
+});
