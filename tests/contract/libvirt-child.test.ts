@@ -113,7 +113,7 @@ describe("libvirt in a child", () => {
     const failure = failureOf(hanging.findDomain("x"));
     expect(await other.findDomain("test")).toBeDefined();
     expect(await failure).toBe("LIBVIRT_TIMED_OUT");
-    expect(await hanging.closed).toContain("no answer");
+    expect((await hanging.closed).reason).toContain("no answer");
     expect(await other.findDomain("test")).toBeDefined();
     process.kill(daemon.pid, "SIGCONT");
     const again = await hypervisor.open(address);

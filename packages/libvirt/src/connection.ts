@@ -3,6 +3,7 @@
 import { AppError, isAppError } from "@patchbay/core";
 import type {
   Clock,
+  ConnectionEnd,
   DeviceTarget,
   DomainInfo,
   GuestInterface,
@@ -38,9 +39,9 @@ type Answer =
 
 /** Implements the port over the child's half. */
 export class LibvirtConnection implements HypervisorConnection {
-  readonly closed: Promise<string>;
+  readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;
-  readonly #resolveClosed: (reason: string) => void;
+  readonly #resolveClosed: (end: ConnectionEnd) => void;
   readonly #listeners = new Set<(event: HypervisorEvent) => void>();
   readonly #answers = new Map<number, (answer: Answer) => void>();
   #lastCall = OPEN_CALL;
@@ -49,7 +50,7 @@ export class LibvirtConnection implements HypervisorConnection {
 
   constructor(link: ConnectionLink) {
     this.#link = link;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<ConnectionEnd>();
     this.closed = promise;
     this.#resolveClosed = resolve;
   }
@@ -86,13 +87,13 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   /** Gives the connection up: calls in flight and queued ones fail. May be repeated. */
-  lose(reason: string): void {
+  lose(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
     for (const answer of this.#answers.values()) answer({ kind: "lost" });
     this.#listeners.clear();
     this.#link.send({ kind: "close", connection: this.#link.id });
-    this.#resolveClosed(reason);
+    this.#resolveClosed({ reason, by });
     this.#link.onLost();
   }
 
@@ -151,7 +152,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   close(): Promise<void> {
-    this.lose("closed");
+    this.lose("closed", "us");
     return Promise.resolve();
   }
 

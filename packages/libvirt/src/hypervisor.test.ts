@@ -184,7 +184,10 @@ describe("hypervisor", () => {
   test("a call beyond its deadline gives its connection up, and that one only", async () => {
     const other = await hypervisor.open(uri);
     const connection = await abandonOne();
-    expect(await connection.closed).toBe("no answer to virDomainLookupByName");
+    expect(await connection.closed).toEqual({
+      reason: "no answer to virDomainLookupByName",
+      by: "daemon",
+    });
     await expect(connection.findDomain("x")).rejects.toMatchObject({
       code: "LIBVIRT_CONNECTION_LOST",
     });
@@ -209,7 +212,10 @@ describe("hypervisor", () => {
     await settle();
     childAt(0).kill();
     expect(await failure).toBe("LIBVIRT_CONNECTION_LOST");
-    expect(await connection.closed).toBe("the libvirt child ended: SIGKILL");
+    expect(await connection.closed).toEqual({
+      reason: "the libvirt child ended: SIGKILL",
+      by: "client",
+    });
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
   });
@@ -235,7 +241,7 @@ describe("hypervisor", () => {
   test("a child that breaks the protocol is replaced", async () => {
     const connection = await hypervisor.open(uri);
     childAt(0).say({ kind: "nonsense" });
-    expect(await connection.closed).toContain("SIGKILL");
+    expect((await connection.closed).reason).toContain("SIGKILL");
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
   });
@@ -249,7 +255,7 @@ describe("hypervisor", () => {
     await clock.pass(4000);
     await clock.pass(4000);
     await clock.pass(4000);
-    expect(await connection.closed).toContain("SIGKILL");
+    expect((await connection.closed).reason).toContain("SIGKILL");
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
   });
@@ -283,7 +289,7 @@ describe("hypervisor", () => {
   test("a closed hypervisor opens nothing", async () => {
     const connection = await hypervisor.open(uri);
     await hypervisor.close();
-    expect(await connection.closed).toContain("SIGKILL");
+    expect((await connection.closed).reason).toContain("SIGKILL");
     await expect(hypervisor.open(uri)).rejects.toMatchObject({ code: "LIBVIRT_UNREACHABLE" });
   });
 });

@@ -9,6 +9,7 @@ import type {
   HypervisorAddress,
   HypervisorConnection,
   Logger,
+  OpenOptions,
   ProcessIdentity,
 } from "@patchbay/ports";
 import { LibvirtConnection } from "./connection.ts";
@@ -92,12 +93,15 @@ class LibvirtHypervisor implements Hypervisor {
     this.#options = options;
   }
 
-  async open(address: HypervisorAddress): Promise<HypervisorConnection> {
+  async open(
+    address: HypervisorAddress,
+    { timeoutMs = this.#options.openTimeoutMs }: OpenOptions = {},
+  ): Promise<HypervisorConnection> {
     const child = await this.#getChild();
     this.#lastConnection += 1;
     const id = this.#lastConnection;
     const connection = this.#connect(child, id);
-    await connection.open(requestFor(address, id, child.process), this.#options.openTimeoutMs);
+    await connection.open(requestFor(address, id, child.process), timeoutMs);
     return connection;
   }
 
@@ -250,7 +254,9 @@ class LibvirtHypervisor implements Hypervisor {
     }
     const connections = [...child.connections.values()];
     child.connections.clear();
-    for (const connection of connections) connection.lose(`the libvirt child ended: ${reason}`);
+    for (const connection of connections) {
+      connection.lose(`the libvirt child ended: ${reason}`, "client");
+    }
   }
 }
 

@@ -57,12 +57,25 @@ export type HypervisorAddress =
   /** An open descriptor of a `qemu:///session` socket's inode (O_PATH); it must stay open until `open` is settled. */
   | { readonly kind: "socket"; readonly fd: number };
 
+/** Why a connection is gone, and by whose doing. */
+export interface ConnectionEnd {
+  readonly reason: string;
+  /** `daemon`: it hung up, fell silent, or said what cannot be; `client`: ours failed, and every connection with it. */
+  readonly by: "us" | "daemon" | "client";
+}
+
+/** How a connection is opened. */
+export interface OpenOptions {
+  /** Deadline, milliseconds; absent: long enough for a daemon that has just been started. */
+  readonly timeoutMs?: number;
+}
+
 /** Opens connections to libvirt. */
 export interface Hypervisor {
   /**
    * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
    */
-  open(address: HypervisorAddress): Promise<HypervisorConnection>;
+  open(address: HypervisorAddress, options?: OpenOptions): Promise<HypervisorConnection>;
   close(): Promise<void>;
 }
 
@@ -99,7 +112,8 @@ export interface HypervisorConnection {
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
-  /** Resolves with the reason when the connection is gone; it does not come back. */
-  readonly closed: Promise<string>;
+  /** Resolves when the connection is gone; it does not come back. */
+  readonly closed: Promise<ConnectionEnd>;
+  /** Calls in flight fail. */
   close(): Promise<void>;
 }

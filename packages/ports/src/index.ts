@@ -13,6 +13,7 @@ export type { Clock } from "./clock.ts";
 export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
 export type { Files } from "./files.ts";
 export type {
+  ConnectionEnd,
   DeviceTarget,
   DomainInfo,
   DomainLifecycle,
@@ -22,6 +23,7 @@ export type {
   HypervisorAddress,
   HypervisorConnection,
   HypervisorEvent,
+  OpenOptions,
 } from "./hypervisor.ts";
 export type { Launcher, LauncherPod, Launchers } from "./launcher.ts";
 export type { LogFields, Logger } from "./logger.ts";

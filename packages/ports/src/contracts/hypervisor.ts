@@ -120,7 +120,7 @@ export function describeHypervisorContract(
       const other = await bench.hypervisor.open(bench.address);
       await other.close();
       await other.close();
-      expect(await other.closed).toBe("closed");
+      expect(await other.closed).toEqual({ reason: "closed", by: "us" });
       await expect(other.findDomain("vm1")).rejects.toMatchObject({
         code: "LIBVIRT_CONNECTION_LOST",
       });

@@ -2,6 +2,7 @@
 // libvirt in memory: daemons by address, connections with events, and guests that grant, hold, refuse or lose unplugs.
 import { AppError } from "@patchbay/core";
 import type {
+  ConnectionEnd,
   DeviceTarget,
   DomainInfo,
   GuestInterface,
@@ -145,7 +146,7 @@ class MemoryDaemon implements FakeDaemon {
   }
 
   dropConnections(reason: string): void {
-    for (const connection of [...this.connections]) connection.lose(reason);
+    for (const connection of [...this.connections]) connection.lose({ reason, by: "daemon" });
   }
 
   stop(): void {
@@ -211,14 +212,14 @@ class MemoryDaemon implements FakeDaemon {
 }
 
 class MemoryConnection implements HypervisorConnection {
-  readonly closed: Promise<string>;
+  readonly closed: Promise<ConnectionEnd>;
   readonly #daemon: MemoryDaemon;
-  readonly #resolveClosed: (reason: string) => void;
+  readonly #resolveClosed: (end: ConnectionEnd) => void;
   readonly #listeners = new Set<(event: HypervisorEvent) => void>();
 
   constructor(daemon: MemoryDaemon) {
     this.#daemon = daemon;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<ConnectionEnd>();
     this.closed = promise;
     this.#resolveClosed = resolve;
   }
@@ -293,7 +294,7 @@ class MemoryConnection implements HypervisorConnection {
 
   async close(): Promise<void> {
     await Promise.resolve();
-    this.lose("closed");
+    this.lose({ reason: "closed", by: "us" });
   }
 
   /** Events come later, as over a socket, and not to those who have gone. */
@@ -303,10 +304,10 @@ class MemoryConnection implements HypervisorConnection {
     });
   }
 
-  lose(reason: string): void {
+  lose(end: ConnectionEnd): void {
     this.#daemon.connections.delete(this);
     this.#listeners.clear();
-    this.#resolveClosed(reason);
+    this.#resolveClosed(end);
   }
 
   async #call<T>(
@@ -316,7 +317,7 @@ class MemoryConnection implements HypervisorConnection {
   ): Promise<T> {
     await Promise.resolve();
     if (!this.#daemon.connections.has(this)) {
-      throw new AppError("LIBVIRT_CONNECTION_LOST", { message: await this.closed });
+      throw new AppError("LIBVIRT_CONNECTION_LOST", { message: (await this.closed).reason });
     }
     return this.#daemon.run(call, words, () => effect(this.#daemon));
   }
