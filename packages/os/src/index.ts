@@ -2,6 +2,7 @@
 // The public door of os.
 export { createClock } from "./clock.ts";
 export { createFiles } from "./files.ts";
+export { limitProcesses } from "./process-limit.ts";
 export { createProcessRunner } from "./process-runner.ts";
 export { createChildStarter } from "./child.ts";
 export { createLaunchers, type LaunchersOptions } from "./launchers.ts";

@@ -12,6 +12,9 @@ export interface Flags extends CommonFlags {
   readonly concurrency: number;
 }
 
+/** More than a node has VMs: each waits for its own launcher, and none may wait for another's. */
+export const WORKERS = 512;
+
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-handler"))
@@ -23,7 +26,7 @@ export function parseFlags(argv: readonly string[]): Flags {
       "directory for what must outlive a restart",
       "/var/lib/virt-handler",
     )
-    .option("--concurrency <count>", "VMs worked on at once", Number, 4)
+    .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -26,6 +26,7 @@ import { createAsked } from "./asked.ts";
 import type { Deps } from "./deps.ts";
 import { createGuests } from "./guests.ts";
 import { createPace, givenTo } from "./pace.ts";
+import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
 
@@ -51,7 +52,7 @@ function depsOf(parts: LoopParts): Deps {
   const { launchers, hypervisor, clock, log } = parts;
   return {
     ...parts,
-    sessions: createSessions({ launchers, hypervisor, log }),
+    sessions: withPenalties(createSessions({ launchers, hypervisor, log }), clock),
     asked: createAsked(clock),
     guests: createGuests(clock),
     ownWrites: createOwnWrites(),

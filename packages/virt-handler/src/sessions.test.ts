@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Launcher, LauncherPod, Launchers } from "@patchbay/ports";
+import { AppError } from "@patchbay/core";
+import type { Hypervisor, Launcher, LauncherPod, Launchers } from "@patchbay/ports";
 import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -101,6 +102,23 @@ test("the session of a pod is not given to a VMI whose launcher has another name
   sessions.close(foreign);
   expect(await sessions.use(POD, wake, same)).toBe(first);
   expect(await sessions.use(foreign, wake, same)).not.toBe(first);
+});
+
+test("libvirt is given longer each time that it does not answer", async () => {
+  const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
+  const given: (number | undefined)[] = [];
+  const slow: Hypervisor = {
+    open: (_address, options) => {
+      given.push(options?.timeoutMs);
+      return Promise.reject(late);
+    },
+    close: () => Promise.resolve(),
+  };
+  sessions = createSessions({ launchers, hypervisor: slow, log: createSilentLogger() });
+  for (let turn = 0; turn < 5; turn += 1) {
+    await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
+  }
+  expect(given).toEqual([5000, 10_000, 20_000, 30_000, 30_000]);
 });
 
 test("two that come at once share one", async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open ways to the launchers of this node: their libvirt and their network namespace.
-import { AppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/core";
 import type {
   Hypervisor,
   HypervisorConnection,
@@ -26,6 +26,8 @@ export interface Sessions {
    *   LIBVIRT_TIMED_OUT; and what `work` throws
    */
   use<T>(pod: LauncherPod, wake: () => void, work: (session: Session) => Promise<T>): Promise<T>;
+  /** How long the pod's launcher is to be left alone, milliseconds; 0: it may be asked. */
+  pauseMs(pod: LauncherPod): number;
   /** Closes what belongs to the pod; what is still used, when its last user is done. */
   close(pod: LauncherPod): void;
   closeAll(): void;
@@ -79,7 +81,17 @@ interface Entry {
   session: Promise<SharedSession> | undefined;
   /** Ends the watch for a launcher that is not there yet. */
   watch: AbortController | undefined;
+  /** How often in a row libvirt did not answer in time. */
+  late: number;
 }
+
+/**
+ * How long libvirt may take to answer at first, milliseconds. It probes QEMU when it is new, 8 s measured: that goes on
+ * between the attempts, the next of which waits twice as long.
+ */
+const OPEN_FIRST_MS = 5000;
+/** And at most. */
+const OPEN_LONGEST_MS = 30_000;
 
 /** Whoever names the uid of a pod that is not its own has no part in that pod's session. */
 function idOf({ uid, namespace, name }: LauncherPod): string {
@@ -111,6 +123,10 @@ class LauncherSessions implements Sessions {
     return session.use(pod, work);
   }
 
+  pauseMs(): number {
+    return 0;
+  }
+
   close(pod: LauncherPod): void {
     const entry = this.#entries.get(idOf(pod));
     if (entry === undefined) return;
@@ -129,22 +145,31 @@ class LauncherSessions implements Sessions {
   }
 
   #entryOf(pod: LauncherPod): Entry {
-    const entry = this.#entries.get(idOf(pod)) ?? { pod, session: undefined, watch: undefined };
+    const entry = this.#entries.get(idOf(pod)) ?? {
+      pod,
+      session: undefined,
+      watch: undefined,
+      late: 0,
+    };
     this.#entries.set(idOf(pod), entry);
     return entry;
   }
 
   #begin(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
     const opening = this.#open(pod, entry, wake);
-    opening.catch(() => {
-      entry.session = undefined;
-    });
+    opening.then(
+      () => (entry.late = 0),
+      (error: unknown) => {
+        entry.session = undefined;
+        if (isAppError(error, "LIBVIRT_TIMED_OUT")) entry.late += 1;
+      },
+    );
     return opening;
   }
 
   async #open(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
     this.#awaitLauncher(pod, entry, wake);
-    const session = new SharedSession(await this.#connect(pod));
+    const session = new SharedSession(await this.#connect(pod, entry));
     entry.watch?.abort();
     entry.watch = undefined;
     this.#options.log.info("opened session", { uid: pod.uid });
@@ -159,11 +184,13 @@ class LauncherSessions implements Sessions {
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod): Promise<Session> {
+  async #connect(pod: LauncherPod, { late }: Entry): Promise<Session> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
-      return { launcher, connection: await this.#options.hypervisor.open(address) };
+      const timeoutMs = Math.min(OPEN_LONGEST_MS, OPEN_FIRST_MS * 2 ** Math.min(late, 10));
+      const connection = await this.#options.hypervisor.open(address, { timeoutMs });
+      return { launcher, connection };
     } catch (error) {
       launcher.close();
       throw error;
@@ -181,7 +208,9 @@ class LauncherSessions implements Sessions {
       wake();
     };
     session.connection.onEvent(wake);
-    void session.connection.closed.then(lose);
+    void session.connection.closed.then(({ reason }) => {
+      lose(reason);
+    });
     void session.launcher.ended.then(() => {
       lose("the process behind the socket ended");
     });

@@ -10,12 +10,16 @@ import {
   createFiles,
   createLaunchers,
   createProcessRunner,
+  limitProcesses,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Hypervisor, Launchers } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { readHostNetnsInode, type Flags } from "./config.ts";
 import { runLoop } from "./loop.ts";
+
+/** Programs that change or read links, at once. More of them only take the processor from each other. */
+const PROCESSES = 8;
 
 function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   return createHypervisor({
@@ -55,7 +59,10 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     launchers: openLaunchers(flags),
-    podNetwork: createPodNetwork({ runner: createProcessRunner(), clock }),
+    podNetwork: createPodNetwork({
+      runner: limitProcesses(createProcessRunner(), PROCESSES),
+      clock,
+    }),
     metrics: createMetrics(),
   };
   await runLoop(parts, signal);

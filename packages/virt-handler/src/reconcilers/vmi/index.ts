@@ -105,7 +105,7 @@ export async function reconcileNodeVm(
     deps.sessions.close(pod);
     return done();
   }
-  const heldMs = heldBack(vmi, deps);
+  const heldMs = heldBack(vmi, pod, deps);
   if (heldMs !== undefined) return after(heldMs);
   const wakeMe = (): void => {
     wake(key);

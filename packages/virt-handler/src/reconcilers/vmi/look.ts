@@ -3,6 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, type AppError } from "@patchbay/core";
 import { done, keyOf, printKey, type Next } from "@patchbay/kube";
+import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { PASS_REFILL_MS } from "../../pace.ts";
 import { reportFailure } from "./report.ts";
@@ -14,11 +15,14 @@ function isOfLauncher(error: unknown): error is AppError {
   return isAppError(error) && OF_LAUNCHER.test(error.code);
 }
 
-/** Milliseconds for which the VMI has had enough passes; undefined: it may have one. */
+/** Milliseconds for which its launcher is left alone, or the VMI has had enough passes; undefined: it may have one. */
 export function heldBack(
   vmi: VirtualMachineInstance,
-  { passes }: Pick<Deps, "passes">,
+  pod: LauncherPod,
+  { passes, sessions }: Pick<Deps, "passes" | "sessions">,
 ): number | undefined {
+  const pauseMs = sessions.pauseMs(pod);
+  if (pauseMs > 0) return pauseMs;
   return passes.take(vmi) ? undefined : PASS_REFILL_MS;
 }
 

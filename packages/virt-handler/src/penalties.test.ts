@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core";
+import type { Clock, Launchers } from "@patchbay/ports";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withPenalties } from "./penalties.ts";
+import { createSessions, type Session, type Sessions } from "./sessions.ts";
+
+const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
+const MINUTE_MS = 60_000;
+const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virDomainLookupByName", timeoutMs: 1 });
+
+let nowMs = 0;
+let sleepers: { readonly dueMs: number; readonly wake: () => void }[] = [];
+let daemon: FakeDaemon;
+let sessions: Sessions;
+
+const clock: Clock = {
+  now: () => nowMs,
+  monotonicMs: () => nowMs,
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      sleepers.push({ dueMs: nowMs + ms, wake: resolve });
+      signal.addEventListener("abort", () => {
+        reject(new Error("aborted"));
+      });
+    }),
+};
+
+const launchers: Launchers = {
+  open: () =>
+    Promise.resolve({
+      socketFd: 7,
+      netns: { fd: 8, inode: "42" },
+      ended: new Promise<void>(() => undefined),
+      close: () => undefined,
+    }),
+  watch: () => undefined,
+};
+
+const ignore = (): void => undefined;
+
+async function settle(): Promise<void> {
+  await new Promise(setImmediate);
+}
+
+async function pass(ms: number): Promise<void> {
+  nowMs += ms;
+  for (const { dueMs, wake } of sleepers) if (dueMs <= nowMs) wake();
+  await settle();
+}
+
+function look(session: Session): Promise<unknown> {
+  return session.connection.findDomain("vm1");
+}
+
+/** The code with which a look at the domain ends, unless its launcher is to be left alone. */
+async function outcome(pod = POD): Promise<string> {
+  if (sessions.pauseMs(pod) > 0) return "left alone";
+  return sessions.use(pod, ignore, look).then(
+    () => "seen",
+    (error: unknown) => (error instanceof AppError ? error.code : String(error)),
+  );
+}
+
+/** Loses the session, and counts the milliseconds until the launcher is asked again. */
+async function pauseAfterLoss(): Promise<number> {
+  daemon.dropConnections("libvirt closed it");
+  await settle();
+  const startMs = nowMs;
+  while ((await outcome()) !== "seen") nowMs += 10;
+  return nowMs - startMs;
+}
+
+beforeEach(() => {
+  nowMs = 0;
+  sleepers = [];
+  const hypervisor = createFakeHypervisor();
+  daemon = hypervisor.daemonAt({ kind: "socket", fd: 7 });
+  const inner = createSessions({ launchers, hypervisor, log: createSilentLogger() });
+  sessions = withPenalties(inner, clock);
+});
+
+describe("a launcher that hangs up", () => {
+  test("is left alone for pauses that grow to half a minute", async () => {
+    await outcome();
+    const pauses: number[] = [];
+    for (let turn = 0; turn < 11; turn += 1) pauses.push(await pauseAfterLoss());
+    expect(pauses[0]).toBeLessThanOrEqual(100);
+    for (const [index, pauseMs] of pauses.entries()) {
+      const fullMs = Math.min(30_000, 100 * 2 ** index);
+      expect(pauseMs).toBeGreaterThanOrEqual(0.8 * fullMs);
+      expect(pauseMs).toBeLessThanOrEqual(fullMs + 10);
+    }
+  });
+
+  test("once in a while is not punished for what was long ago", async () => {
+    await outcome();
+    for (let turn = 0; turn < 5; turn += 1) await pauseAfterLoss();
+    nowMs += MINUTE_MS;
+    expect(await pauseAfterLoss()).toBeLessThanOrEqual(100);
+  });
+
+  test("hinders no other", async () => {
+    await outcome();
+    daemon.dropConnections("libvirt closed it");
+    await settle();
+    expect(await outcome()).toBe("left alone");
+    expect(await outcome({ ...POD, uid: "other" })).toBe("seen");
+  });
+
+  test("is forgotten with its pod", async () => {
+    await outcome();
+    daemon.dropConnections("libvirt closed it");
+    await settle();
+    sessions.close(POD);
+    expect(await outcome()).toBe("seen");
+  });
+});
+
+test("a launcher that hangs is left alone", async () => {
+  daemon.failNext("findDomain", late);
+  expect(await outcome()).toBe("LIBVIRT_TIMED_OUT");
+  const before = daemon.calls.length;
+  expect(await outcome()).toBe("left alone");
+  expect(daemon.calls).toHaveLength(before);
+  nowMs += 100;
+  expect(await outcome()).toBe("seen");
+});
+
+test("a session that we closed ourselves costs its launcher nothing", async () => {
+  await sessions.use(POD, ignore, (session) => session.connection.close());
+  await settle();
+  expect(await outcome()).toBe("seen");
+});
+
+test("work that takes too long in all loses its connection, and ends by that", async () => {
+  const work = sessions.use(POD, ignore, async (session) => {
+    for (;;) {
+      await look(session);
+      await pass(1000);
+    }
+  });
+  await expect(work).rejects.toMatchObject({
+    code: "LIBVIRT_TIMED_OUT",
+    message: expect.stringContaining("all calls of one pass within 90000 ms") as string,
+  });
+  expect(await outcome()).toBe("left alone");
+});
