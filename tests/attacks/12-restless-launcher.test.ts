@@ -39,6 +39,15 @@ test("attack 12: a connection that is dropped at each read is opened ever more s
   expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
 });
 
+test("attack 12: one that is dropped after each read that went well is too", async () => {
+  node = new AttackedNode();
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start("drops after each read")));
+  await eventually(() => loop.log.length > 2, { withinMs: 20_000 });
+  await sleep(ATTACK_MS);
+  expect(loop.log.filter((line) => line.includes("opened session")).length).toBeLessThan(10);
+  expect(loop.log.join("\n").length).toBeLessThan(10_000);
+});
+
 test("attack 13: a guest whose kernel is not there is started a few times, and it is said once", async () => {
   await attack("a guest that never starts");
   const failed = loop.log.filter((line) => line.includes("cannot be started"));

@@ -72,7 +72,8 @@ export class AttackedNode {
   readonly hypervisor: Hypervisor;
   /** Processes of the children that were started, in order. */
   readonly pids: number[] = [];
-  /** Lines that were logged. */
+  readonly log: Logger;
+  /** Lines that were logged, but for those of debugging. */
   lines = 0;
 
   constructor(options: Partial<HypervisorOptions> = {}) {
@@ -83,7 +84,9 @@ export class AttackedNode {
     const log = (_message: string, fields?: Readonly<Record<string, unknown>>): void => {
       note(fields);
     };
-    const logger: Logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
+    const debug = (): void => undefined;
+    const logger: Logger = { debug, info: log, warn: log, error: log, child: () => logger };
+    this.log = logger;
     const ports = { starter: createChildStarter(), clock: createClock(), logger };
     this.hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
   }

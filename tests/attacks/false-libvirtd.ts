@@ -138,6 +138,8 @@ function serve(socket: Socket, behaviour: string): void {
     if (isCall && behaviour === "keepalive only") return;
     answer(socket, packet, answers);
     if (packet.procedure === PROCEDURE.register) registered += 1;
+    if (packet.procedure === PROCEDURE.readXml && behaviour === "drops after each read")
+      socket.end();
     // The last of the five events that the client asks for.
     if (behaviour === "floods" && registered === 5) flood(socket);
   });

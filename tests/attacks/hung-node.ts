@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's loop over launchers, with the real queue, sessions, penalties and libvirt child, and false daemons.
+import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import type { LauncherPod, Launchers } from "@patchbay/ports";
+import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler";
+import { AttackedNode } from "./false-libvirt.ts";
+
+/** The domain that each false daemon has. */
+const DOMAIN = "default_vm1";
+
+function podOf(name: string): LauncherPod {
+  return { uid: name, namespace: "default", name };
+}
+
+/** Looks at the domain of each launcher whenever its key is added; a key is the launcher's name. */
+export class NodeLoop {
+  readonly node = new AttackedNode();
+  readonly queue: Queue;
+  readonly #sockets = new Map<string, number>();
+  readonly #seen = new Map<string, () => void>();
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  constructor() {
+    const clock = createClock();
+    const { hypervisor, log } = this.node;
+    const sessions = withPenalties(
+      createSessions({ launchers: this.#launchers(), hypervisor, log }),
+      clock,
+    );
+    this.queue = createQueue({ clock, concurrency: WORKERS });
+    const reconcile = async (key: string): Promise<Next> => {
+      const wake = (): void => {
+        this.queue.add(key);
+      };
+      const pod = podOf(key);
+      const pauseMs = sessions.pauseMs(pod);
+      if (pauseMs > 0) return after(pauseMs);
+      await sessions.use(pod, wake, async ({ connection }) => {
+        await connection.findDomain(DOMAIN);
+        await connection.readDomainXml(DOMAIN, "live");
+      });
+      this.#seen.get(key)?.();
+      return done();
+    };
+    const reconciler = { name: "vmi", queue: this.queue, reconcile, log, clock };
+    this.#ended = runReconciler(reconciler, this.#stop.signal);
+  }
+
+  async addLauncher(name: string, behaviour: string): Promise<void> {
+    const address = await this.node.daemons.start(behaviour);
+    if (address.kind === "socket") this.#sockets.set(name, address.fd);
+    this.queue.add(name);
+  }
+
+  /** Milliseconds from a wake to the end of the pass that it causes. */
+  async passOver(name: string): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#seen.set(name, () => {
+      resolve(undefined);
+    });
+    const startMs = performance.now();
+    this.queue.add(name);
+    await promise;
+    return performance.now() - startMs;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("the test ends"));
+    await this.node.close(); // what hangs fails
+    await this.#ended;
+  }
+
+  #launchers(): Launchers {
+    return {
+      open: ({ name }) =>
+        Promise.resolve({
+          socketFd: this.#sockets.get(name) ?? -1,
+          netns: { fd: -1, inode: "" },
+          ended: new Promise<void>(() => undefined),
+          close: () => undefined,
+        }),
+      watch: () => undefined,
+    };
+  }
+}
