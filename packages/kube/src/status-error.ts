@@ -52,11 +52,32 @@ function isTestFailure(status: StatusBody | undefined, asked: Asked): boolean {
   return asked.isTested === true && causesOf(status).length === 0;
 }
 
+/**
+ * An admission webhook may refuse with any code, also with the one of a lost race. Source: Kubernetes apiserver
+ * admission/plugin/webhook/errors ToStatusErr, whose words these are.
+ */
+function isDenied(status: StatusBody | undefined): boolean {
+  return /^admission webhook ".*" denied the request/.test(status?.message ?? "");
+}
+
+const REASONS: Readonly<Record<string, ErrorCode>> = {
+  AlreadyExists: "KUBE_ALREADY_EXISTS",
+  Expired: "KUBE_EXPIRED",
+};
+
+/** What a status says that may be a refusal by rules or a change by others. */
+function codeOfRefusal(status: StatusBody | undefined, asked: Asked): ErrorCode | undefined {
+  if (isDenied(status)) return "KUBE_REFUSED";
+  return isTestFailure(status, asked) ? "KUBE_CONFLICT" : undefined;
+}
+
 function codeOf(httpStatus: number, status: StatusBody | undefined, asked: Asked): ErrorCode {
-  if (status?.reason === "AlreadyExists") return "KUBE_ALREADY_EXISTS";
-  if (status?.reason === "Expired") return "KUBE_EXPIRED";
-  if (httpStatus === 422 && isTestFailure(status, asked)) return "KUBE_CONFLICT";
-  return CODES[httpStatus] ?? (httpStatus > 422 ? "KUBE_SERVER_FAILED" : "KUBE_REFUSED");
+  const told = REASONS[status?.reason ?? ""];
+  if (told !== undefined) return told;
+  const refusal =
+    httpStatus === 409 || httpStatus === 422 ? codeOfRefusal(status, asked) : undefined;
+  const other = httpStatus > 422 ? "KUBE_SERVER_FAILED" : "KUBE_REFUSED";
+  return refusal ?? CODES[httpStatus] ?? other;
 }
 
 /**
