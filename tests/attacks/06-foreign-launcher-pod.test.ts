@@ -15,7 +15,7 @@ import {
   startController,
   type Controller,
 } from "../../packages/virt-controller/src/testing/controllers.ts";
-import { Scene } from "../../packages/virt-controller/src/testing/scene.ts";
+import { launcherNameOf, Scene } from "../../packages/virt-controller/src/testing/scene.ts";
 
 const ELSEWHERE = "tenant";
 const NAMESPACES = {
@@ -138,4 +138,21 @@ test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its
     },
     { withinMs: 5000 },
   );
+});
+
+test("attack 6: a pod that has the launcher's name beforehand is told, not taken over", async () => {
+  await scene.pod();
+  const other = new Scene(admin, "other");
+  controller.freeze("virtualmachineinstances");
+  await other.createVm([]);
+  const vmi = await eventually(() => other.findVmi(), { withinMs: 5000 });
+  const evil = impostor(vmi, { name: launcherNameOf(vmi) });
+  await admin.store.create(PODS, evil);
+  await runImpostor(evil);
+  controller.thaw();
+  const told = await other.vmiWhen(({ status }) =>
+    (status?.conditions ?? []).some(({ reason }) => reason === "FailedCreate"),
+  );
+  expect(told.status?.activePods).toBeUndefined();
+  await other.end();
 });

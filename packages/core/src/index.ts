@@ -42,7 +42,7 @@ export {
   type AttachmentErrors,
   type PodNetworkFacts,
 } from "./plan/attachments-status.ts";
-export { findObstacle, newObstacle, type Obstacle, type RefusedWrite } from "./status/obstacle.ts";
+export { findObstacle, newObstacle, type Obstacle } from "./status/obstacle.ts";
 export { domainNameOf, machineUuidOf, macOf } from "./plan/domain-definition.ts";
 export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/start-problems.ts";
 export {
@@ -80,7 +80,7 @@ export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
 export { nicsPatch, type NicsPlace } from "./plan/nics-patch.ts";
 export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
 export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
-export { planVmiNics, type Nics } from "./plan/vmi-spec.ts";
+export { nicsOf, withPlug, type Nics, type NicsChange } from "./plan/vmi-spec.ts";
 export {
   guestHindranceField,
   guestHindranceOf,
@@ -92,5 +92,6 @@ export {
 export { isDomainBusy, leastPauseMs } from "./status/libvirt-reasons.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
-export { vmStatus } from "./status/vm.ts";
+export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
+export { vmStatus, type NewVmStatus } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

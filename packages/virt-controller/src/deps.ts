@@ -2,7 +2,7 @@
 // What both loops are given.
 import type { KubeVirt, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
-import type { EventRecorder, OwnWrites } from "@patchbay/kube";
+import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 
 export interface Deps {
@@ -13,6 +13,8 @@ export interface Deps {
   readonly kubevirts: Cache<KubeVirt>;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
+  /** Steps that failed, and their words; scopes are uids. */
+  readonly pauses: Pauses<string>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly sha256Hex: Sha256Hex;

@@ -19,6 +19,7 @@ import {
   createCache,
   createEventRecorder,
   createOwnWrites,
+  createPauses,
   createQueue,
   keyOf,
   parseKey,
@@ -67,6 +68,13 @@ function wake<T extends KubeObject>(
   });
 }
 
+/** Of an object that is gone nothing is remembered. */
+function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses }: Deps): void {
+  cache.onChange((change: Change<T>) => {
+    if (change.kind === "deleted") pauses.forget(change.previous.metadata.uid ?? "");
+  });
+}
+
 /** A change of the cluster's configuration concerns every VM and VMI. */
 function wakeAll(deps: Deps, queues: { readonly vm: Queue; readonly vmi: Queue }): void {
   deps.kubevirts.onChange(() => {
@@ -100,6 +108,7 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
     ...caches,
     store: client.store,
     ownWrites: createOwnWrites(),
+    pauses: createPauses({ clock }),
     events: createEventRecorder({ store: client.store, clock, logger: log, component }),
     clock,
     log,
@@ -124,6 +133,8 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   wake(caches.vmis, vmiQueue, ownKeyOf);
   wake(caches.pods, vmiQueue, vmiKeyOf);
   wakeAll(deps, { vm: vmQueue, vmi: vmiQueue });
+  forgetDeleted(caches.vms, deps);
+  forgetDeleted(caches.vmis, deps);
   await startCaches(caches, signal);
   context.ready();
   const shared = { log, clock, metrics: createMetrics() };

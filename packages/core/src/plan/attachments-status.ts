@@ -96,8 +96,14 @@ function nextOf(
   }
   const iface = findByName(ifacesOf(vmi.spec), previous.name);
   const wanted = iface !== undefined && !isAbsent(iface);
-  if (wanted || !isLetGo(vmi, previous.name)) return secondaryAttachment(previous, pod);
-  return { ...previous, state: "Removing" };
+  const { name, networkName, podInterfaceName } = previous;
+  const identity = {
+    name,
+    ...(networkName === undefined ? {} : { networkName }),
+    podInterfaceName,
+  };
+  if (wanted || !isLetGo(vmi, name)) return secondaryAttachment(identity, pod);
+  return { ...identity, state: "Removing" };
 }
 
 function identityOf(network: Network, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Identity {

@@ -7,6 +7,7 @@ import {
   networkConfigOf,
   parseNetworks,
   printNetworkStatus,
+  validateVmiSpec,
   type NetworkStatus,
   type Pod,
   type VirtualMachine,
@@ -27,6 +28,7 @@ import { ownVmiStatus } from "../status/vmi.ts";
 import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 import { planVm } from "./vm.ts";
 import { planVmi } from "./vmi.ts";
+import { withPlug } from "./vmi-spec.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NOW = "2026-01-01T00:00:00.000Z";
@@ -71,10 +73,13 @@ class World {
       if (action.kind === "createVmi")
         this.vmi = { ...action.vmi, metadata: { ...action.vmi.metadata, uid: "vmi-uid" } };
       if (action.kind === "patchVmiNics" && this.vmi !== undefined) {
-        this.vmi = {
-          ...this.vmi,
-          spec: withNics(this.vmi.spec, action.to.networks, action.to.ifaces),
-        };
+        const { kept, plugs } = action.change;
+        const to = plugs.reduce(withPlug, kept);
+        this.vmi = { ...this.vmi, spec: withNics(this.vmi.spec, to.networks, to.ifaces) };
+        // What admission would refuse is never tried.
+        this.violations.push(
+          ...validateVmiSpec(this.vmi.spec, "spec").map(({ message }) => message),
+        );
       }
       const { spec } = this.vm.spec.template;
       if (action.kind === "patchTemplateNics")
@@ -108,7 +113,7 @@ class World {
         this.vmi = { ...this.vmi, metadata: { ...this.vmi.metadata, labels } };
       }
     }
-    const report = { vmi: this.vmi, pod: this.pod, network: NETWORK };
+    const report = { vmi: this.vmi, pod: this.pod, network: NETWORK, failures: [] };
     const status = ownVmiStatus(report, NOW, sha256Hex);
     const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
     const next = { ...Object.fromEntries(others), ...status };
@@ -282,10 +287,19 @@ const sketch: fc.Arbitrary<NicSketch> = fc.record(
     name: fc.constantFrom(...NAMES),
     network: fc.constantFrom("blue", "red"),
     state: fc.constantFrom("absent", "up"),
+    mac: fc.constantFrom("02:00:00:00:00:01", "02:00:00:00:00:02"),
   },
   { requiredKeys: ["name"] },
 );
-const sketches = fc.uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 3 });
+/** No two of one MAC on one network: admission of the VM sees to that. */
+const sketches = fc
+  .uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 3 })
+  .filter((nics) => {
+    const placed = nics.flatMap(({ mac, network = "blue" }) =>
+      mac === undefined ? [] : [`${mac} ${network}`],
+    );
+    return new Set(placed).size === placed.length;
+  });
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: sketches.map((nics) => ({ kind: "edit" as const, nics })) },
   {

@@ -38,7 +38,10 @@ function layoutOf(vmi: VirtualMachineInstance): unknown {
 }
 
 function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
-  return vmStatus({ vm, vmi, startProblems: [], isNameTaken: false }, "2026-01-01T00:00:00Z");
+  return vmStatus(
+    { vm, vmi, startProblems: [], isNameTaken: false, failures: [] },
+    "2026-01-01T00:00:00Z",
+  );
 }
 
 describe("a VMI is laid out", () => {

@@ -19,7 +19,13 @@ import { isEqual } from "../equal.ts";
 import { ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
 import { startPauseMs, wellInMs } from "./start-failure.ts";
-import { nicsOf, planTemplateNics, planVmiNics, type Nics } from "./vmi-spec.ts";
+import {
+  nicsOf,
+  planNicsChange,
+  planTemplateNics,
+  type Nics,
+  type NicsChange,
+} from "./vmi-spec.ts";
 
 /** One step for a VM. */
 export type VmAction =
@@ -27,7 +33,7 @@ export type VmAction =
   | { readonly kind: "setMacAddresses" }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
-  | { readonly kind: "patchVmiNics"; readonly to: Nics }
+  | { readonly kind: "patchVmiNics"; readonly change: NicsChange }
   | { readonly kind: "patchTemplateNics"; readonly to: Nics };
 
 /** Facts of one VM. */
@@ -105,10 +111,12 @@ function planTemplate(
 }
 
 function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
-  const from = nicsOf(vmi.spec);
-  const to = planVmiNics(vm.spec.template.spec, vmi);
-  const template = planTemplate(vm, vmi);
-  return isEqual(from, to) ? template : [{ kind: "patchVmiNics", to }, ...template];
+  const change = planNicsChange(vm.spec.template.spec, vmi);
+  const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
+  return [
+    ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),
+    ...planTemplate(vm, vmi),
+  ];
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {

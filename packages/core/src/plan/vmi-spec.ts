@@ -4,12 +4,13 @@ import {
   isAbsent,
   isDefaultNetwork,
   unbuiltPartOf,
+  validateVmiSpec,
   type Iface,
   type Network,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { findByName, ifacesOf, networksOf } from "../iface/specs.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
 
 /** Networks and ifaces, in the order of the spec. */
 export interface Nics {
@@ -54,15 +55,52 @@ function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
   return withState(current, wanted.state);
 }
 
-function pluggable(desired: Nics, actual: Nics): readonly Iface[] {
-  return desired.ifaces.filter(
-    (iface) =>
-      !isAbsent(iface) &&
-      unbuiltPartOf(iface) === undefined &&
-      findByName(actual.ifaces, iface.name) === undefined &&
-      findByName(desired.networks, iface.name)?.multus !== undefined &&
-      !isOnDefaultNetwork(desired, iface.name),
+/** Whether a running guest can get the iface: it is a NIC on a network beside the pod's default one. */
+export function canPlug(iface: Iface, desired: Nics): boolean {
+  return (
+    !isAbsent(iface) &&
+    unbuiltPartOf(iface) === undefined &&
+    findByName(desired.networks, iface.name)?.multus !== undefined &&
+    !isOnDefaultNetwork(desired, iface.name)
   );
+}
+
+/** Another NIC for the guest. */
+export interface Plug {
+  readonly network: Network;
+  readonly iface: Iface;
+}
+
+/** Networks and ifaces with one more at the end. */
+export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
+  return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
+}
+
+function pluggable(desired: Nics, actual: Nics): readonly Plug[] {
+  return desired.ifaces
+    .filter(
+      (iface) => canPlug(iface, desired) && findByName(actual.ifaces, iface.name) === undefined,
+    )
+    .flatMap((iface) => {
+      const network = findByName(desired.networks, iface.name);
+      return network === undefined ? [] : [{ network, iface }];
+    });
+}
+
+/**
+ * Whether only what is leaving stands in the way of another NIC, for example by its MAC: then it comes afterwards.
+ * What the rules refuse anyway is left to admission, which says why.
+ */
+function waitsForUnplug(spec: VmiSpec, nics: Nics, plug: Plug): boolean {
+  const isAllowed = ({ networks, ifaces }: Nics): boolean =>
+    validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
+  const leaving = new Set(nics.ifaces.filter(isAbsent).map(({ name }) => name));
+  if (leaving.size === 0 || isAllowed(withPlug(nics, plug))) return false;
+  const left: Nics = {
+    networks: nics.networks.filter(({ name }) => !leaving.has(name)),
+    ifaces: nics.ifaces.filter(({ name }) => !leaving.has(name)),
+  };
+  return isAllowed(withPlug(left, plug));
 }
 
 function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
@@ -77,19 +115,38 @@ function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
   };
 }
 
+/** A change of a VMI's networks and ifaces. */
+export interface NicsChange {
+  /** What is there already, as it is to be. */
+  readonly kept: Nics;
+  /** What comes, in the VM's order. */
+  readonly plugs: readonly Plug[];
+}
+
 /**
- * Networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's order, deleted ones
- * become `absent`, and an absent entry goes when nothing is left of it. The default network never changes live.
+ * What becomes of the networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's
+ * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it. The default network never
+ * changes live.
  */
-export function planVmiNics(template: VmiSpec, vmi: VirtualMachineInstance): Nics {
+export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
-  const added = pluggable(desired, actual);
-  const addedNetworks = added.flatMap((iface) => findByName(desired.networks, iface.name) ?? []);
-  return withoutComplete(vmi, {
-    ifaces: [...actual.ifaces.map((iface) => syncedIface(iface, desired, actual)), ...added],
-    networks: [...actual.networks, ...addedNetworks],
+  const kept = withoutComplete(vmi, {
+    ifaces: actual.ifaces.map((iface) => syncedIface(iface, desired, actual)),
+    networks: actual.networks,
   });
+  const plugs: Plug[] = [];
+  for (const plug of pluggable(desired, actual)) {
+    const before = plugs.reduce(withPlug, kept);
+    if (!waitsForUnplug(vmi.spec, before, plug)) plugs.push(plug);
+  }
+  return { kept, plugs };
+}
+
+/** The lists that {@link planNicsChange} leads to. */
+export function planVmiNics(template: VmiSpec, vmi: VirtualMachineInstance): Nics {
+  const { kept, plugs } = planNicsChange(template, vmi);
+  return plugs.reduce(withPlug, kept);
 }
 
 /** Networks and ifaces of a VMI without a VM: only what has been unplugged goes. */

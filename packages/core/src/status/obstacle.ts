@@ -10,6 +10,8 @@ import type {
 } from "@patchbay/api";
 import { hasLostKernel } from "../plan/launcher-pod.ts";
 import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
+import { SYNCHRONIZED } from "./conditions.ts";
+import { sayFailures, type StepFailure } from "./step-failure.ts";
 
 /** What stands in the way. */
 export interface Obstacle {
@@ -17,16 +19,6 @@ export interface Obstacle {
   readonly reason: string;
   readonly message: string;
 }
-
-/** What the API server refused to virt-controller. */
-export interface RefusedWrite {
-  /** Whether it was the making of an object, or its change. */
-  readonly verb: "Create" | "Update";
-  readonly message: string;
-}
-
-/** Condition that tells of an obstacle. Source: KubeVirt VirtualMachineInstanceSynchronized. */
-const SYNCHRONIZED = "Synchronized";
 
 /** Why a container waits that does not come up by itself. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
 const STUCK: ReadonlySet<string> = new Set([
@@ -53,8 +45,11 @@ function unsupported(problems: readonly FieldProblem[]): Obstacle | undefined {
   return { reason: "UnsupportedSpec", message: sayProblems(problems) };
 }
 
-function refused(write: RefusedWrite | undefined): Obstacle | undefined {
-  return write && { reason: `Failed${write.verb}`, message: write.message };
+/** The scheduler finds no node. Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
+function unschedulable(pod: Pod | undefined): Obstacle | undefined {
+  const told = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (told?.status !== "False" || told.reason !== "Unschedulable") return undefined;
+  return { reason: told.reason, message: told.message ?? "" };
 }
 
 /** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
@@ -75,8 +70,8 @@ export interface VmiSituation {
   readonly vmi: VirtualMachineInstance;
   readonly pod: Pod | undefined;
   readonly network: NetworkConfig;
-  /** What the API server refused in this pass. */
-  readonly refusal?: RefusedWrite;
+  /** Steps that the API server does not allow. */
+  readonly failures: readonly StepFailure[];
 }
 
 /** What virt-handler tells of the VM as a whole. */
@@ -86,12 +81,14 @@ function toldByNode({ status }: VirtualMachineInstance): Obstacle | undefined {
 }
 
 /** Of a VMI. */
-export function vmiObstacle({ vmi, pod, network, refusal }: VmiSituation): Obstacle | undefined {
+export function vmiObstacle(situation: VmiSituation): Obstacle | undefined {
+  const { vmi, pod, network, failures } = situation;
   return (
     unsupported(vmiStartProblems(vmi, network)) ??
-    refused(refusal) ??
+    sayFailures(failures) ??
     dropped(pod) ??
     toldByNode(vmi) ??
+    unschedulable(pod) ??
     stuck(pod)
   );
 }
@@ -105,8 +102,8 @@ export interface VmSituation {
   readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
-  /** What the API server refused in this pass. */
-  readonly refusal?: RefusedWrite;
+  /** Steps that the API server does not allow. */
+  readonly failures: readonly StepFailure[];
 }
 
 function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
@@ -117,11 +114,11 @@ function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
 
 /** Of a VM: its own, else that of its VMI. */
 export function vmObstacle(situation: VmSituation): Obstacle | undefined {
-  const { startProblems, refusal, vmi } = situation;
+  const { startProblems, failures, vmi } = situation;
   return (
     unsupported(startProblems) ??
     nameTaken(situation) ??
-    refused(refusal) ??
+    sayFailures(failures) ??
     findObstacle(vmi?.status?.conditions)
   );
 }

@@ -2,96 +2,103 @@
 // What virt-controller reports of a VM.
 import {
   isAbsent,
+  isVmiFinal,
+  type StartFailure,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { isEqual } from "../equal.ts";
-import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { findByName, ifacesOf } from "../iface/specs.ts";
 import { keptTopology } from "../plan/pci-topology.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/run-strategy.ts";
 import { startFailureOf } from "../plan/start-failure.ts";
+import {
+  findCondition,
+  READY,
+  SYNCHRONIZED,
+  withTimes,
+  type Conditions,
+  type NewCondition,
+} from "./conditions.ts";
+import { restartRequiredFields } from "./restart-required.ts";
 import { synchronizedCondition, vmObstacle, type Obstacle, type VmSituation } from "./obstacle.ts";
 
+/** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";
+const OWN: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
 /** What is printed of a VM that does not come up, by reason; else the reason itself. The first three are ours. */
 const PRINTED: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
   NameTaken: "ErrorNameTaken",
+  Unschedulable: "ErrorUnschedulable",
   FailedUpdate: "Starting",
+  FailedDelete: "Starting",
+  FailedPodPatch: "Starting",
+  HotPlugNetworkInterfaceError: "Starting",
 };
+
+/** What the word for people is chosen from. */
+interface Printed {
+  readonly obstacle: Obstacle | undefined;
+  readonly startFailure: StartFailure | undefined;
+}
 
 function statusOfStart(obstacle: Obstacle | undefined): string {
   return obstacle === undefined ? "Starting" : (PRINTED[obstacle.reason] ?? obstacle.reason);
 }
 
-function statusWithoutVmi(vm: VirtualMachine, obstacle: Obstacle | undefined): string {
+function statusWithoutVmi(vm: VirtualMachine, { obstacle, startFailure }: Printed): string {
   const { step } = decideRun(runFactsOf(vm, undefined));
   if (step !== "start") return "Stopped";
-  const pauses = obstacle === undefined && vm.status?.startFailure !== undefined;
+  const pauses = obstacle === undefined && startFailure !== undefined;
   return pauses ? "CrashLoopBackOff" : statusOfStart(obstacle);
 }
 
 /** For people; KubeVirt's words where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
-function printableStatus({ vm, vmi }: VmSituation, obstacle: Obstacle | undefined): string {
+function printableStatus({ vm, vmi }: VmSituation, printed: Printed): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
-  if (vmi === undefined) return statusWithoutVmi(vm, obstacle);
+  if (vmi === undefined) return statusWithoutVmi(vm, printed);
+  if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
   if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  const phase = vmi.status?.phase;
-  if (phase === "Running") return "Running";
-  return phase === "Succeeded" || phase === "Failed" ? "Stopped" : statusOfStart(obstacle);
+  return vmi.status?.phase === "Running" ? "Running" : statusOfStart(printed.obstacle);
 }
 
-/** Paths of the template that differ from the running VMI in something that cannot be changed live. */
-export function restartRequiredFields(
-  vm: VirtualMachine,
-  vmi: VirtualMachineInstance,
-): readonly string[] {
-  const wanted = vm.spec.template.spec;
-  const bare = (spec: typeof wanted): Readonly<Record<string, unknown>> => withNics(spec, [], []);
-  const other = [...new Set([...Object.keys(wanted), ...Object.keys(vmi.spec)])]
-    .filter((key) => !isEqual(bare(wanted)[key], bare(vmi.spec)[key]))
-    .map((key) => `spec.template.spec.${key}`);
-  const ifaces = ifacesOf(wanted).flatMap((iface, index) => {
-    const actual = findByName(ifacesOf(vmi.spec), iface.name);
-    const same = actual === undefined || isEqual({ ...iface, state: "" }, { ...actual, state: "" });
-    return same ? [] : [`spec.template.spec.domain.devices.interfaces[${String(index)}]`];
-  });
-  const networks = networksOf(wanted).flatMap((network, index) => {
-    const actual = findByName(networksOf(vmi.spec), network.name);
-    const same = actual === undefined || isEqual(network, actual);
-    return same ? [] : [`spec.template.spec.networks[${String(index)}]`];
-  });
-  return [...other, ...networks, ...ifaces].sort();
+/** Source: KubeVirt syncReadyConditionFromVMI. */
+function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
+  if (vmi === undefined) {
+    const message = "VMI does not exist";
+    return { type: READY, status: "False", reason: "VMINotExists", message };
+  }
+  const told = findCondition(vmi.status?.conditions, READY);
+  if (told !== undefined) return told;
+  const message = "VMI is missing the Ready condition";
+  return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-type Conditions = NonNullable<VmStatus["conditions"]>;
-
-type NewCondition = Omit<Conditions[number], "lastTransitionTime">;
-
-function restartRequired(
-  vm: VirtualMachine,
-  vmi: VirtualMachineInstance | undefined,
-): readonly NewCondition[] {
+function restartRequired({ vm, vmi }: VmSituation): readonly NewCondition[] {
   const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
 }
 
+/** The VM's own, then what its VMI has beside. */
 function conditionsOf(
-  { vm, vmi }: VmSituation,
+  situation: VmSituation,
   obstacle: Obstacle | undefined,
   now: string,
 ): Conditions {
-  return [...restartRequired(vm, vmi), ...synchronizedCondition(obstacle)].map((condition) => {
-    const previous = vm.status?.conditions?.find(({ type }) => type === condition.type);
-    const kept = previous?.status === condition.status ? previous.lastTransitionTime : undefined;
-    return { ...condition, lastTransitionTime: kept ?? now };
-  });
+  const { vm, vmi } = situation;
+  const own = [
+    readyCondition(vmi),
+    ...restartRequired(situation),
+    ...synchronizedCondition(obstacle),
+  ];
+  const others = (vmi?.status?.conditions ?? []).filter(({ type }) => !OWN.includes(type));
+  return [...withTimes(own, vm.status?.conditions, now), ...others];
 }
 
 /** What the VMI was told goes before what was known: it was laid out by it. */
@@ -140,13 +147,15 @@ export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefi
 export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
   const { vm, vmi } = situation;
   const obstacle = vmObstacle(situation);
+  const conditions = conditionsOf(situation, obstacle, now);
+  const run = runFields(vm, vmi, now);
   return {
     created: vmi !== undefined,
-    ready: vmi?.status?.phase === "Running",
-    printableStatus: printableStatus(situation, obstacle),
-    conditions: conditionsOf(situation, obstacle, now),
+    ready: findCondition(conditions, READY)?.status === "True",
+    printableStatus: printableStatus(situation, { obstacle, startFailure: run.startFailure }),
+    conditions,
     ...topologyFields(vm, vmi),
-    ...runFields(vm, vmi, now),
+    ...run,
     observedGeneration: vm.metadata.generation ?? 0,
   };
 }

@@ -10,7 +10,7 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   const hindrance = { reason: "GuestNotStarted", message: "no kernel", attempts: 3, since: NOW };
   const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
-    const report = { vmi, pod: aPod(), network: networkConfigOf(undefined) };
+    const report = { vmi, pod: aPod(), network: networkConfigOf(undefined), failures: [] };
     return ownVmiStatus(report, NOW, () => "f".repeat(64)).conditions;
   };
   const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
@@ -31,6 +31,7 @@ test.each([
     vmi: aVmi({ status: { phase: "Scheduled" } }),
     pod: { ...pod, spec: { ...pod.spec, volumes } },
     network: networkConfigOf(undefined),
+    failures: [],
   };
   const { conditions = [] } = ownVmiStatus(report, NOW, () => "f".repeat(64));
   expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(told);

@@ -16,6 +16,13 @@ import {
   type PodNetworkFacts,
 } from "../plan/attachments-status.ts";
 import { podNetworkElements } from "../plan/vmi.ts";
+import {
+  READY,
+  SYNCHRONIZED,
+  withTimes,
+  type Conditions,
+  type NewCondition,
+} from "./conditions.ts";
 import { findWaiting, synchronizedCondition, vmiObstacle, type VmiSituation } from "./obstacle.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
@@ -80,36 +87,26 @@ function transitionsOf(
   return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
 }
 
-type Conditions = NonNullable<VmiStatus["conditions"]>;
-type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
+/** Types that virt-controller writes; others' are left alone. */
+const OWN: readonly string[] = [READY, SYNCHRONIZED];
 
 function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewCondition {
-  if (vmi.status?.phase === "Running") return { type: "Ready", status: "True" };
+  if (vmi.status?.phase === "Running") return { type: READY, status: "True" };
   const told = vmi.status?.hindrance ?? findWaiting(pod);
   return {
-    type: "Ready",
+    type: READY,
     status: "False",
     reason: told?.reason ?? "GuestNotRunning",
     message: told?.message ?? "Guest VM is not reported as running",
   };
 }
 
-function newConditions(facts: VmiSituation): readonly NewCondition[] {
-  const obstacle = vmiObstacle(facts);
-  return [readyCondition(facts.vmi, facts.pod), ...synchronizedCondition(obstacle)];
-}
-
-function withTimes(
-  conditions: readonly NewCondition[],
-  vmi: VirtualMachineInstance,
-  now: string,
-): Conditions {
-  return conditions.map((condition) => {
-    const previous = vmi.status?.conditions?.find(({ type }) => type === condition.type);
-    const lastTransitionTime =
-      previous?.status === condition.status ? (previous.lastTransitionTime ?? now) : now;
-    return { ...condition, lastTransitionTime };
-  });
+function conditionsOf(facts: VmiSituation, now: string): Conditions {
+  const { vmi, pod } = facts;
+  const stored = vmi.status?.conditions;
+  const own = [readyCondition(vmi, pod), ...synchronizedCondition(vmiObstacle(facts))];
+  const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
+  return [...withTimes(own, stored, now), ...others];
 }
 
 /** virt-controller's part of the status; `now` is RFC 3339. */
@@ -128,6 +125,6 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),
-    conditions: withTimes(newConditions(facts), vmi, now),
+    conditions: conditionsOf(facts, now),
   };
 }

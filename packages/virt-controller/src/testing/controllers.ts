@@ -18,12 +18,19 @@ export interface Controller {
   thaw(): void;
   /** From now on the server refuses to make objects of this kind (plural name) for that reason; undefined: no more. */
   refuse(resource: string, message: string | undefined): void;
+  /** How often the server has refused something. */
+  refusals(): number;
   stop(): Promise<void>;
 }
 
 /** What a policy of the cluster keeps virt-controller from making. */
 class Policy {
   readonly #refused = new Map<string, string>();
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
 
   refuse(resource: string, message: string | undefined): void {
     if (message === undefined) this.#refused.delete(resource);
@@ -35,6 +42,7 @@ class Policy {
     const create: typeof store.create = (type, object, options) => {
       const message = this.#refused.get(type.resource);
       if (message === undefined) return store.create(type, object, options);
+      this.#count += 1;
       return Promise.reject(new AppError("KUBE_FORBIDDEN", { message }));
     };
     const bound: typeof store = {
@@ -121,6 +129,7 @@ export async function startController(server: TestServer): Promise<Controller> {
     refuse: (resource, message) => {
       policy.refuse(resource, message);
     },
+    refusals: () => policy.count,
     stop: async () => {
       stop.abort(new Error("the test ends it"));
       await running;

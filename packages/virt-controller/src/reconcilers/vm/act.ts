@@ -9,7 +9,6 @@ import {
 import {
   ifacesOf,
   isAppError,
-  isOwnedBy,
   nicsPatch,
   withMacs,
   type VmAction,
@@ -18,6 +17,8 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { performSteps, type Outcome } from "../steps.ts";
+import { changeNics } from "./nics.ts";
 
 async function patchVm(
   vm: VirtualMachine,
@@ -48,24 +49,25 @@ async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> 
   deps.log.info("set mac addresses", { vm: printKey(keyOf(vm)) });
 }
 
-/** The cache may be behind; then what is there is looked at when the watch tells of it. */
-async function isOwnThere({ vm }: VmFacts, deps: Deps): Promise<boolean> {
-  const there = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(vm));
-  return there === undefined || isOwnedBy(there, vm);
-}
-
-/** @throws AppError with KUBE_ALREADY_EXISTS when a VMI of that name is not the VM's. */
 async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps): Promise<void> {
   try {
     deps.ownWrites.note(await deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi));
     deps.log.info("created vmi", { vmi: printKey(keyOf(vmi)) });
+    const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
+    deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    const isBehind = isAppError(error, "KUBE_ALREADY_EXISTS") && (await isOwnThere(facts, deps));
-    if (!isBehind) throw error;
+    // The cache is behind: what is there is looked at when the watch tells of it.
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
 
-async function perform(action: VmAction, facts: VmFacts, deps: Deps): Promise<void> {
+async function deleteVmi(vm: VirtualMachine, uid: string, deps: Deps): Promise<void> {
+  await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, keyOf(vm), { uid });
+  const message = `Stopped the virtual machine by deleting the virtual machine instance ${vm.metadata.name}`;
+  deps.events.record(vm, { type: "Normal", reason: "SuccessfulDelete", message });
+}
+
+async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise<void> {
   const { vm, vmi } = facts;
   switch (action.kind) {
     case "setMacAddresses":
@@ -75,15 +77,11 @@ async function perform(action: VmAction, facts: VmFacts, deps: Deps): Promise<vo
       await createVmi(action.vmi, facts, deps);
       return;
     case "deleteVmi":
-      await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, keyOf(vm), { uid: action.uid });
+      await deleteVmi(vm, action.uid, deps);
       return;
-    case "patchVmiNics": {
-      if (vmi === undefined) return;
-      const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, action.to);
-      const patch = { type: "json", operations } as const;
-      deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
+    case "patchVmiNics":
+      if (vmi !== undefined) await changeNics(vmi, action.change, deps);
       return;
-    }
     case "patchTemplateNics": {
       const place = { object: vm, base: "/spec/template/spec", spec: vm.spec.template.spec };
       await patchVm(vm, nicsPatch(place, action.to), deps);
@@ -91,7 +89,10 @@ async function perform(action: VmAction, facts: VmFacts, deps: Deps): Promise<vo
   }
 }
 
-/** Performs the plan in order; stops at the first failure. */
-export async function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<void> {
-  for (const action of plan) await perform(action, facts, deps);
+/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+export function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<Outcome> {
+  const { vm, vmi, isNameTaken } = facts;
+  const circumstances = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
+  const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);
+  return performSteps({ object: vm, plan, circumstances, perform }, deps);
 }

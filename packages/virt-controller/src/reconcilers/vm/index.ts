@@ -3,7 +3,7 @@
 import { nextLookMs, planVm } from "@patchbay/core";
 import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { catchRefusal } from "../../refusal.ts";
+import { earlier, rethrow } from "../steps.ts";
 import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
 import { reportVm } from "./report.ts";
@@ -12,11 +12,9 @@ import { reportVm } from "./report.ts";
 export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVm(key, deps);
   if (facts === undefined) return done();
-  const plan = planVm(facts);
-  const verb = plan.some(({ kind }) => kind === "createVmi") ? "Create" : "Update";
-  const refused = await catchRefusal(verb, () => actVm(plan, facts, deps));
-  await reportVm({ ...facts, ...refused }, deps);
-  if (refused !== undefined) throw refused.error;
-  const lookMs = nextLookMs(facts);
+  const outcome = await actVm(planVm(facts), facts, deps);
+  await reportVm(facts, outcome, deps);
+  rethrow(outcome);
+  const lookMs = earlier(outcome.againMs, nextLookMs(facts));
   return lookMs === undefined ? done() : after(lookMs);
 }

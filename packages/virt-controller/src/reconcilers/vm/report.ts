@@ -4,16 +4,13 @@ import { VIRTUAL_MACHINES } from "@patchbay/api";
 import { newObstacle, statusPatch, vmStatus, type VmFacts } from "@patchbay/core";
 import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { Refused } from "../../refusal.ts";
+import type { Outcome } from "../steps.ts";
 
 /** One write at most. */
-export async function reportVm(
-  facts: VmFacts & Pick<Partial<Refused>, "refusal">,
-  deps: Deps,
-): Promise<void> {
+export async function reportVm(facts: VmFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const { vm, now } = facts;
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) return;
-  const next = vmStatus(facts, now);
+  const next = vmStatus({ ...facts, failures }, now);
   const operations = statusPatch(vm, next);
   if (operations.length === 0) return;
   const patch = { type: "json", operations } as const;

@@ -8,6 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
+  AppError,
   isAppError,
   isLauncherOf,
   nicsPatch,
@@ -19,6 +20,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { performSteps, type Outcome } from "../steps.ts";
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
@@ -43,15 +45,16 @@ async function isOwnThere({ vmi }: VmiFacts, pod: Pod, deps: Deps): Promise<bool
   return there === undefined || isLauncherOf(there, vmi, deps.sha256Hex);
 }
 
-/** @throws AppError with KUBE_ALREADY_EXISTS when a pod of that name is not the VMI's. */
+/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN when a pod of that name is not the VMI's. */
 async function createPod(pod: Pod, facts: VmiFacts, deps: Deps): Promise<void> {
+  const object = printKey(keyOf(pod));
   try {
     deps.ownWrites.note(await deps.store.create(PODS, pod));
-    deps.log.info("created launcher pod", { pod: printKey(keyOf(pod)) });
+    deps.log.info("created launcher pod", { pod: object });
   } catch (error) {
-    const isBehind =
-      isAppError(error, "KUBE_ALREADY_EXISTS") && (await isOwnThere(facts, pod, deps));
-    if (!isBehind) throw error;
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    if (!(await isOwnThere(facts, pod, deps)))
+      throw new AppError("CONTROLLER_LAUNCHER_NAME_TAKEN", { object });
   }
 }
 
@@ -67,7 +70,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
-async function perform(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
+async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
   const { vmi } = facts;
   const namespace = vmi.metadata.namespace ?? "";
   switch (action.kind) {
@@ -98,11 +101,9 @@ async function perform(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<
   }
 }
 
-/** Performs the plan in order; stops at the first failure. */
-export async function actVmi(
-  plan: readonly VmiAction[],
-  facts: VmiFacts,
-  deps: Deps,
-): Promise<void> {
-  for (const action of plan) await perform(action, facts, deps);
+/** Performs the plan. */
+export function actVmi(plan: readonly VmiAction[], facts: VmiFacts, deps: Deps): Promise<Outcome> {
+  const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
+  const circumstances = String(facts.vmi.metadata.generation);
+  return performSteps({ object: facts.vmi, plan, circumstances, perform }, deps);
 }

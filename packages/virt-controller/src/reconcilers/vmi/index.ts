@@ -2,9 +2,9 @@
 // The VMI loop: a VMI becomes a launcher pod, its ifaces the pod's networks, and the pod's networks its attachments.
 import { names } from "@patchbay/api";
 import { planVmi } from "@patchbay/core";
-import { done, type Next } from "@patchbay/kube";
+import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { catchRefusal } from "../../refusal.ts";
+import { rethrow } from "../steps.ts";
 import { actVmi } from "./act.ts";
 import { observeVmi } from "./observe.ts";
 import { reportVmi } from "./report.ts";
@@ -14,11 +14,10 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();
   const plan = planVmi(facts, deps.sha256Hex);
-  const verb = plan.some(({ kind }) => kind === "createPod") ? "Create" : "Update";
-  const refused = await catchRefusal(verb, () => actVmi(plan, facts, deps));
+  const outcome = await actVmi(plan, facts, deps);
   const wroteVmi = plan.some(({ kind }) => kind === "removeFinalizer" || kind === "addFinalizer");
   const kept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  if (kept && !wroteVmi) await reportVmi({ ...facts, ...refused }, deps);
-  if (refused !== undefined) throw refused.error;
-  return done();
+  if (kept && !wroteVmi) await reportVmi(facts, outcome, deps);
+  rethrow(outcome);
+  return outcome.againMs === undefined ? done() : after(outcome.againMs);
 }

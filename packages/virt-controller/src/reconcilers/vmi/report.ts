@@ -11,7 +11,7 @@ import {
 import { keyOf, printTime } from "@patchbay/kube";
 import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import type { Refused } from "../../refusal.ts";
+import type { Outcome } from "../steps.ts";
 
 /** `status.interfaces` is part of the decision to let an attachment go, `phase` has a second writer: both are tested. */
 function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
@@ -27,12 +27,9 @@ function fieldsOf(next: OwnVmiStatus, current: VmiStatus | undefined): object {
 }
 
 /** One write at most. */
-export async function reportVmi(
-  facts: VmiFacts & Pick<Partial<Refused>, "refusal">,
-  deps: Deps,
-): Promise<void> {
+export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const { vmi } = facts;
-  const next = ownVmiStatus(facts, printTime(deps.clock.now()), deps.sha256Hex);
+  const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
   const changes = statusPatch(vmi, fieldsOf(next, vmi.status));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;

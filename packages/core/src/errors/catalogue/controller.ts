@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of virt-controller.
+import type { ErrorEntry } from "../entry.ts";
+
+export const CONTROLLER_ERRORS = {
+  CONTROLLER_LAUNCHER_NAME_TAKEN: {
+    summary:
+      "the pod {object} is there already, and was not made for this virtual machine instance",
+    who: "user",
+    retry: "on-change",
+    http: 409,
+  },
+} as const satisfies Record<string, ErrorEntry>;

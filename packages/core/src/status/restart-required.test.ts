@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waits for a restart. Rows of area "restart-required" are KubeVirt's: pkg/network/vmliveupdate/restart_test.go.
+import type { Iface, Network, VmiSpec } from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import { withNics } from "../iface/specs.ts";
+import { restartRequiredFields } from "./restart-required.ts";
+
+interface Nic {
+  readonly iface: Iface;
+  readonly network: Network;
+}
+
+const POD: Nic = { iface: { name: "default", bridge: {} }, network: { name: "default", pod: {} } };
+
+function nic(name: string, more: Partial<Iface> = {}, networkName = "blue"): Nic {
+  return {
+    iface: { name, bridge: {}, ...more },
+    network: { name, multus: { networkName } },
+  };
+}
+
+function specOf(nics: readonly Nic[], domain: Partial<VmiSpec["domain"]> = {}): VmiSpec {
+  const spec = withNics(
+    aVmi().spec,
+    nics.map(({ network }) => network),
+    nics.map(({ iface }) => iface),
+  );
+  return { ...spec, domain: { ...spec.domain, ...domain } };
+}
+
+const IFACES = "spec.template.spec.domain.devices.interfaces";
+const NETWORKS = "spec.template.spec.networks";
+const SWAPPED = { network: { name: "default", multus: { networkName: "nad" } }, iface: POD.iface };
+const PLUGIN = { name: "plug", binding: { name: "plugin" } } as Iface;
+
+interface Row {
+  readonly name: string;
+  readonly running: VmiSpec;
+  readonly wanted: VmiSpec;
+  readonly fields: readonly string[];
+  /** KubeVirt's word, where the row is one of its own; and why ours differs. */
+  readonly kubevirt?: boolean;
+  readonly why?: string;
+}
+
+const ROWS: readonly Row[] = [
+  {
+    name: "no interfaces, no change",
+    running: specOf([]),
+    wanted: specOf([]),
+    fields: [],
+    kubevirt: false,
+  },
+  {
+    name: "a bridge NIC added",
+    running: specOf([]),
+    wanted: specOf([nic("new")]),
+    fields: [],
+    kubevirt: false,
+  },
+  {
+    name: "a NIC added whose binding is not built",
+    running: specOf([]),
+    wanted: specOf([{ iface: PLUGIN, network: nic("plug").network }]),
+    fields: [`${IFACES}[0]`],
+    kubevirt: false,
+    why: "KubeVirt leaves it pending and says nothing",
+  },
+  {
+    name: "state absent -> down not requiring",
+    running: specOf([nic("one", { state: "down" })]),
+    wanted: specOf([nic("one", { state: "absent" })]),
+    fields: [],
+    kubevirt: false,
+  },
+  {
+    name: "network source multus to pod",
+    running: specOf([SWAPPED]),
+    wanted: specOf([POD]),
+    fields: [`${NETWORKS}[0].multus`, `${NETWORKS}[0].pod`],
+    kubevirt: true,
+  },
+  {
+    name: "interface and network removed from the VM",
+    running: specOf([nic("one")]),
+    wanted: specOf([]),
+    fields: [],
+    kubevirt: true,
+    why: "removing the entries is an unplug here",
+  },
+  {
+    name: "the pod network added to a VM without one",
+    running: specOf([nic("one")]),
+    wanted: specOf([nic("one"), POD]),
+    fields: [`${IFACES}[1]`, `${NETWORKS}[1]`],
+    kubevirt: true,
+  },
+  {
+    name: "the pod network removed",
+    running: specOf([POD]),
+    wanted: specOf([]),
+    fields: [IFACES, NETWORKS],
+  },
+  {
+    name: "a MAC changed",
+    running: specOf([nic("one", { macAddress: "02:00:00:00:00:01" })]),
+    wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02", state: "down" })]),
+    fields: [`${IFACES}[0].macAddress`],
+  },
+  {
+    name: "a network changed in place",
+    running: specOf([nic("one")]),
+    wanted: specOf([nic("one", {}, "red")]),
+    fields: [`${NETWORKS}[0].multus.networkName`],
+  },
+  {
+    name: "a network changed while the NIC leaves, which is plugged anew then",
+    running: specOf([nic("one", { state: "absent" })]),
+    wanted: specOf([nic("one", {}, "red")]),
+    fields: [],
+  },
+  {
+    name: "leaves far down, those of both sides",
+    running: specOf([], { memory: { guest: "128Mi" }, cpu: { cores: 1 } }),
+    wanted: specOf([], { memory: { guest: "256Mi" }, cpu: { cores: 1, sockets: 2 } }),
+    fields: ["spec.template.spec.domain.cpu.sockets", "spec.template.spec.domain.memory.guest"],
+  },
+];
+
+test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) => {
+  const vm = aVm();
+  const found = restartRequiredFields(
+    { ...vm, spec: { ...vm.spec, template: { spec: wanted } } },
+    { ...aVmi(), spec: running },
+  );
+  expect(found).toEqual(fields);
+  const same = kubevirt === undefined || found.length > 0 === kubevirt;
+  expect(same).toBe(why === undefined);
+});

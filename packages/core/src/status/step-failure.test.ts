@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { AppError } from "../errors/app-error.ts";
+import { sayError } from "./step-failure.ts";
+
+const ASKED = { verb: "create", resource: "pods", object: "ns/one" };
+
+test("a refusal is said with all its causes, each once", () => {
+  const causes = "spec.a: is bad\nspec.b: is worse";
+  const error = new AppError("KUBE_REFUSED", { ...ASKED, message: "spec.a: is bad", causes });
+  expect(sayError(error)).toBe(
+    "the API server refused create of pods ns/one: spec.a: is bad; spec.b: is worse",
+  );
+});
+
+test("several refusals are said one after another", () => {
+  const [one, two] = ["no", "nor this"].map(
+    (message) => new AppError("KUBE_REFUSED", { ...ASKED, message }),
+  );
+  const said = sayError(new AggregateError([one, two], "some"));
+  expect(said).toContain("one: no; ");
+  expect(said).toContain("one: nor this");
+});

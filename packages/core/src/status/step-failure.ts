@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a step that the API server did not let virt-controller do.
+import { isAppError, messageOf } from "../errors/app-error.ts";
+import type { VmAction } from "../plan/vm.ts";
+import type { VmiAction } from "../plan/vmi.ts";
+
+/** A step of a plan. */
+export type StepKind = VmAction["kind"] | VmiAction["kind"];
+
+/** A step that failed, in words. */
+export interface StepFailure {
+  readonly step: StepKind;
+  readonly message: string;
+}
+
+/** The reason in conditions and events. Source: KubeVirt, whose words these are. */
+const REASONS: Readonly<Record<StepKind, string>> = {
+  createVmi: "FailedCreate",
+  createPod: "FailedCreate",
+  deleteVmi: "FailedDelete",
+  deletePod: "FailedDelete",
+  patchVmiNics: "HotPlugNetworkInterfaceError",
+  patchPodNetworks: "FailedPodPatch",
+  patchTemplateNics: "FailedUpdate",
+  setMacAddresses: "FailedUpdate",
+  labelNode: "FailedUpdate",
+  addFinalizer: "FailedUpdate",
+  removeFinalizer: "FailedUpdate",
+};
+
+/** Most characters of a message. A condition may be longer; nobody reads more. */
+const MESSAGE_MAX = 2000;
+
+/** What failed in one line, with all causes that the server named. */
+export function sayError(error: unknown): string {
+  const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  const lines = errors.flatMap((each) => {
+    const message = messageOf(each);
+    const causes = isAppError(each) ? each.details["causes"] : undefined;
+    const unsaid = String(causes ?? "")
+      .split("\n")
+      .filter((cause) => cause !== "" && !message.includes(cause));
+    return [message, ...unsaid];
+  });
+  return [...new Set(lines)].join("; ").slice(0, MESSAGE_MAX);
+}
+
+/** Several failures as one condition. */
+export function sayFailures(
+  failures: readonly StepFailure[],
+): { readonly reason: string; readonly message: string } | undefined {
+  const [first] = failures;
+  if (first === undefined) return undefined;
+  const message = failures.map((failure) => failure.message).join("; ");
+  return { reason: REASONS[first.step], message: message.slice(0, MESSAGE_MAX) };
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a VM says of itself: the word that people see first, and its conditions.
+import type { RunStrategy, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import type { VmSituation } from "./obstacle.ts";
+import { vmStatus } from "./vm.ts";
+import type { StepFailure } from "./step-failure.ts";
+
+const NOW = "2026-01-01T01:00:00.000Z";
+const EARLIER = "2026-01-01T00:00:00.000Z";
+
+function vmOf(runStrategy: RunStrategy, status?: VmStatus): VirtualMachine {
+  const vm = aVm();
+  return { ...vm, spec: { ...vm.spec, runStrategy }, ...(status === undefined ? {} : { status }) };
+}
+
+function vmiOf(status: VmiStatus, deletionTimestamp?: string) {
+  const vmi = aVmi({ status });
+  const metadata = {
+    ...vmi.metadata,
+    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+  };
+  return { ...vmi, metadata };
+}
+
+function hindered(type: string, reason: string) {
+  return vmiOf({
+    phase: "Scheduling",
+    conditions: [{ type, status: "False", reason, message: "why" }],
+  });
+}
+
+function statusOf(situation: Pick<VmSituation, "vm" | "vmi" | "failures">) {
+  return vmStatus({ ...situation, startProblems: [], isNameTaken: false }, NOW);
+}
+
+const FAILED_ONCE = {
+  consecutiveFailCount: 1,
+  lastFailedVMIUID: "earlier",
+  retryAfterTimestamp: NOW,
+};
+const REFUSED: StepFailure = { step: "createVmi", message: "no" };
+
+describe("printableStatus", () => {
+  test.each([
+    { want: "Stopped", vm: vmOf("Halted"), vmi: undefined },
+    { want: "Stopped", vm: vmOf("Manual"), vmi: undefined },
+    {
+      want: "Starting",
+      vm: vmOf("Manual", { stateChangeRequests: [{ action: "Start" }] }),
+      vmi: undefined,
+    },
+    { want: "Starting", vm: vmOf("Always"), vmi: undefined },
+    { want: "Starting", vm: vmOf("RerunOnFailure"), vmi: undefined },
+    {
+      want: "Stopped",
+      vm: vmOf("RerunOnFailure", { runStrategy: "RerunOnFailure" }),
+      vmi: undefined,
+    },
+    { want: "CrashLoopBackOff", vm: vmOf("Always", { startFailure: FAILED_ONCE }), vmi: undefined },
+    { want: "CrashLoopBackOff", vm: vmOf("Always"), vmi: vmiOf({ phase: "Failed" }) },
+    { want: "Stopped", vm: vmOf("Manual"), vmi: vmiOf({ phase: "Failed" }) },
+    { want: "Stopped", vm: vmOf("Once"), vmi: vmiOf({ phase: "Succeeded" }) },
+    { want: "Starting", vm: vmOf("Always"), vmi: vmiOf({ phase: "Scheduled" }) },
+    { want: "Running", vm: vmOf("Always"), vmi: vmiOf({ phase: "Running" }) },
+    { want: "Stopping", vm: vmOf("Halted"), vmi: vmiOf({ phase: "Running" }, NOW) },
+    { want: "ErrorCreateRefused", vm: vmOf("Always"), vmi: undefined, failures: [REFUSED] },
+    {
+      want: "ErrorCreateRefused",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "FailedCreate"),
+    },
+    {
+      want: "ErrorUnsupportedSpec",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "UnsupportedSpec"),
+    },
+    { want: "ErrImagePull", vm: vmOf("Always"), vmi: hindered("Synchronized", "ErrImagePull") },
+    {
+      want: "ImagePullBackOff",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "ImagePullBackOff"),
+    },
+    {
+      want: "CreateContainerConfigError",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "CreateContainerConfigError"),
+    },
+    {
+      want: "ErrorUnschedulable",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "Unschedulable"),
+    },
+  ])("$want", ({ want, vm, vmi, failures = [] }) => {
+    expect(statusOf({ vm, vmi, failures }).printableStatus).toBe(want);
+  });
+});
+
+describe("conditions", () => {
+  test("Ready is the VMI's, with its time; without a VMI it is False", () => {
+    const ready = { type: "Ready", status: "True", lastTransitionTime: EARLIER } as const;
+    const vmi = vmiOf({ phase: "Running", conditions: [ready] });
+    const running = statusOf({ vm: vmOf("Always"), vmi, failures: [] });
+    expect(running).toMatchObject({ ready: true, conditions: [{ type: "Ready", status: "True" }] });
+    const stopped = statusOf({
+      vm: vmOf("Halted", { conditions: [ready] }),
+      vmi: undefined,
+      failures: [],
+    });
+    expect(stopped).toMatchObject({
+      ready: false,
+      conditions: [
+        { type: "Ready", status: "False", reason: "VMINotExists", lastTransitionTime: NOW },
+      ],
+    });
+  });
+
+  test("a condition keeps its time while its status is the same", () => {
+    const told = { type: "Ready", status: "False", lastTransitionTime: EARLIER } as const;
+    const vm = vmOf("Halted", { conditions: [told] });
+    const { conditions } = statusOf({ vm, vmi: undefined, failures: [] });
+    expect(conditions).toMatchObject([{ lastTransitionTime: EARLIER }]);
+  });
+
+  test("the VMI's are the VM's too, and go with them", () => {
+    const told = { status: "False", reason: "Why", message: "so" } as const;
+    const vmi = vmiOf({
+      phase: "Scheduling",
+      conditions: [
+        { type: "Synchronized", ...told },
+        { type: "AgentConnected", ...told },
+      ],
+    });
+    const { conditions = [] } = statusOf({ vm: vmOf("Always"), vmi, failures: [] });
+    expect(conditions).toContainEqual({
+      type: "Synchronized",
+      ...told,
+      lastTransitionTime: NOW,
+    });
+    expect(conditions).toContainEqual({ type: "AgentConnected", ...told });
+    const vm = vmOf("Always", { conditions });
+    const after = statusOf({ vm, vmi: vmiOf({ phase: "Running" }), failures: [] });
+    expect(after.conditions?.map(({ type }) => type)).toEqual(["Ready"]);
+  });
+
+  test("what failed is said in all its words", () => {
+    const failures: readonly StepFailure[] = [
+      REFUSED,
+      { step: "patchTemplateNics", message: "nor this" },
+    ];
+    const { conditions } = statusOf({ vm: vmOf("Always"), vmi: undefined, failures });
+    expect(conditions).toContainEqual({
+      type: "Synchronized",
+      status: "False",
+      reason: "FailedCreate",
+      message: "no; nor this",
+      lastTransitionTime: NOW,
+    });
+  });
+});
