@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes into a running VM, in each of the ways in which people ask for it.
+import { eventually } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import {
   addInterface,
@@ -59,6 +60,25 @@ describe("network blue is plugged into", () => {
     expect(await ping("alpha", "10.9.0.2")).toEqual({ sent: 3, received: 3 });
     expect(await ping("beta", "10.9.0.3")).toEqual({ sent: 3, received: 3 });
     expect(await ping("gamma", "10.9.0.1")).toEqual({ sent: 3, received: 3 });
+  });
+
+  test("and the link of one goes down and up under the running guest", async () => {
+    const nics = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
+    const index = nics.findIndex(({ name }) => name === "blue1");
+    const setLink = async (state: "down" | "up"): Promise<void> => {
+      const path = `${TEMPLATE}/domain/devices/interfaces/${String(index)}/state`;
+      patch("vm", "alpha", [{ op: "add", path, value: state }]);
+      const find = (): boolean =>
+        machine.findVmi("alpha")?.status?.interfaces?.find(({ name }) => name === "blue1")
+          ?.linkState === state;
+      await eventually(find, { withinMs: CHANGE_MS });
+    };
+    const { pciAddress } = await expectReady("alpha", "blue1");
+    await setLink("down");
+    expect(await ping("alpha", "10.9.0.2", { count: 1 })).toMatchObject({ received: 0 });
+    await setLink("up");
+    expect((await expectReady("alpha", "blue1")).pciAddress).toBe(pciAddress);
+    expect(await ping("alpha", "10.9.0.2")).toMatchObject({ received: 3 });
   });
 
   test("with the MAC that the VM's template has, the same in VMI, pod, domain and guest", async () => {

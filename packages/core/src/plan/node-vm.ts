@@ -6,7 +6,7 @@ import {
   type NetworkConfig,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
+import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { isWanted, letsGo, phaseOf } from "../iface/phase.ts";
 import { wiringOf, type LinkWiring } from "../iface/wiring.ts";
@@ -27,6 +27,8 @@ export type NodeAction =
   | { readonly kind: "startDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
+  /** The device as it is, with the link that is wanted. */
+  | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
   | {
       readonly kind: "unwireTap";
       readonly iface: string;
@@ -126,6 +128,17 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
     : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, place)) };
 }
 
+/** The link of a NIC that is there follows the spec: up, unless it says down. */
+function planLink(iface: IfaceFacts): readonly NodeAction[] {
+  const { device } = iface;
+  const pciAddress = parsePciAddress(device?.pciAddress ?? "");
+  if (device === undefined || pciAddress === undefined) return [];
+  const { queues, mac, linkUp } = device;
+  const definition = nicDefinitionOf(iface, { pciAddress, queues });
+  if (definition.linkUp === linkUp) return [];
+  return [{ kind: "setLink", iface: iface.name, xml: printNic({ ...definition, mac }) }];
+}
+
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
   const newcomers = facts.ifaces.filter(
@@ -142,6 +155,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,
+    Ready: planLink,
   };
   return facts.ifaces.flatMap((iface) => steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []);
 }

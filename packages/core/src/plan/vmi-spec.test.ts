@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC that takes over what a leaving one has comes after it; the property is in converge.test.ts.
-import { validateVmiSpec, type VirtualMachineInstance } from "@patchbay/api";
+import { validateVmiSpec, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
 import { withNics } from "../iface/specs.ts";
@@ -60,4 +60,23 @@ test("what is refused anyway is left to admission, which says why", () => {
   ];
   const vmi = running([{ name: "stays", mac: MAC }, { name: "old" }], ["old"]);
   expect(sayNics(step(vmi, wanted))).toEqual(["stays", "old absent", "twin"]);
+});
+
+/** A VMI on the pod network whose iface has that state. */
+function onPodNetwork(state?: string): VirtualMachineInstance {
+  const vmi = aVmi();
+  const iface = { name: "default", bridge: {}, ...(state === undefined ? {} : { state }) };
+  return { ...vmi, spec: withNics(vmi.spec, [{ name: "default", pod: {} }], [iface]) };
+}
+
+function stateAfter(template: VmiSpec, state?: string): string | undefined {
+  return planVmiNics(template, onPodNetwork(state)).ifaces[0]?.state;
+}
+
+test("the link of the default network's iface follows, and nothing else of it", () => {
+  expect(stateAfter(onPodNetwork("down").spec)).toBe("down");
+  expect(stateAfter(onPodNetwork("up").spec, "down")).toBe("up");
+  expect(stateAfter(onPodNetwork().spec, "down")).toBeUndefined();
+  expect(stateAfter(onPodNetwork("absent").spec, "up")).toBe("up");
+  expect(stateAfter(aVmi().spec, "up")).toBe("up");
 });

@@ -42,10 +42,15 @@ export function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boo
   );
 }
 
+/** It stays, and its link follows. */
+function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
+  return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
+}
+
 /** The VMI's entry as the VM wants it: its state, unless the VM means another NIC than the one that leaves. */
 function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
-  if (isOnDefaultNetwork(actual, current.name)) return current;
   const wanted = findByName(desired.ifaces, current.name);
+  if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
   if (wanted === undefined) return withState(current, "absent");
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
@@ -126,7 +131,7 @@ export interface NicsChange {
 /**
  * What becomes of the networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's
  * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it. The default network never
- * changes live.
+ * changes live, but for the link of its iface.
  */
 export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): NicsChange {
   const desired = nicsOf(template);

@@ -26,6 +26,7 @@ const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason
   attachDevice: { phase: "Attaching", reason: "AttachFailed" },
   detachDevice: { phase: "Detaching", reason: "DetachFailed" },
   unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },
+  setLink: { phase: "Ready", reason: "LinkStateFailed" },
 };
 
 /** How often the iface was tried so far in that phase. */

@@ -28,11 +28,9 @@ function attachmentHindrance(
   return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
 }
 
-function bindingHindrance({ iface }: IfaceFacts, phase: IfacePhase): Hindrance | undefined {
+function bindingHindrance({ iface }: IfaceFacts): Hindrance | undefined {
   const unbuilt = iface === undefined ? undefined : unbuiltPartOf(iface);
-  if (unbuilt === undefined || phase === "Ready" || kindOfPhase(phase) === "Unplug") {
-    return undefined;
-  }
+  if (unbuilt === undefined) return undefined;
   const { field, reason, message } = unbuilt;
   return { reason, message: `${field}: ${message}`, attempts: 0 };
 }
@@ -42,12 +40,20 @@ function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | unde
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
+/** What keeps a plug from going on, with nothing tried on the node; of a NIC that is there it would be an old word. */
+function waitOf(
+  facts: IfaceFacts,
+  phase: IfacePhase,
+  report: IfaceReport,
+): Omit<Hindrance, "attempts"> | undefined {
+  if (phase === "Ready" || kindOfPhase(phase) === "Unplug") return undefined;
+  return (
+    bindingHindrance(facts) ?? attachmentHindrance(facts, phase) ?? portHindrance(facts, report)
+  );
+}
+
 function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
-  const hindrance =
-    report.hindrances[facts.name] ??
-    bindingHindrance(facts, phase) ??
-    attachmentHindrance(facts, phase) ??
-    portHindrance(facts, report);
+  const hindrance = report.hindrances[facts.name] ?? waitOf(facts, phase, report);
   const previous = facts.reported?.hotplug;
   return {
     type: kindOfPhase(phase),

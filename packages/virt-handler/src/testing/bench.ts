@@ -66,7 +66,13 @@ export interface Bench {
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
 }
 
-const CONNECTION_EFFECTS = ["defineDomain", "startDomain", "attachDevice", "detachDevice"] as const;
+const CONNECTION_EFFECTS = [
+  "defineDomain",
+  "startDomain",
+  "attachDevice",
+  "detachDevice",
+  "updateDevice",
+] as const;
 const NETWORK_EFFECTS = ["wireTap", "unwireTap"] as const;
 
 function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], plan: CrashPlan): T {

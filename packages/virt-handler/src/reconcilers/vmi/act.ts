@@ -42,6 +42,7 @@ const STEP_KINDS: readonly FallibleAction["kind"][] = [
   "attachDevice",
   "detachDevice",
   "unwireTap",
+  "setLink",
 ];
 
 /** Names of all steps on an iface. */
@@ -94,7 +95,7 @@ function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts, deps }:
 
 /** Whether the step is a call of libvirt. */
 function isOnDevice({ kind }: FallibleAction): boolean {
-  return kind === "attachDevice" || kind === "detachDevice";
+  return kind === "attachDevice" || kind === "detachDevice" || kind === "setLink";
 }
 
 /** The part of a plan that is about ifaces. */

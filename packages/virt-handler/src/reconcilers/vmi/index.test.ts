@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
@@ -78,19 +79,46 @@ describe("a VM whose guest cannot be started", () => {
 });
 
 describe("the link of a NIC", () => {
-  test("is told as the device has it, not as the spec wants it", async () => {
+  function withState(vmi: VirtualMachineInstance, state: string): VirtualMachineInstance {
+    const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
+      iface.name === "one" ? { ...iface, state } : iface,
+    );
+    const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
+    return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices } } };
+  }
+  const links = async (bench: Bench): Promise<readonly (string | undefined)[]> =>
+    ((await bench.vmi()).status?.interfaces ?? []).map(({ linkState }) => linkState);
+
+  test("goes down and up while the guest runs, and nothing else of the device changes", async () => {
     const bench = await running();
-    await bench.edit((vmi) => {
-      const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) => ({
-        ...iface,
-        state: "down",
-      }));
-      const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
-      return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices } } };
-    });
-    await bench.run();
-    const states = (await bench.vmi()).status?.interfaces?.map(({ linkState }) => linkState);
-    expect(states).toEqual(["up", "up"]);
+    const device = (): string =>
+      (bench.daemon.xmlOf("default_vm1", "live") ?? "").replaceAll(/>\s+</g, "><");
+    const before = device();
+    await bench.edit((vmi) => withState(vmi, "down"));
+    await bench.goOn();
+    expect(await links(bench)).toEqual(["down", "up"]);
+    expect(await phases(bench)).toEqual(["Ready", "Ready"]);
+    await bench.edit((vmi) => withState(vmi, "up"));
+    await bench.goOn();
+    expect(await links(bench)).toEqual(["up", "up"]);
+    expect(device()).toBe(before);
+    expect(bench.daemon.calls.filter((call) => call.startsWith("updateDevice"))).toHaveLength(2);
+  });
+
+  test("that libvirt does not change is told as it is, with the reason, and changed later", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => withState(vmi, "down"));
+    bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", { message: "no" }));
+    await bench.goOn();
+    expect(await links(bench)).toEqual(["up", "up"]);
+    const hotplug = async (): Promise<unknown> =>
+      (await bench.vmi()).status?.interfaces?.[0]?.hotplug;
+    expect(await hotplug()).toMatchObject({ phase: "Ready", reason: "LinkStateFailed" });
+    bench.daemon.failAlways("updateDevice", undefined);
+    bench.nowMs += 60_000;
+    await bench.goOn();
+    expect(await links(bench)).toEqual(["down", "up"]);
+    expect(await hotplug()).not.toHaveProperty("reason");
   });
 });
 

@@ -78,5 +78,8 @@ export async function performOnIface(action: FallibleAction, turn: Turn): Promis
       return;
     case "detachDevice":
       await detach(action.iface, action.alias, turn);
+      return;
+    case "setLink":
+      await session.connection.updateDevice(domainNameOf(facts.vmi), action.xml, "live");
   }
 }
