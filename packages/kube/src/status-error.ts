@@ -34,6 +34,12 @@ function printCause(cause: Partial<Cause>): string {
   return cause.field === undefined || cause.field === "" ? message : `${cause.field}: ${message}`;
 }
 
+/** The word of all causes; undefined when they are of several kinds. Source: Kubernetes metav1.CauseType. */
+function causeTypeOf(status: StatusBody | undefined): string | undefined {
+  const types = new Set((status?.details?.causes ?? []).map(({ reason }) => reason));
+  return types.size === 1 ? [...types][0] : undefined;
+}
+
 function causesOf(status: StatusBody | undefined): readonly string[] {
   return (status?.details?.causes ?? []).map(printCause);
 }
@@ -82,7 +88,7 @@ function codeOf(httpStatus: number, status: StatusBody | undefined, asked: Asked
 
 /**
  * The AppError for an answer that is no success. Its details carry `status` (HTTP), `message`, and `causes`:
- * one line for each cause, with the path of its field.
+ * one line for each cause, with the path of its field; `causeType` where all causes are of one.
  */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
@@ -90,6 +96,7 @@ export function toStatusError(
 ): AppError {
   const status = parseStatus(answer.text);
   const causes = causesOf(status);
+  const causeType = causeTypeOf(status);
   const retryAfterSeconds = status?.details?.retryAfterSeconds;
   const details: Details = {
     verb: asked.verb,
@@ -98,6 +105,7 @@ export function toStatusError(
     status: answer.status,
     message: status?.message ?? answer.text.trim().slice(0, TEXT_MAX),
     ...(causes.length > 0 && { causes: causes.join("\n") }),
+    ...(causeType !== undefined && { causeType }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
   return new AppError(codeOf(answer.status, status, asked), details);

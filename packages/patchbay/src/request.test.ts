@@ -338,7 +338,7 @@ describe("console", () => {
     { name: "has no pod yet", vmi: vmiOf("1"), reason: "it has no pod yet" },
     {
       name: "runs elsewhere",
-      vmi: vmiOf("1", { status: { nodeName: "n2", activePods: { p1: "n2" } } }),
+      vmi: vmiOf("1", { status: { phase: "Running", nodeName: "n2", activePods: { p1: "n2" } } }),
       reason: "it runs on node n2, and there is no console of it below",
     },
   ])("of a VM that $name says so", async ({ vmi, reason }) => {

@@ -31,6 +31,10 @@ function unreachable(vmi: string, reason: string): AppError {
   return new AppError("LAUNCHER_UNREACHABLE", { vmi, reason });
 }
 
+function notStarted(title: string): AppError {
+  return unreachable(title, "its guest is not started yet");
+}
+
 /** The socket of that pod's console, or undefined when the pod is not on this machine. */
 async function connectToPod({ dataDir, title }: Guest, uid: string): Promise<Socket | undefined> {
   const volume = [uid, "volumes", "kubernetes.io~empty-dir", names.LAUNCHER_VOLUME];
@@ -40,7 +44,7 @@ async function connectToPod({ dataDir, title }: Guest, uid: string): Promise<Soc
   } catch (error) {
     const errno = isAppError(error) ? error.details["errno"] : undefined;
     if (errno === "ENOENT") return undefined;
-    if (errno === "ECONNREFUSED") throw unreachable(title, "its guest is not started yet");
+    if (errno === "ECONNREFUSED") throw notStarted(title);
     throw error;
   }
 }
@@ -72,7 +76,8 @@ async function openGuest(guest: Guest): Promise<OpenConsole> {
     const opened = await openPod(guest, uid);
     if (opened !== undefined) return opened;
   }
-  const node = vmi.status?.nodeName ?? "unknown";
+  if (vmi.status?.phase !== "Running") throw notStarted(title);
+  const node = vmi.status.nodeName ?? "unknown";
   const reason = `it runs on node ${node}, and there is no console of it below ${dataDir}; run this command there, or name the directory with --data-dir`;
   throw unreachable(title, reason);
 }

@@ -20,6 +20,23 @@ describe("an exit code", () => {
       want: 1,
     },
     { name: "of a refusal", error: new AppError("KUBE_REFUSED"), want: 1 },
+    {
+      name: "of a request that names what is not there",
+      error: new AppError("KUBE_REFUSED", { causeType: "FieldValueNotFound" }),
+      want: 3,
+    },
+    {
+      name: "of a request that names what is taken",
+      error: new AppError("KUBE_REFUSED", { causeType: "FieldValueDuplicate" }),
+      want: 4,
+    },
+    {
+      name: "of a setting that cannot be",
+      error: new AppError("STANDALONE_SETTING_INVALID"),
+      want: 2,
+    },
+    { name: "of an image in use", error: new AppError("IMAGE_IN_USE"), want: 4 },
+    { name: "of no machine", error: new AppError("STANDALONE_NOT_FOUND"), want: 3 },
     { name: "of anything else", error: new TypeError("x"), want: 1 },
   ])("$name is $want", ({ error, want }) => {
     expect(exitCodeOf(error)).toBe(want);
@@ -48,7 +65,7 @@ describe("an error for people", () => {
     const error = new AppError("KUBE_REFUSED", {
       status: 422,
       message: 'VirtualMachine "a" is invalid: spec.x: Forbidden: no',
-      causes: "spec.x: Forbidden: no\nspec.y: Required",
+      causes: "spec.x: Forbidden: no\nspec.x: no\nspec.y: Required",
     });
     expect(printError(error).split("\n").slice(1, -1)).toEqual(["  spec.y: Required"]);
   });

@@ -26,6 +26,12 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   LAUNCHER_NOT_LISTENING: UNREACHABLE,
 };
 
+/** What a refusal with causes of one type only is. Source: Kubernetes metav1.CauseType. */
+const CAUSES: Readonly<Record<string, number>> = {
+  FieldValueNotFound: NOT_FOUND,
+  FieldValueDuplicate: CONFLICT,
+};
+
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -53,7 +59,9 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  return EXIT_CODES[error.code] ?? FAILED;
+  // The request names something that is not there, or that has another name's place.
+  const ofCause = CAUSES[String(error.details["causeType"])];
+  return EXIT_CODES[error.code] ?? ofCause ?? FAILED;
 }
 
 /** The server's own words, where it said something. */
@@ -72,11 +80,16 @@ function causeChain(error: unknown, known: readonly string[] = []): readonly str
   return causeChain(cause, message === "" || known.includes(message) ? known : [...known, message]);
 }
 
+/** A cause without the path of its field. */
+function withoutPath(line: string): string {
+  return line.replace(/^[\w.[\]]+: /, "");
+}
+
 /** What the head does not say already: servers repeat the causes in their message. */
 function linesOf(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
-  return [...fields, ...causeChain(error)].filter((line) => !head.includes(line));
+  return [...fields, ...causeChain(error)].filter((line) => !head.includes(withoutPath(line)));
 }
 
 /** Message, causes one on each line with the paths of their fields, and a hint. */
