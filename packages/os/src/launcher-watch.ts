@@ -4,11 +4,17 @@ import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from
 import { toFileError } from "./file-errors.ts";
 import { osNative } from "./native.ts";
 
-/** At most one call in this time: a hostile launcher can change names as fast as it likes. */
-const QUIET_MS = 50;
+/** After a change nothing is listened to for this time: a hostile launcher can change names as fast as it likes. */
+const REST_MS = 50;
 
-/** After this the watch is placed again when it could not be placed (inotify's limits, the directory of pods gone). */
-const RETRY_MS = 1000;
+/** How many such rests are short when nothing happened for long; one comes back in each long rest. */
+const SHORT_RESTS = 10;
+
+/** A rest when there were too many. */
+const LONG_REST_MS = 1000;
+
+/** Changes of other names and of what is in files that are heard between two rests. */
+const NOISE_MAX = 50;
 
 /** A path whose parts may not exist yet, and that someone else controls. */
 export interface UntrustedPath {
@@ -50,72 +56,87 @@ class LauncherWatch {
   readonly #path: UntrustedPath;
   readonly #changed: () => void;
   #watcher: FSWatcher | undefined;
-  #depth = -1;
-  #inode = 0n;
   #timer: NodeJS.Timeout | undefined;
-  #isPending = false;
+  #noise = 0;
+  #shortRests = SHORT_RESTS;
+  #countedMs = performance.now();
 
   constructor(path: UntrustedPath, changed: () => void) {
     this.#path = path;
     this.#changed = changed;
   }
 
-  /** Moves the watch to where it must be now. */
+  /** Listens where it must be listened now. */
   place(): void {
+    this.#noise = 0;
+    let last: Place | undefined;
     // Each turn goes one level deeper at least, unless the tree changes meanwhile: then its event comes too.
     for (let turn = 0; turn <= this.#path.names.length; turn += 1) {
       const place = findPlace(this.#path);
-      const isSame = place.depth === this.#depth && place.inode === this.#inode;
+      const isSame = place.depth === last?.depth && place.inode === last.inode;
       try {
         if (!isSame) this.#watch(place);
       } finally {
         closeSync(place.fd);
       }
       if (isSame) return;
+      last = place;
     }
   }
 
   close(): void {
-    this.#watcher?.close();
-    this.#watcher = undefined;
+    this.#deafen();
     clearTimeout(this.#timer);
   }
 
   #watch(place: Place): void {
-    this.#watcher?.close();
+    this.#deafen();
     const expected = this.#path.names[place.depth];
     // Through the descriptor: a link that is put in its place meanwhile is not followed.
-    this.#watcher = watch(`/proc/self/fd/${String(place.fd)}`, (event, name) => {
-      if (event !== "rename") return;
-      // The directory itself is gone; its event has the name of the descriptor. A new one may have its inode number.
+    const watcher = watch(`/proc/self/fd/${String(place.fd)}`, (event, name) => {
+      if (watcher !== this.#watcher) return;
+      // The directory itself is gone; its event has the name of the descriptor.
       const isGone = name === null || /^\d+$/.test(name);
-      if (isGone) this.#depth = -1;
-      if (isGone || name === expected) this.#wake();
+      this.#hear(event === "rename" && (isGone || name === expected));
     });
-    this.#watcher.on("error", () => {
-      this.#depth = -1;
-      this.#wake();
+    watcher.on("error", () => {
+      if (watcher === this.#watcher) this.#hear(true);
     });
-    this.#depth = place.depth;
-    this.#inode = place.inode;
+    this.#watcher = watcher;
   }
 
-  #wake(): void {
-    if (this.#timer !== undefined) {
-      this.#isPending = true;
-      return;
-    }
-    this.#isPending = !this.#tryPlace();
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        if (this.#isPending) this.#wake();
-        // A socket is made (bind) before anybody listens on it (listen), and only the first is seen: told once more.
-        else if (this.#depth === this.#path.names.length - 1) this.#changed();
-      },
-      this.#isPending ? RETRY_MS : QUIET_MS,
-    );
-    this.#changed();
+  #deafen(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  #hear(isOurs: boolean): void {
+    if (!isOurs) this.#noise += 1;
+    if (!isOurs && this.#noise < NOISE_MAX) return;
+    this.#deafen();
+    this.#rest(this.#nextRestMs());
+    if (isOurs) this.#changed();
+  }
+
+  /** What happens meanwhile costs nothing, and is told as one change at its end. */
+  #rest(ms: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      // Not placed: inotify's limits, or the directory of pods is gone.
+      if (!this.#tryPlace()) this.#rest(LONG_REST_MS);
+      // Also of a socket that came just before: it is made (bind) before anybody listens on it (listen).
+      this.#changed();
+    }, ms);
+  }
+
+  #nextRestMs(): number {
+    const nowMs = performance.now();
+    const back = (nowMs - this.#countedMs) / LONG_REST_MS;
+    this.#countedMs = nowMs;
+    this.#shortRests = Math.min(SHORT_RESTS, this.#shortRests + back);
+    if (this.#shortRests < 1) return LONG_REST_MS;
+    this.#shortRests -= 1;
+    return REST_MS;
   }
 
   #tryPlace(): boolean {
@@ -123,7 +144,7 @@ class LauncherWatch {
       this.place();
       return true;
     } catch {
-      this.#depth = -1;
+      this.#deafen();
       return false; // Tried again; whoever is told of the change finds out what is wrong when it opens the launcher.
     }
   }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher renames files in its directory as fast as it can, where the node agent waits for its socket.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pass } from "node:timers/promises";
+import { createLaunchers } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const POD = { uid: "0a1b2c3d-0000-4000-8000-000000000021", namespace: "default", name: "launcher" };
+/** How long it goes on, milliseconds. */
+const STORM_MS = 1000;
+/** How often it may wake the loop in that time. */
+const WAKES_MAX = 40;
+/** How long the coming of the socket may stay unnoticed in and after a storm, milliseconds. */
+const NOTICE_MS = 1500;
+
+let base = "";
+let directory = "";
+let storm: ChildProcess | undefined;
+let wakes = 0;
+let stop = new AbortController();
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "renames-"));
+  directory = join(base, POD.uid, "volumes/kubernetes.io~empty-dir/launcher/libvirt");
+  mkdirSync(directory, { recursive: true });
+  const launchers = createLaunchers({
+    podsDir: base,
+    sandboxes: { find: () => Promise.resolve(undefined) },
+    uid: 107,
+    hostNetnsInode: "1",
+  });
+  wakes = 0;
+  stop = new AbortController();
+  launchers.watch(POD, () => (wakes += 1), stop.signal);
+});
+
+afterEach(() => {
+  storm?.kill("SIGKILL");
+  stop.abort();
+  rmSync(base, { recursive: true });
+});
+
+/** What is done for ever, with fs at hand. */
+const STORMS = {
+  "renames of the socket's name":
+    'fs.renameSync("libvirt-sock", "away"); fs.renameSync("away", "libvirt-sock");',
+  "renames of other names": 'fs.renameSync("one", "other"); fs.renameSync("other", "one");',
+  writes: 'fs.writeFileSync("one", "x"); fs.writeFileSync("two", "x");',
+};
+
+function rage(step: string): void {
+  const program = `const fs = require("node:fs");
+    for (const name of ["libvirt-sock", "one", "two"]) fs.writeFileSync(name, "");
+    for (;;) { ${step} }`;
+  storm = spawn(process.execPath, ["-e", program], { cwd: directory, stdio: "ignore" });
+}
+
+test.each(Object.entries(STORMS))(
+  "attack 21: a storm of %s costs a tenth of a core",
+  async (_name, step) => {
+    rage(step);
+    await eventually(() => wakes > 0, { withinMs: 5000 });
+    const before = { wakes, cpu: process.cpuUsage() };
+    await pass(STORM_MS);
+    const { user, system } = process.cpuUsage(before.cpu);
+    expect((user + system) / 1000).toBeLessThan(STORM_MS / 10);
+    expect(wakes - before.wakes).toBeLessThan(WAKES_MAX);
+    storm?.kill("SIGKILL");
+    const told = wakes;
+    rmSync(join(directory, "libvirt-sock"), { force: true });
+    writeFileSync(join(directory, "libvirt-sock"), "");
+    await eventually(() => wakes > told, { withinMs: NOTICE_MS });
+  },
+);
