@@ -7,6 +7,7 @@ import { toIfaceRows } from "../print/iface-rows.ts";
 import { printResult } from "../print/output.ts";
 import { withSession } from "../session.ts";
 import { findTarget } from "../target.ts";
+import { startTrouble, vmTrouble } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
@@ -21,14 +22,16 @@ export async function run(context: Context, input: Input): Promise<void> {
       throw new AppError("KUBE_NOT_FOUND", { resource: "interface", object });
     }
     const node = vmi?.status?.nodeName;
+    const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
     const explained = {
       title: `${kind} ${namespace}/${name}`,
       isRunning: vmi !== undefined,
       ...(node !== undefined && { node }),
+      ...(trouble !== undefined && { trouble }),
     };
     await printResult(context, {
       table: () => printExplanation(row, explained),
-      data: { kind, namespace, vm: name, ...row },
+      data: { kind, namespace, vm: name, ...row, ...(trouble !== undefined && { trouble }) },
       names: [`interface/${iface}`],
     });
   });

@@ -2,13 +2,9 @@
 // patchbay restart: ends a VM's guest and starts a new one.
 import type { Context, Input } from "../context.ts";
 import { requestPower } from "../power.ts";
-import { doneWhen, isGuestRunning } from "../wait/verdict.ts";
+import { startVerdict } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, {
-    subresource: "restart",
-    verdictOf: ({ vmi }, first) =>
-      doneWhen(isGuestRunning(vmi) && vmi?.metadata.uid !== first.vmi?.metadata.uid),
-  });
+  await requestPower(context, input, { subresource: "restart", verdictOf: startVerdict });
 }

@@ -2,12 +2,9 @@
 // patchbay start: starts a VM.
 import type { Context, Input } from "../context.ts";
 import { requestPower } from "../power.ts";
-import { doneWhen, isGuestRunning } from "../wait/verdict.ts";
+import { startVerdict } from "../wait/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, {
-    subresource: "start",
-    verdictOf: ({ vmi }) => doneWhen(isGuestRunning(vmi)),
-  });
+  await requestPower(context, input, { subresource: "start", verdictOf: startVerdict });
 }

@@ -95,6 +95,14 @@ describe("the list of interfaces", () => {
 });
 
 describe("the explanation of an interface", () => {
+  test("begins with why the VM does not come up", () => {
+    const [, blue] = toIfaceRows({ vm });
+    const trouble = "UnsupportedSpec: spec.template.spec.domain.devices.tpm: is not supported yet";
+    const explained = { title: "virtualmachine ns/one", isRunning: false, trouble };
+    const text = blue === undefined ? "" : printExplanation(blue, explained);
+    expect(text.split("\n")[2]).toBe(`does not start: ${trouble}`);
+  });
+
   test("goes through the layers and names who acts next", () => {
     const [, blue] = toIfaceRows({ vm, vmi });
     const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };

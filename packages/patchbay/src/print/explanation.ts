@@ -22,6 +22,8 @@ export interface ExplainedVm {
   readonly title: string;
   readonly isRunning: boolean;
   readonly node?: string;
+  /** Why it does not come up, in words. */
+  readonly trouble?: string;
 }
 
 type Pairs = readonly (readonly [string, string | undefined])[];
@@ -88,6 +90,7 @@ export function printExplanation(row: IfaceRow, explained: ExplainedVm): string 
     ["interface", row.name],
     ["of", explained.title],
     ["node", explained.node],
+    ["does not start", explained.trouble],
   ];
   return [
     printPairs(head, ""),

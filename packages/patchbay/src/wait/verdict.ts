@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is it done, or will it never be while somebody waits? Pure.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import { findObstacle } from "@patchbay/core";
 import type { Sight } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
@@ -49,6 +50,33 @@ export function startTrouble(vmi: Vmi): string | undefined {
 /** A container that is being made has a message only when that fails. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return reason === "ContainerCreating" && message !== "";
+}
+
+/** What `kubectl get vm` shows of a VM that is well, or on its way. */
+const ORDINARY: readonly (string | undefined)[] = [
+  undefined,
+  "Starting",
+  "Running",
+  "Stopping",
+  "Stopped",
+  "Terminating",
+];
+
+/** Why a VM does not come up, in its own words; a status of before the last edit says nothing. */
+export function vmTrouble(vm: VirtualMachine | undefined): string | undefined {
+  const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
+  const isCurrent = observedGeneration === vm?.metadata.generation;
+  if (!isCurrent || ORDINARY.includes(printableStatus)) return undefined;
+  const obstacle = findObstacle(conditions);
+  return obstacle && `${obstacle.reason}: ${obstacle.message}`;
+}
+
+/** On a start or restart: another guest than the one of `first` runs, unless something stands in its way. */
+export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
+  const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
+  if (isNew && isGuestRunning(vmi)) return { kind: "done" };
+  const reason = vmTrouble(vm) ?? (isNew ? startTrouble(vmi) : undefined);
+  return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
 /** What a VMI that runs no longer, or not for long, means to a plug; undefined while it is there. */
