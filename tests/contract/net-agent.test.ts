@@ -283,6 +283,15 @@ test("where KubeVirt's kinds are not installed, a pod that names a VMI as its ow
   });
 });
 
+test("a plugin that cannot clean up holds up the end of its pod for a few seconds only", async () => {
+  await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
+  await ask([{ name: "dhcp", interface: "net1" }]);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
+  node.dropSandbox(sandbox);
+  await eventually(() => !existsSync(rowsDirectory()), { withinMs: 6_000 });
+});
+
 /** What can be seen when the agent dies; a later moment may have come as well. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },

@@ -80,6 +80,7 @@ export interface PodSketch {
   readonly uid?: string;
   readonly phase?: "Pending" | "Running" | "Succeeded";
   readonly isDeleting?: boolean;
+  readonly hostNetwork?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
   /** uid of the VMI `vm1` that the pod says it is the launcher of. */
   readonly launcherOf?: string;
@@ -150,7 +151,7 @@ export class World {
           ? {}
           : { ownerReferences: [{ ...OWNER, uid: sketch.launcherOf, controller: true }] }),
       },
-      spec: { nodeName: "node", containers: [] },
+      spec: { nodeName: "node", containers: [], hostNetwork: sketch.hostNetwork ?? false },
       status: { phase },
     });
     if (phase !== "Pending") await this.putSandbox(uid, `box-${uid}`);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each row of the table of Multus, its dynamic networks controller and CNI: is it so here, and if not, why?
+import { expect, test } from "vitest";
+import { LIBRARY_ROWS } from "./library.ts";
+import { VERDICTS } from "./ours.ts";
+import { PLUGIN_ROWS } from "./plugins.ts";
+import { POD_AREAS, POD_ROWS } from "./pod.ts";
+import { readRows, type Fields, type Judge, type Row } from "./rows.ts";
+
+const ROWS = readRows();
+const JUDGES: Readonly<Record<string, Judge>> = { ...POD_ROWS, ...LIBRARY_ROWS, ...PLUGIN_ROWS };
+
+function judgeOf({ area, name }: Row): Judge {
+  const judge = JUDGES[name] ?? POD_AREAS[area];
+  if (judge === undefined) throw new Error(`nobody judges "${name}"`);
+  return judge;
+}
+
+function fieldsOf(value: unknown): Fields | undefined {
+  return typeof value === "object" && value !== null ? (value as Fields) : undefined;
+}
+
+/** What the row says. Where peers differ, Multus counts; that it refuses counts, and not in which words. */
+function saidBy({ expected }: Row): Fields {
+  const said = fieldsOf(expected["multus"]) ?? expected;
+  return "reject" in said ? { reject: true } : said;
+}
+
+/** The fields of `said` that were looked at: notes and what only a peer has are no values. */
+function pick(said: Fields, seen: Fields): Fields {
+  return Object.fromEntries(Object.entries(said).filter(([key]) => key in seen));
+}
+
+const told = ROWS.map((row) => {
+  const verdict = VERDICTS[row.name];
+  if (verdict === undefined) return { row, title: row.name };
+  const note = "notBuilt" in verdict ? `not built: ${verdict.notBuilt}` : `ours: ${verdict.why}`;
+  return { row, verdict, title: `${row.name} (${note})` };
+});
+
+test.each(told.filter(({ verdict }) => verdict === undefined || "ours" in verdict))(
+  "$row.area: $title",
+  async ({ row, verdict }) => {
+    const seen = await judgeOf(row)(row);
+    expect(Object.keys(seen)).not.toEqual([]);
+    const ours = verdict !== undefined && "ours" in verdict ? verdict.ours : undefined;
+    expect(seen).toEqual(ours ?? pick(saidBy(row), seen));
+  },
+);
+
+test.each(told.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
+  "$row.area: $title",
+  ({ row }) => {
+    // A row that is judged is built, and belongs above.
+    expect(Object.keys(JUDGES)).not.toContain(row.name);
+  },
+);
+
+test("there is every row, once, and nothing is said of rows that are not", () => {
+  const names = ROWS.map(({ name }) => name);
+  expect(new Set(names).size).toBe(93);
+  expect(names).toHaveLength(93);
+  const others = [...Object.keys(VERDICTS), ...Object.keys(JUDGES)];
+  expect(others.filter((name) => !names.includes(name))).toEqual([]);
+});
