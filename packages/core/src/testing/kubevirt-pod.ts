@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows about the pod's annotation and about what is reported of NICs.
+import {
+  printNetworks,
+  type Network,
+  type NetworkSelection,
+  type NetworkStatus,
+} from "@patchbay/api";
+import { collectIfaceFacts } from "../iface/collect.ts";
+import { planAttachments } from "../plan/attachments-status.ts";
+import { planPodNetworks } from "../plan/pod-networks.ts";
+import { ifaceStatuses } from "../status/ifaces.ts";
+import {
+  notBuilt,
+  ours,
+  same,
+  sha256Hex,
+  vmiOf,
+  type Cases,
+  type RowNics,
+} from "./kubevirt-case.ts";
+
+const KEY = "k8s.v1.cni.cncf.io/networks";
+const MIGRATION = "live migration";
+const NOT_A_BRIDGE = "bindings other than bridge are not built: they get no element";
+
+interface AnnotationRow extends RowNics {
+  readonly currentAnnotation?: readonly NetworkSelection[];
+}
+
+function elementsOf(row: AnnotationRow): readonly NetworkSelection[] {
+  return planPodNetworks(vmiOf(row), row.currentAnnotation ?? [], sha256Hex);
+}
+
+function annotationOf(row: AnnotationRow): unknown {
+  return { [KEY]: elementsOf(row) };
+}
+
+/** Nothing is written where nothing changes. */
+function writtenOf(row: AnnotationRow): unknown {
+  const elements = elementsOf(row);
+  const changes = printNetworks(elements) !== printNetworks(row.currentAnnotation ?? []);
+  return { [KEY]: changes ? printNetworks(elements) : "(key not set)" };
+}
+
+export const ANNOTATION_CASES: Cases = {
+  "three bridge secondaries, one NAD in another namespace": same(annotationOf),
+  "requested MAC goes into the element": ours(
+    NOT_A_BRIDGE,
+    { [KEY]: [{ name: "default", namespace: "default", interface: "pod37a8eec1ce1" }] },
+    annotationOf,
+  ),
+  "plugin NAD element with logic network name": ours(
+    NOT_A_BRIDGE,
+    {
+      [KEY]: [
+        { name: "test1", namespace: "default", interface: "pod16477688c0e" },
+        { name: "test1", namespace: "other-namespace", interface: "podb1f51a511f1" },
+      ],
+    },
+    annotationOf,
+  ),
+  "plugin NAD with explicit namespace": ours(NOT_A_BRIDGE, { [KEY]: [] }, annotationOf),
+  "live plug next to an existing secondary, hashed": same(annotationOf),
+  "live SR-IOV plug changes nothing": same(writtenOf),
+  "unplugging the last secondary writes an empty value": ours(
+    "an empty list says the same as an empty text, and needs no case of its own",
+    { [KEY]: "[]" },
+    writtenOf,
+  ),
+  "migration target keeps ordinal names": notBuilt(MIGRATION),
+  "migration target: naming upgrade gate gives nothing": notBuilt(MIGRATION),
+};
+
+interface StatusRow {
+  readonly networks: readonly Network[];
+  readonly networkStatus: readonly NetworkStatus[] | null;
+}
+
+/** What virt-controller tells of the pod and virt-handler reports: names and sources. */
+function statusOf({ networks, networkStatus }: StatusRow): unknown {
+  const interfaces = networks.map(({ name }) => ({ name, bridge: {} }));
+  const own = networks.map((network) => qualified(network));
+  const vmi = vmiOf({ interfaces, networks: own });
+  const statuses = (networkStatus ?? []).map((entry) => ({
+    ...entry,
+    name: inNamespace(entry.name),
+  }));
+  const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
+  const attachments = [...planAttachments(vmi, pod, sha256Hex)];
+  const known = {
+    links: [],
+    isWired: () => false,
+    nics: [],
+    guestNames: new Map<string, string>(),
+  };
+  const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
+  const ifaces = collectIfaceFacts(sources, sha256Hex);
+  return ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: "" }).map(
+    ({ name, podInterfaceName, infoSource }) => ({
+      name,
+      podInterfaceName,
+      ...(infoSource === "" ? {} : { infoSource }),
+    }),
+  );
+}
+
+/** Patchbay compares NAMESPACE/NAME, as Multus writes it; the rows leave the namespace out. */
+function inNamespace(name: string): string {
+  return name.includes("/") || name === "" ? name : `default/${name}`;
+}
+
+function qualified(network: Network): Network {
+  const { multus } = network;
+  if (multus === undefined) return network;
+  return { ...network, multus: { ...multus, networkName: inNamespace(multus.networkName) } };
+}
+
+const ONE_KIND = "the pod network is an attachment like the others: network-status tells of it";
+
+export const STATUS_CASES: Cases = {
+  "no networks, status stays empty": same(statusOf),
+  "primary keeps its info source": ours(
+    "sources are told anew from what is seen, not kept: here only the pod is",
+    [{ name: "default", podInterfaceName: "eth0", infoSource: "multus-status" }],
+    statusOf,
+  ),
+  "multus default network is reported as primary": same(statusOf),
+  "secondary reported, hashed name": same(statusOf),
+  "primary is put before the secondary": ours(
+    ONE_KIND,
+    [
+      { name: "default", podInterfaceName: "eth0", infoSource: "multus-status" },
+      { name: "iface1", podInterfaceName: "pod7e0055a6880", infoSource: "multus-status" },
+    ],
+    statusOf,
+  ),
+  "other info source survives a missing report": ours(
+    "sources are told anew from what is seen, not kept: here nothing is",
+    [{ name: "iface1", podInterfaceName: "pod7e0055a6880" }],
+    statusOf,
+  ),
+};

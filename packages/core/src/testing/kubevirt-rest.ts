@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows about admission, subresources, the node and migration.
+import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
+import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
+import { phaseOf } from "../iface/phase.ts";
+import { parseAddIface, parseRemoveIface } from "../plan/nic-body.ts";
+import { notBuilt, ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
+
+const MIGRATION = "live migration";
+
+interface AdmissionRow extends Omit<Iface, "name"> {
+  readonly interfaces?: readonly (Iface | string)[];
+  readonly networks?: readonly Network[];
+  readonly bridgeOnPodNetworkAllowed?: boolean;
+  readonly portRangesGate?: boolean;
+}
+
+const NO_FIELDS = ["interfaces", "networks", "bridgeOnPodNetworkAllowed", "portRangesGate"];
+
+/** Rows with a field only are about one NIC on the pod network; gates are KubeVirt's. */
+function nicsOf(row: AdmissionRow): {
+  readonly interfaces: readonly Iface[];
+  readonly networks: readonly Network[];
+} {
+  const { interfaces, networks } = row;
+  const known = Object.entries(row).filter(([key]) => !NO_FIELDS.includes(key));
+  const declared = interfaces ?? [{ name: "default", bridge: {}, ...Object.fromEntries(known) }];
+  return {
+    interfaces: declared.map((iface) =>
+      typeof iface === "string" ? { name: iface, bridge: {} } : iface,
+    ),
+    networks: networks ?? [{ name: "default", pod: {} }],
+  };
+}
+
+function causesOf(row: AdmissionRow): unknown {
+  return validateVmiSpec(vmiOf(nicsOf(row)).spec, "fake").map(({ reason, message, field }) => ({
+    type: reason,
+    message,
+    field,
+  }));
+}
+
+const PORTS = "bridge leaves all ports open, so that what is said of them is kept without effect";
+const judged = same(causesOf);
+
+export const ADMISSION_CASES: Cases = {
+  "state '' accepted for bridge": judged,
+  "state 'up' accepted for bridge": judged,
+  "unknown state": judged,
+  "state up on SR-IOV": judged,
+  "absent on the default network": judged,
+  "interface without network": judged,
+  "duplicate interface name": judged,
+  "bad model": judged,
+  "MAC DE:AD:00:00:BE:AF accepted": judged,
+  "MAC DE-AD-00-00-BE-AF accepted": judged,
+  "PCI address 0000:80:80:1.0 rejected": judged,
+  "PCI address 0000:81:11.1 accepted": judged,
+  "MAC too short": judged,
+  "MAC too long": judged,
+  "port ranges without gate": ours(PORTS, [], causesOf),
+  "port range start 0": ours(PORTS, [], causesOf),
+  "port range start after end": ours(PORTS, [], causesOf),
+};
+
+interface BodyRow {
+  readonly body: unknown;
+}
+
+function httpStatusOf(parsed: ReturnType<typeof parseAddIface | typeof parseRemoveIface>): unknown {
+  return { httpStatus: parsed.ok ? 202 : parsed.refusal.code };
+}
+
+const NO_QUEUE =
+  "a request is written into the specification at once: there is no queue of requests in the status";
+
+export const SUBRESOURCE_CASES: Cases = {
+  "valid add request": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
+  "add without interface name": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
+  "remove request": same(({ body }: BodyRow) => httpStatusOf(parseRemoveIface(body))),
+  "patch appends to an existing request": notBuilt(NO_QUEUE),
+  "add while remove of the same name is queued": notBuilt(NO_QUEUE),
+  "remove of another name is appended": notBuilt(NO_QUEUE),
+};
+
+interface NodeRow {
+  readonly interfaces: readonly Iface[];
+  readonly status?: readonly IfaceStatus[];
+}
+
+/** Bridge and tap stand for what the domain or the pod has; a device for what the domain has. */
+function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
+  const inDomain = status?.infoSource?.includes("domain") === true;
+  const device = { alias: iface.name, mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
+  const isUp = status !== undefined;
+  return {
+    name: iface.name,
+    iface,
+    podInterfaceName: "pod1",
+    links: { ...NO_LINKS, podInterface: true, tap: isUp, bridge: isUp, wired: isUp },
+    attachment: { name: iface.name, podInterfaceName: "pod1", state: "Attached" },
+    ...(inDomain ? { device } : {}),
+  };
+}
+
+/** NICs whose links are to be made or taken apart now. */
+function linkWork({ interfaces, status = [] }: NodeRow): readonly string[] {
+  return interfaces
+    .map((iface) =>
+      factsOf(
+        iface,
+        status.find(({ name }) => name === iface.name),
+      ),
+    )
+    .filter((facts) => ["Wiring", "Unwiring"].includes(phaseOf(facts) ?? ""))
+    .map(({ name }) => name);
+}
+
+export const HANDLER_CASES: Cases = {
+  "startup skips absent": same(linkWork),
+  "live: all attached": same(linkWork),
+  "live: absent, detached from domain only": same(linkWork),
+  "migration target returns all": notBuilt(MIGRATION),
+};
+
+export const MIGRATION_CASES: Cases = {
+  "no networks": notBuilt(MIGRATION),
+  "unplug still in the domain": notBuilt(MIGRATION),
+  "unplugged from the domain is pending": notBuilt(MIGRATION),
+  "pending for 14 s": notBuilt(MIGRATION),
+  "NAD name equal, namespace implied": notBuilt(MIGRATION),
+};

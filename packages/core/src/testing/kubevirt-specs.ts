@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows about what a VM's edit means for its VMI, and about restarts.
+import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
+import { aVm } from "@patchbay/testing";
+import { findByName, ifacesOf, withNics } from "../iface/specs.ts";
+import { planTemplateNics, planVmiNics, type Nics } from "../plan/vmi-spec.ts";
+import { planPodNetworks } from "../plan/pod-networks.ts";
+import { restartRequiredFields } from "../status/restart-required.ts";
+import { notBuilt, ours, same, sha256Hex, vmiOf, type Cases } from "./kubevirt-case.ts";
+
+interface SyncRow {
+  readonly vmi_interfaces?: readonly Iface[];
+  readonly vmi_networks?: readonly Network[];
+  readonly vmi_status?: readonly IfaceStatus[];
+  readonly vm_added?: readonly Iface[];
+  readonly vm_interfaces?: readonly Iface[];
+  readonly vm_state?: Readonly<Record<string, string>> | string;
+  readonly vmi_state?: string;
+}
+
+const POD: Iface = { name: "default", masquerade: {} };
+
+function toVmi({ vmi_interfaces = [POD], vmi_networks, vmi_status }: SyncRow) {
+  const nics = { interfaces: vmi_interfaces, ...(vmi_networks && { networks: vmi_networks }) };
+  return vmiOf(nics, vmi_status === undefined ? {} : { interfaces: [...vmi_status] });
+}
+
+/** The VM's template: the VMI's NICs with the row's changes. */
+function templateOf(row: SyncRow, vmi: VirtualMachineInstance) {
+  const states = typeof row.vm_state === "object" ? row.vm_state : {};
+  const kept = ifacesOf(vmi.spec).map((iface): Iface => {
+    const state = states[iface.name];
+    return state === undefined ? iface : { ...iface, state };
+  });
+  return vmiOf({ interfaces: [...kept, ...(row.vm_added ?? [])] }).spec;
+}
+
+function namesOf(nics: Pick<Nics, "ifaces">): readonly string[] {
+  return nics.ifaces.map(({ name }) => name);
+}
+
+/** One pass of virt-controller: the VMI follows the VM, then the template is tidied. */
+function sync(row: SyncRow) {
+  const vmi = toVmi(row);
+  const template = templateOf(row, vmi);
+  const nics = planVmiNics(template, vmi);
+  const after = { ...vmi, spec: withNics(vmi.spec, nics.networks, nics.ifaces) };
+  return { vmi, template, nics, tidied: planTemplateNics(template, after) };
+}
+
+function missing(before: readonly Iface[], after: Pick<Nics, "ifaces">): readonly string[] {
+  const names = namesOf(after);
+  return before.map(({ name }) => name).filter((name) => !names.includes(name));
+}
+
+function gained(row: SyncRow): readonly string[] {
+  const { vmi, nics } = sync(row);
+  const before = ifacesOf(vmi.spec).map(({ name }) => name);
+  return namesOf(nics).filter((name) => !before.includes(name));
+}
+
+function isTidied(row: SyncRow): boolean {
+  const { template, tidied } = sync(row);
+  return missing(ifacesOf(template), tidied).length > 0;
+}
+
+const plugs = same((row: SyncRow) => ({ vmiGets: gained(row), vmChanged: isTidied(row) }));
+
+function statesOf(row: SyncRow): unknown {
+  const asked = typeof row.vm_state === "object" ? row.vm_state : {};
+  const { nics } = sync(row);
+  const states = Object.keys(asked).map((name) => [
+    name,
+    findByName(nics.ifaces, name)?.state ?? "",
+  ]);
+  return { vmiState: Object.fromEntries(states) as unknown };
+}
+
+/** Both sides name the iface; the VM wants the row's state. */
+function stateAfter({ vmi_state = "", vm_state }: SyncRow): unknown {
+  const iface: Iface = { name: "net1", bridge: {}, state: vmi_state };
+  const vmi = vmiOf({ interfaces: [iface] }, { interfaces: [{ name: "net1" }] });
+  const wanted = { ...iface, ...(typeof vm_state === "string" && { state: vm_state }) };
+  const nics = planVmiNics(vmiOf({ interfaces: [wanted] }).spec, vmi);
+  return { vmiState: nics.ifaces[0]?.state };
+}
+
+interface OldRow {
+  readonly interfaces: readonly Iface[];
+  readonly status: readonly string[];
+}
+
+/** Version 1.1.1 asked whether the pod's annotation has to change. */
+function annotationChange({ interfaces, status }: OldRow): unknown {
+  const there = vmiOf({ interfaces: interfaces.filter(({ name }) => status.includes(name)) });
+  const current = planPodNetworks(there, [], sha256Hex);
+  const next = planPodNetworks(vmiOf({ interfaces }), current, sha256Hex);
+  const changeRequired = JSON.stringify(current) !== JSON.stringify(next);
+  return { changeRequired, annotate: changeRequired ? next : null };
+}
+
+function keptOf({ spec, status }: { spec: readonly Iface[]; status: readonly string[] }): unknown {
+  const interfaces = spec.map((iface) => ({ bridge: {}, ...iface }));
+  const vmi = vmiOf({ interfaces }, { interfaces: status.map((name) => ({ name })) });
+  return { interfaces: namesOf(planVmiNics(vmi.spec, vmi)) };
+}
+
+const ONE_SCHEME =
+  "pods of Patchbay's have hashed names only: an unplug never waits for a migration";
+
+export const HOTPLUG_CASES: Cases = {
+  "VM sync plugs a bridge interface": plugs,
+  "VM sync plugs a bridge with state down interface": plugs,
+  "VM sync does not plug an absent interface and drops it from the VM": same((row: SyncRow) => {
+    const { template, tidied } = sync(row);
+    return { vmiGets: gained(row), vmDrops: missing(ifacesOf(template), tidied) };
+  }),
+  "VM sync clears a detached absent interface from VM and VMI": same((row: SyncRow) => {
+    const { vmi, template, nics, tidied } = sync(row);
+    return {
+      vmiDrops: missing(ifacesOf(vmi.spec), nics),
+      vmDrops: missing(ifacesOf(template), tidied),
+    };
+  }),
+  "unplug deferred when pod interface name unknown": ours(
+    ONE_SCHEME,
+    { vmiState: { foonet: "absent" } },
+    statesOf,
+  ),
+  "unplug of an attached hashed interface": same((row: SyncRow) => ({
+    ...(statesOf(row) as object),
+    vmChanged: isTidied(row),
+  })),
+  "absent in the VMI is not reverted to 'down'": ours(
+    "an unplug that has not yet taken the device away can be taken back",
+    { vmiState: "down" },
+    stateAfter,
+  ),
+  "NAD reference is copied to the VMI": notBuilt("another network for a NIC that is plugged"),
+  "v1.1.1 ordinal interface is not unplugged": ours(
+    ONE_SCHEME,
+    { vmiState: { testnet1: "absent" } },
+    (row: SyncRow) =>
+      statesOf({ ...row, vm_state: { testnet1: "absent" }, vmi_status: [{ name: "testnet1" }] }),
+  ),
+  "v1.1.1 macvtap interface is not plugged": same((row: SyncRow) => {
+    const vmi = toVmi(row);
+    const template = vmiOf({ interfaces: row.vm_interfaces ?? [] }).spec;
+    return { vmiInterfaces: planVmiNics(template, vmi).ifaces };
+  }),
+  "v1.1.1 only new SR-IOV interfaces, no change": same(annotationChange),
+  "v1.1.1 absent with status stays": same(keptOf),
+};
+
+const BRIDGE: Iface = { name: "default", bridge: {} };
+const SECONDARY: Iface = { name: "blue", bridge: {} };
+
+interface Nicked {
+  readonly interfaces: readonly Iface[];
+  readonly networks?: readonly Network[];
+}
+
+/** Whether the VM must be restarted for what is in it now. */
+function needsRestart(vmi: Nicked, vm: Nicked): boolean {
+  const { spec } = vmiOf(vm);
+  const plain = aVm();
+  return (
+    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi))
+      .length > 0
+  );
+}
+
+export const RESTART_CASES: Cases = {
+  "no interfaces, no change": same(() => needsRestart({ interfaces: [] }, { interfaces: [] })),
+  "bridge and SR-IOV added": ours(
+    "a NIC whose binding is not built cannot be plugged: it comes with a start, which is refused",
+    true,
+    () =>
+      needsRestart(
+        { interfaces: [BRIDGE] },
+        { interfaces: [BRIDGE, SECONDARY, { name: "vf", sriov: {} }] },
+      ),
+  ),
+  "state absent -> down not requiring": same(({ from, to }: { from: string; to: string }) =>
+    needsRestart(
+      { interfaces: [{ ...SECONDARY, state: from }] },
+      { interfaces: [{ ...SECONDARY, state: to }] },
+    ),
+  ),
+  "binding changed": same(() =>
+    needsRestart(
+      { interfaces: [BRIDGE] },
+      {
+        interfaces: [{ name: "other", masquerade: {} }],
+        networks: [{ name: "other", pod: {} }],
+      },
+    ),
+  ),
+  "network source multus to pod": same(({ from, to }: { from: Network; to: Network }) =>
+    needsRestart(
+      { interfaces: [BRIDGE], networks: [from] },
+      { interfaces: [BRIDGE], networks: [to] },
+    ),
+  ),
+  "interface and network removed from the VM": ours(
+    "what is taken out of the VM is unplugged",
+    false,
+    () => needsRestart({ interfaces: [BRIDGE, SECONDARY] }, { interfaces: [BRIDGE] }),
+  ),
+};

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What KubeVirt's virtctl takes and refuses, patchbay takes and refuses. Source: KubeVirt v1.0.1 pkg/virtctl/network.
+import { expect, test } from "vitest";
+import { createProgram } from "./program.ts";
+
+/** Why the arguments are refused; undefined: they are taken, and there is no server to ask. */
+async function refusalOf(args: readonly string[]): Promise<unknown> {
+  const nothing = { write: (): void => undefined };
+  const program = createProgram({
+    out: nothing,
+    err: nothing,
+    environment: {},
+    version: "1.2.3",
+    signal: new AbortController().signal,
+  });
+  try {
+    await program.parseAsync([...args, "--kubeconfig", "/nonexistent"], { from: "user" });
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+test.each([
+  { name: "addinterface without VM", args: ["addinterface"] },
+  {
+    name: "addinterface without NAD flag",
+    args: ["addinterface", "myvm1", "--name", "pluggediface1"],
+  },
+  { name: "removeinterface without flags", args: ["removeinterface", "myvm1"] },
+  {
+    name: "removeinterface flag but no VM",
+    args: ["removeinterface", "--name", "pluggediface1"],
+  },
+])("$name is refused before anything is asked", async ({ args }) => {
+  expect(await refusalOf(args)).toMatchObject({ name: "CommanderError", exitCode: 1 });
+});
+
+test("removeinterface complete goes to the server", async () => {
+  const args = ["removeinterface", "myvm1", "--name", "pluggediface1"];
+  expect(await refusalOf(args)).toMatchObject({ code: "KUBE_CONFIG_INVALID" });
+});
