@@ -73,11 +73,11 @@ export class AttackedLoop {
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
 
-  constructor(node: AttackedNode, launchers: Launchers) {
-    this.#vmis.set(SCHEDULED);
+  constructor(node: AttackedNode, launchers: Launchers, vmi = SCHEDULED) {
+    this.#vmis.set(vmi);
     const parts = {
       nodeName: NODE,
-      store: this.#store(),
+      store: this.#store(vmi),
       vmis: this.#vmis,
       kubevirts: new OneObject<KubeVirt>(),
       launchers,
@@ -101,12 +101,12 @@ export class AttackedLoop {
   }
 
   /** What is written is told of, as by a watch. */
-  #store(): Store {
+  #store(first: VirtualMachineInstance): Store {
     const store = createFakeStore();
-    store.put(VIRTUAL_MACHINE_INSTANCES, SCHEDULED);
+    store.put(VIRTUAL_MACHINE_INSTANCES, first);
     const tell = async (): Promise<void> => {
       this.writes += 1;
-      const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(SCHEDULED));
+      const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(first));
       if (vmi !== undefined) this.#vmis.set(vmi);
     };
     return new Proxy(store, {

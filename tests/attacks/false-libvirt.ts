@@ -2,7 +2,16 @@
 // Starts false libvirt daemons for a test and ends them with it.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -43,6 +52,13 @@ export class FalseDaemons {
     const fd = openSync(path, constants.O_RDONLY | O_PATH);
     this.#descriptors.push(fd);
     return { kind: "socket", fd };
+  }
+
+  /** Their sockets get other names; descriptors of them stay good. */
+  renameSockets(): void {
+    for (const name of readdirSync(this.#directory)) {
+      renameSync(join(this.#directory, name), join(this.#directory, `${name}.away`));
+    }
   }
 
   /** Ends them and removes their files. */

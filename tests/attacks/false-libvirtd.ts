@@ -21,9 +21,16 @@ import {
 const DOMAIN = "default_vm1";
 
 const XML = `<domain type='kvm'><name>${DOMAIN}</name><os><type arch='x86_64' machine='q35'>hvm</type></os>
-<devices><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0' state='connected'/></channel></devices></domain>`;
+<devices><interface type='ethernet'><mac address='02:00:00:00:00:01'/><target dev='tap1'/>
+<model type='virtio'/><alias name='ua-one'/><address type='pci' bus='0x02' slot='0x00' function='0x0'/></interface>
+<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0' state='connected'/></channel></devices></domain>`;
 
-type Answer = Buffer | { readonly error: string; readonly events?: Buffer } | "nothing" | "hang up";
+type Answer =
+  | Buffer
+  | { readonly reply: Buffer; readonly events: Buffer }
+  | { readonly error: string; readonly events?: Buffer }
+  | "nothing"
+  | "hang up";
 type Answers = Readonly<Partial<Record<keyof typeof PROCEDURE, () => Answer>>>;
 
 /** An honest daemon's; every other procedure answers with a 0. */
@@ -67,6 +74,18 @@ const EVENT = printPacket(
 );
 let tries = 0;
 
+/** The guest's answer to an unplug. */
+const REMOVAL_FAILED = printPacket(
+  { procedure: PROCEDURE.removalFailedEvent, kind: MESSAGE },
+  Buffer.concat([printInts(1), printDomain(DOMAIN), printText("ua-one")]),
+);
+
+/** The port of the guest's agent was opened. */
+const AGENT_EVENT = printPacket(
+  { procedure: PROCEDURE.agentEvent, kind: MESSAGE },
+  Buffer.concat([printInts(1), printDomain(DOMAIN), printInts(1, 2)]),
+);
+
 /** How each behaviour differs from an honest daemon's. */
 const BEHAVIOURS: Readonly<Record<string, Answers>> = {
   honest: {},
@@ -76,6 +95,10 @@ const BEHAVIOURS: Readonly<Record<string, Answers>> = {
     getState: () => printInts(5, 1),
     define: () => printDomain(DOMAIN),
     create: () => ({ error: `no kernel, try ${String((tries += 1))}`, events: EVENT }),
+  },
+  "refuses every unplug": { detach: () => ({ reply: printInts(0), events: REMOVAL_FAILED }) },
+  "an agent that rages": {
+    interfaceAddresses: () => printAddresses(200, "\u001b[2Jeth0\n"),
   },
   "drops at each read": { readXml: () => "hang up" },
   "an agent with long names": { interfaceAddresses: () => printAddresses(1024, "n".repeat(9000)) },
@@ -102,6 +125,14 @@ function flood(socket: Socket): void {
   send();
 }
 
+/** As often as the port can be opened. */
+function rage(socket: Socket): void {
+  const timer = setInterval(() => socket.write(AGENT_EVENT), 10);
+  socket.on("close", () => {
+    clearInterval(timer);
+  });
+}
+
 function nameOf(procedure: number): keyof typeof PROCEDURE | undefined {
   const found = Object.entries(PROCEDURE).find(([, number]) => number === procedure);
   return found?.[0] as keyof typeof PROCEDURE | undefined; // a key of that object
@@ -121,8 +152,9 @@ function answer(socket: Socket, packet: Packet, answers: Answers): void {
     socket.write(printPacket({ procedure, kind: REPLY, serial }, given));
     return;
   }
-  const head = { procedure, kind: REPLY, serial, status: 1 };
-  socket.write(printPacket(head, printError(1, 10, given.error)));
+  const isError = "error" in given;
+  const head = { procedure, kind: REPLY, serial, status: isError ? 1 : 0 };
+  socket.write(printPacket(head, isError ? printError(1, 10, given.error) : given.reply));
   if (given.events !== undefined) socket.write(given.events);
 }
 
@@ -137,11 +169,13 @@ function serve(socket: Socket, behaviour: string): void {
     const isCall = packet.program !== KEEPALIVE_PROGRAM;
     if (isCall && behaviour === "keepalive only") return;
     answer(socket, packet, answers);
-    if (packet.procedure === PROCEDURE.register) registered += 1;
     if (packet.procedure === PROCEDURE.readXml && behaviour === "drops after each read")
       socket.end();
+    if (packet.procedure !== PROCEDURE.register) return;
+    registered += 1;
     // The last of the five events that the client asks for.
     if (behaviour === "floods" && registered === 5) flood(socket);
+    if (behaviour === "an agent that rages" && registered === 5) rage(socket);
   });
   socket.on("data", read);
 }

@@ -18,7 +18,10 @@ export const PROCEDURE = {
   removedEvent: 333,
   define: 350,
   interfaceAddresses: 353,
+  agentEvent: 348,
   registerClose: 360,
+  removalFailedEvent: 367,
+  detach: 392,
 } as const;
 
 /** Numbers of the programs. Source: remote_protocol.x, virkeepaliveprotocol.x. */
