@@ -83,6 +83,22 @@ describe("a NIC is unplugged", () => {
   });
 });
 
+test("a NIC that gets another name in a running VM is unplugged, and plugged with its MAC", async () => {
+  addInterface("alpha", NIC);
+  const before = await expectReady("alpha", NIC.name);
+  const index = String(indexOf(NIC.name));
+  const rename = (path: string): object => ({ op: "replace", path, value: "renamed" });
+  patchVm([
+    rename(`${TEMPLATE}/networks/${index}/name`),
+    rename(`${TEMPLATE}/domain/devices/interfaces/${index}/name`),
+  ]);
+  await expectGone("alpha", NIC.name);
+  const after = await expectReady("alpha", "renamed");
+  expect(after.mac).toBe(before.mac);
+  removeInterface("alpha", "renamed");
+  await expectGone("alpha", "renamed");
+});
+
 describe("an unplug that the guest has not yet granted", () => {
   // Without its ACPI hotplug driver a guest never lets go of a device.
   const stubborn = { name: "stubborn", kernelArgs: `${KERNEL_ARGS} acpiphp.disable=1` };

@@ -338,6 +338,18 @@ describe("running", () => {
     });
   });
 
+  test.each(["Manual", "RerunOnFailure"] as const)(
+    "restart of %s is two requests",
+    async (runStrategy) => {
+      store.put(VIRTUAL_MACHINES, aVm({ runStrategy }));
+      expect(await put(`${VM_PATH}/restart`)).toMatchObject({ code: 202 });
+      expect((await store.find(VIRTUAL_MACHINES, KEY))?.status).toEqual({
+        stateChangeRequests: [{ action: "Stop", uid: "vmi-uid" }, { action: "Start" }],
+      });
+      expect(await store.find(VIRTUAL_MACHINE_INSTANCES, KEY)).toBeDefined();
+    },
+  );
+
   const FINISHED = { phase: "Succeeded" } as const;
   const START = { action: "Start" } as const;
   test.each([

@@ -29,15 +29,12 @@ function planRestart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   switch (runStrategyOf(facts.vm)) {
     case "Always":
       return { kind: "act", act: () => endVmi(deps, call, uid), message };
-    case "Manual": {
-      const act = async () => {
-        await requestStateChange(deps, call, [{ action: "Stop", uid }, { action: "Start" }]);
-        await endVmi(deps, call, uid);
-      };
-      return { kind: "act", act, message };
+    case "Manual":
+    case "RerunOnFailure": {
+      const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
+      return { kind: "act", act: () => requestStateChange(deps, call, requests), message };
     }
     case "Halted":
-    case "RerunOnFailure":
     case "Once":
       return noManualRequests(facts, "restart");
   }
