@@ -39,13 +39,15 @@ export async function act(
       holder === undefined
         ? await tryOne(action, facts, deps)
         : { error: waitFor(holder, { action, facts, errors }, deps) };
-    if (failed === undefined) continue;
+    if (failed === undefined) {
+      // What was adopted may be to go, which only the next look tells.
+      if (action.kind === "adopt") pauses.push(0);
+      continue;
+    }
     errors.set(interfaceName, failed.error);
     if (action.kind === "del") holders.set(interfaceName, action);
     if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
-  // What was adopted may be to go, which only the next look tells.
-  if (actions.some(({ kind }) => kind === "adopt")) pauses.push(0);
   return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
 }
 

@@ -103,3 +103,12 @@ test("in a new sandbox, where the runtime makes it again, it is adopted again", 
   expect(await world.journal.list("uid-1")).toMatchObject([{ request: { containerId: "box-2" } }]);
   expect(await world.errorReasons()).toEqual({});
 });
+
+test("what cannot be written down is left alone for a while", async () => {
+  await world.again(1);
+  expect(await world.journal.list("uid-1")).toEqual([]);
+  expect(await world.nextMs()).toBeGreaterThan(500);
+  world.nowMs += 1000;
+  await settle();
+  expect(await world.journal.list("uid-1")).toHaveLength(1);
+});
