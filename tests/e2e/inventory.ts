@@ -15,17 +15,21 @@ function tryRead<T>(read: () => T): T | undefined {
   }
 }
 
-/** Names of the links in a pod's network namespace, sorted. */
-export function linksOf(podUid: string): readonly string[] {
+/** What `ip` prints in a pod's network namespace. */
+export function ipIn(podUid: string, ...args: readonly string[]): string {
   // Written by the node runtime in the form of the port.
   const sandbox = JSON.parse(
     readFileSync(join(machine.dataDir, "pods", podUid, "sandbox.json"), "utf8"),
   ) as Sandbox;
-  const text = execFileSync("nsenter", [`--net=${sandbox.netnsPath}`, "ip", "-j", "link"], {
+  return execFileSync("nsenter", [`--net=${sandbox.netnsPath}`, "ip", ...args], {
     encoding: "utf8",
   });
+}
+
+/** Names of the links in a pod's network namespace, sorted. */
+export function linksOf(podUid: string): readonly string[] {
   // `ip -j` prints a list of objects with ifname.
-  const links = JSON.parse(text) as readonly { readonly ifname: string }[];
+  const links = JSON.parse(ipIn(podUid, "-j", "link")) as readonly { readonly ifname: string }[];
   return links.map(({ ifname }) => ifname).sort();
 }
 

@@ -2,6 +2,7 @@
 // A NIC goes into a running VM, in each of the ways in which people ask for it.
 import { eventually } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
+import { ipIn } from "./inventory.ts";
 import {
   addInterface,
   appendOperations,
@@ -78,6 +79,20 @@ describe("network blue is plugged into", () => {
     expect(await ping("alpha", "10.9.0.2", { count: 1 })).toMatchObject({ received: 0 });
     await setLink("up");
     expect((await expectReady("alpha", "blue1")).pciAddress).toBe(pciAddress);
+    expect(await ping("alpha", "10.9.0.2")).toMatchObject({ received: 3 });
+  });
+
+  test("and one whose tap is deleted under QEMU is made again", async () => {
+    const { podInterfaceName = "" } = await expectReady("beta", "blue1");
+    const podUid = machine.findPod("beta")?.metadata.uid ?? "";
+    ipIn(podUid, "link", "del", `tap${podInterfaceName.slice("pod".length)}`);
+    const console = machine.console("beta");
+    const since = console.position();
+    // Nothing tells of it; the next look is five minutes away.
+    machine.kubectl("annotate", "vmi", "beta", "tests/look=now");
+    await console.waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
+    await console.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
+    await setAddress("beta", "blue1", "10.9.0.2/24");
     expect(await ping("alpha", "10.9.0.2")).toMatchObject({ received: 3 });
   });
 

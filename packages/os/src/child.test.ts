@@ -69,6 +69,17 @@ describe("child starter", () => {
     expect(await child.ended).toBe("exit code 3");
   });
 
+  test("no descriptor is sent to a child that has ended, whatever has got the number of its socket", async () => {
+    const child = await startChild();
+    child.kill();
+    await child.ended;
+    const fd = openSync(import.meta.filename, "r");
+    expect(() => {
+      child.sendDescriptor(fd, 7);
+    }).toThrow(/the other end is gone/);
+    closeSync(fd);
+  });
+
   test("a killed child has ended", async () => {
     const child = await startChild();
     child.kill();

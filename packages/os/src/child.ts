@@ -103,7 +103,7 @@ class Child implements ChildProcessHandle {
       resolve(`${code === null ? String(signal) : `exit code ${String(code)}`}${this.#tail()}`);
     });
     void promise.then(() => {
-      closeSync(descriptorEnd);
+      this.#channel.closeDescriptors();
     });
   }
 

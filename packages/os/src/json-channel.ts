@@ -19,14 +19,14 @@ const DESCRIPTORS_MAX = 64;
 /** A {@link ChildChannel} over a stream and the end of a socket pair. */
 export class JsonChannel implements ChildChannel {
   readonly #stream: Socket;
-  readonly #descriptorEnd: number;
+  /** Undefined when it is closed: its number may be another file's. */
+  #descriptorEnd: number | undefined;
   readonly #waiting: unknown[] = [];
   readonly #descriptors = new Map<number, number>();
   #listener: ((message: unknown) => void) | undefined;
   #parts: Buffer[] = [];
   #partBytes = 0;
 
-  /** Does not own `descriptorEnd`. */
   constructor(stream: Socket, descriptorEnd: number) {
     this.#stream = stream;
     this.#descriptorEnd = descriptorEnd;
@@ -61,7 +61,7 @@ export class JsonChannel implements ChildChannel {
 
   sendDescriptor(fd: number, token: number): void {
     try {
-      osNative().sendDescriptor(this.#descriptorEnd, fd, token);
+      osNative().sendDescriptor(this.#openEnd(), fd, token);
     } catch (error) {
       throw toFileError(error, "sendmsg", "descriptor");
     }
@@ -75,6 +75,17 @@ export class JsonChannel implements ChildChannel {
         closeSync(fd);
       },
     };
+  }
+
+  /** Closes the descriptors' end, after which none is sent or taken; may be repeated. */
+  closeDescriptors(): void {
+    if (this.#descriptorEnd !== undefined) closeSync(this.#descriptorEnd);
+    this.#descriptorEnd = undefined;
+  }
+
+  #openEnd(): number {
+    if (this.#descriptorEnd === undefined) throw new Error("the other end is gone");
+    return this.#descriptorEnd;
   }
 
   #find(token: number): number {
@@ -93,7 +104,7 @@ export class JsonChannel implements ChildChannel {
 
   #receive(): { readonly fd: number; readonly token: number } {
     try {
-      return osNative().receiveDescriptor(this.#descriptorEnd);
+      return osNative().receiveDescriptor(this.#openEnd());
     } catch (error) {
       throw toFileError(error, "recvmsg", `descriptor (${errnoOf(error) ?? "failed"})`);
     }

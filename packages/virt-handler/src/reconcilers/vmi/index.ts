@@ -19,6 +19,8 @@ import { giveWay, heldBack, noteSuccess } from "./look.ts";
 import { reportNodeVm } from "./report.ts";
 import { START_STEP } from "./start.ts";
 
+/** Of a link that somebody deletes nothing tells: each VM is looked at so often at least, milliseconds. */
+const LOOK_AGAIN_MS = 300_000;
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
 const PASSES_MAX = 4;
 
@@ -76,11 +78,6 @@ function forgetDone({ vmi, ifaces, domain }: NodeVmFacts, outcome: Outcome, deps
   ]);
 }
 
-function firstOf(...times: readonly (number | undefined)[]): Next {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? done() : after(Math.min(...known));
-}
-
 /** Converges, reports, and asks the guest, with a launcher that answers. */
 async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps): Promise<Next> {
   const { facts, outcome } = await converge(vmi, session, deps);
@@ -88,7 +85,7 @@ async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps)
   await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
   const askInMs = await askGuest(facts, session, deps);
-  return firstOf(outcome.againInMs, askInMs);
+  return after(Math.min(LOOK_AGAIN_MS, outcome.againInMs ?? Infinity, askInMs ?? Infinity));
 }
 
 /** One pass over one VMI of this node. Safe to repeat. */
