@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers that are silent, that answer keep-alives only, and that hang in a call: no other VM of the node waits for them.
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { AttackedNode, failureOf } from "./false-libvirt.ts";
 import { NodeLoop } from "./hung-node.ts";
 
 /** How much longer a pass over another VM may take, milliseconds. */
@@ -20,6 +22,22 @@ async function medianPass(): Promise<number> {
   for (let turn = 0; turn < 15; turn += 1) passes.push(await loop.passOver("honest"));
   return passes.sort((left, right) => left - right)[7] ?? Infinity;
 }
+
+test("attack 11: launchers whose listener is another process each time keep no thread of the child", async () => {
+  const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 1000, stuckMax: 0 });
+  try {
+    const neighbour = await node.neighbour();
+    const address = await node.daemons.startListeners();
+    const opens = Array.from({ length: 20 }, () => failureOf(node.hypervisor.open(address)));
+    const codes = await Promise.all(opens);
+    expect(codes.every((code) => /LIBVIRT_(TIMED_OUT|UNREACHABLE)/.test(code))).toBe(true);
+    await sleep(1500);
+    expect((await neighbour.findDomain("test"))?.state).toBe("running");
+    expect(node.pids).toHaveLength(1);
+  } finally {
+    await node.close();
+  }
+});
 
 test("attack 11: a pass over another VM takes as long as without six launchers that hang", async () => {
   await loop.addLauncher("honest", "honest");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts false libvirt daemons for a test and ends them with it.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor, type HypervisorOptions } from "@patchbay/libvirt";
@@ -43,15 +44,40 @@ export class FalseDaemons {
 
   /** A daemon of a process of its own; where it listens. */
   async start(behaviour: string): Promise<HypervisorAddress> {
-    const path = join(this.#directory, `${String(this.#processes.length)}.sock`);
-    const child = spawn(process.execPath, [program, path, behaviour], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const path = this.#nextPath();
+    const argv = [program, path, behaviour];
+    return this.#started(
+      spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] }),
+      path,
+    );
+  }
+
+  #nextPath(): string {
+    return join(this.#directory, `${String(this.#processes.length)}.sock`);
+  }
+
+  async #started(
+    child: ChildProcessByStdio<null, Readable, null>,
+    path: string,
+  ): Promise<HypervisorAddress> {
     this.#processes.push(child);
     await once(child.stdout, "data");
     const fd = openSync(path, constants.O_RDONLY | O_PATH);
     this.#descriptors.push(fd);
     return { kind: "socket", fd };
+  }
+
+  /** A socket on which two processes listen by turns, as fast as they can, and of which neither accepts. */
+  async startListeners(): Promise<HypervisorAddress> {
+    const path = this.#nextPath();
+    const program = `use Socket; $| = 1; socket(S, PF_UNIX, SOCK_STREAM, 0) or die $!;
+      bind(S, pack_sockaddr_un($ARGV[0])) or die $!; chmod 0777, $ARGV[0]; listen(S, 1000) or die $!;
+      my $parent = $$; fork(); print "listening";
+      while (getppid() == $parent || $$ == $parent) { listen(S, 1000); select(undef, undef, undef, 0.0002); }`;
+    return this.#started(
+      spawn("perl", ["-e", program, path], { stdio: ["ignore", "pipe", "inherit"] }),
+      path,
+    );
   }
 
   /** Their sockets get other names; descriptors of them stay good. */
