@@ -58,8 +58,10 @@ function renderRole({ role, reasons, file }: ReasonedRole): string {
     const what = `${listed(rule.resources)}${names}`;
     return `| ${group === "" ? "core" : group} | ${what} | ${rule.verbs.join(", ")} | ${reasons[index] ?? ""} |\n`;
   });
+  const { name, namespace } = role.metadata;
+  const where = namespace === undefined ? "" : ` in the namespace \`${namespace}\``;
   return [
-    `## \`${role.metadata.name}\`\n\n`,
+    `## \`${name}\`${where}\n\n`,
     `${file === "users.yaml" ? "For people" : "For the component"}, from \`${file}\`.\n\n`,
     "| group | resources | verbs | why |\n| --- | --- | --- | --- |\n",
     ...rows,

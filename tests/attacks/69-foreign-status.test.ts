@@ -25,6 +25,20 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
+/** A token that is bound to a pod on the node. Like a server before Kubernetes 1.30, the embedded one names the pod in it and no node. */
+async function tokenOn(node: string): Promise<string> {
+  const name = `virt-handler-${node}`;
+  const containers = [{ name: "agent", image: "agent:1" }];
+  const spec = { nodeName: node, serviceAccountName: "virt-handler", containers };
+  await machine.api.post("/api/v1/namespaces/patchbay/pods", { metadata: { name }, spec });
+  const boundObjectRef = { kind: "Pod", apiVersion: "v1", name };
+  const { body } = await machine.api.post(
+    "/api/v1/namespaces/patchbay/serviceaccounts/virt-handler/token",
+    { spec: { boundObjectRef } },
+  );
+  return String(body.status?.["token"]);
+}
+
 function write(person: Person, name: string, status: object) {
   return person.ask("PATCH", `${VMIS}/${name}/status`, { status });
 }
@@ -55,6 +69,21 @@ test("attack 69: an agent does not give its VMI to another node", async () => {
   expect(answer).toMatchObject({
     code: 403,
     body: { message: expect.stringContaining("may not write status.activePods") as string },
+  });
+});
+
+test("attack 69: a token that names a pod only is bound to the pod's node", async () => {
+  const token = await tokenOn("a");
+  const phase = (name: string, value: string) =>
+    machine.api.ask("PATCH", `${VMIS}/${name}/status`, {
+      token,
+      type: "application/merge-patch+json",
+      body: { status: { phase: value } },
+    });
+  expect(await phase("on-a", "Running")).toMatchObject({ code: 200 });
+  expect(await phase("on-b", "Failed")).toMatchObject({
+    code: 403,
+    body: { message: expect.stringContaining('of node "a" may not write what is of') as string },
   });
 });
 

@@ -16,12 +16,23 @@ export interface User {
 /** Answers whether the user may read the definition. */
 export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
 
+/** A pod that a token is bound to. */
+export interface TokenPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Finds the node of the pod; undefined where there is no such pod, or it has no node yet. */
+export type NodeOfPod = (pod: TokenPod) => Promise<string | undefined>;
+
 /** What every route is given. */
 export interface Deps {
   readonly store: Store;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   readonly mayReadNetwork: MayReadNetwork;
+  readonly nodeOfPod: NodeOfPod;
   /** VMs, and VMIs without a VM, as far as they are known. */
   readonly listMacOwners: () => readonly MacOwner[];
 }

@@ -19,6 +19,7 @@ import { ClientAuthority } from "./client-authority.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./foreign-network.ts";
 import { startServer } from "./server.ts";
+import { askForPods } from "./token-pod.ts";
 
 function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
@@ -65,6 +66,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     log,
     randomBytes,
     mayReadNetwork: askApiServer(client.store),
+    nodeOfPod: askForPods(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
   };
   const { listenAddress, port, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;

@@ -49,6 +49,7 @@ function deps(): Deps {
     randomBytes: (size) => new Uint8Array(size).fill(1),
     // Whoever is in the group of a namespace may read its networks.
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
+    nodeOfPod: () => Promise.resolve(undefined),
     listMacOwners: () => owners,
   };
 }

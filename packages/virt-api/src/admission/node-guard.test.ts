@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this agent write that status?
 import { expect, test } from "vitest";
-import type { User } from "../call.ts";
+import type { TokenPod, User } from "../call.ts";
 import { guardStatus } from "./node-guard.ts";
 
 const AGENT = "system:serviceaccount:patchbay:virt-handler";
 const CLAIM = "authentication.kubernetes.io/node-name";
+const POD_NAME = "authentication.kubernetes.io/pod-name";
+const POD_UID = "authentication.kubernetes.io/pod-uid";
 const OLD = { nodeName: "a", activePods: { one: "a" }, attachments: [{ name: "n" }] };
 
+/** Nodes of pods. */
+const NODES: Readonly<Record<string, string>> = { "patchbay/agent-x x-uid": "a" };
+
+function printPod({ namespace, name, uid }: TokenPod): string {
+  return `${namespace}/${name} ${uid}`;
+}
+
 function judge(user: User, before: object, after: object = { ...before, phase: "Running" }) {
-  return guardStatus({
+  const pods = { nodeOfPod: (pod: TokenPod) => Promise.resolve(NODES[printPod(pod)]) };
+  return guardStatus(pods, {
     uid: "1",
     kind: "VirtualMachineInstance",
     operation: "UPDATE",
@@ -29,25 +39,49 @@ const MOVING = { nodeName: "a", activePods: { one: "a", two: "b" } };
 const BY_TOKEN: User = { name: AGENT, groups: [], extra: { [CLAIM]: ["a"] } };
 const IN_DISPUTE: User = { ...agent("b"), extra: { [CLAIM]: ["a"] } };
 
+/** Whose token is bound to pods; a server before Kubernetes 1.30 names no node. */
+function byPod(
+  name: readonly string[],
+  uid: readonly string[],
+  node: readonly string[] = [],
+): User {
+  const claim = node.length === 0 ? {} : { [CLAIM]: node };
+  return { name: AGENT, groups: [], extra: { [POD_NAME]: name, [POD_UID]: uid, ...claim } };
+}
+
+const BY_POD = byPod(["agent-x"], ["x-uid"]);
+const ON_B = { nodeName: "b", activePods: { two: "b" } };
+
 test.each([
   { name: "its own node, by certificate", user: agent("a"), before: OLD, want: true },
   { name: "its own node, by token", user: BY_TOKEN, before: OLD, want: true },
+  { name: "its own node, by the token's pod", user: BY_POD, before: OLD, want: true },
+  { name: "another node than the token's pod", user: BY_POD, before: ON_B, want: false },
+  { name: "a pod of another uid", user: byPod(["agent-x"], ["y-uid"]), before: OLD, want: false },
+  { name: "a pod without a uid", user: byPod(["agent-x"], []), before: OLD, want: false },
+  { name: "two pods", user: byPod(["agent-x", "y"], ["x-uid"]), before: OLD, want: false },
+  {
+    name: "the token's node, whatever its pod",
+    user: byPod(["agent-x"], ["x-uid"], ["b"]),
+    before: OLD,
+    want: false,
+  },
   { name: "either node of a migration", user: agent("b"), before: MOVING, want: true },
   { name: "another node", user: agent("b"), before: OLD, want: false },
   { name: "a VMI that is nowhere yet", user: agent("a"), before: {}, want: false },
   { name: "a group and a token that disagree", user: IN_DISPUTE, before: OLD, want: false },
   { name: "no node named", user: { name: AGENT, groups: [] }, before: OLD, want: false },
   { name: "somebody else", user: { name: "jane", groups: [] }, before: OLD, want: true },
-])("$name", ({ user, before, want }) => {
-  expect(judge(user, before).allowed).toBe(want);
+])("$name", async ({ user, before, want }) => {
+  expect((await judge(user, before)).allowed).toBe(want);
 });
 
 test.each([
   { field: "nodeName", value: "b" },
   { field: "activePods", value: {} },
   { field: "attachments", value: undefined },
-])("an agent does not write $field", ({ field, value }) => {
-  expect(judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
+])("an agent does not write $field", async ({ field, value }) => {
+  expect(await judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
     allowed: false,
     code: 403,
   });

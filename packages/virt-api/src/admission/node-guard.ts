@@ -2,25 +2,49 @@
 // Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
 import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
-import type { User } from "../call.ts";
+import type { Deps, TokenPod, User } from "../call.ts";
 import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
 
+/** Namespace of the agents, and so of the pods that their tokens are bound to. */
+const NAMESPACE = "patchbay";
 /** The account of all agents that write the status of VMIs. */
-const AGENT = "system:serviceaccount:patchbay:virt-handler";
-/** Node of the pod that a token is bound to. Source: Kubernetes 1.30 ServiceAccountTokenPodNodeInfo. */
+const AGENT = `system:serviceaccount:${NAMESPACE}:virt-handler`;
+/** Pod that a token is bound to. Source: Kubernetes serviceaccount claims, since 1.21. */
+const POD_CLAIMS = {
+  name: "authentication.kubernetes.io/pod-name",
+  uid: "authentication.kubernetes.io/pod-uid",
+} as const;
+/** Node of that pod. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30: older servers name the pod only. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 /** Fields of virt-controller that say where the VMI is and what its pod has: docs/reference/ownership.md. */
 const FOREIGN_FIELDS = ["nodeName", "activePods", "attachments"] as const;
 
-/** The node that an agent serves: its token names it, or a group of its certificate. Undefined where none or several are named. */
-function nodeOf({ groups, extra }: User): string | undefined {
+/** Where the pods of tokens are looked up. */
+type Pods = Pick<Deps, "nodeOfPod">;
+
+/** Nodes that a token or groups of a certificate name. */
+function namedNodes({ groups, extra }: User): readonly string[] {
   const prefix = names.NODE_GROUP_PREFIX;
   const certified = groups.filter((group) => group.startsWith(prefix));
-  const named = [
-    ...(extra?.[NODE_CLAIM] ?? []),
-    ...certified.map((group) => group.slice(prefix.length)),
-  ];
-  return named.length === 1 ? named[0] : undefined;
+  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
+}
+
+/** The pod that a token names; undefined where it names none, or more than one. */
+function tokenPodOf({ extra }: User): TokenPod | undefined {
+  const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
+  const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
+  const isOne = otherNames.length === 0 && otherUids.length === 0;
+  return name === undefined || uid === undefined || !isOne
+    ? undefined
+    : { namespace: NAMESPACE, name, uid };
+}
+
+/** The node that an agent serves. Undefined where none or several are named, and where the pod of a token that names none has none. */
+async function nodeOf(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
+  const nodes = namedNodes(user);
+  if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
+  const pod = tokenPodOf(user);
+  return pod === undefined ? undefined : nodeOfPod(pod);
 }
 
 function statusOf(object: unknown): Readonly<Record<string, unknown>> {
@@ -37,11 +61,8 @@ function refuse(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
-/** Judges a write of the status of a VMI; what else is written with a status is not asked about. */
-export function guardStatus(request: AdmissionRequest): Verdict {
-  const { user, oldObject, object } = request;
-  if (request.kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
-  const node = nodeOf(user);
+/** Judges a write by the agent of a node, if of one. */
+function judge({ user, oldObject, object }: AdmissionRequest, node: string | undefined): Verdict {
   if (node === undefined) {
     return refuse(
       `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
@@ -55,4 +76,14 @@ export function guardStatus(request: AdmissionRequest): Verdict {
   return foreign === undefined
     ? ALLOWED
     : refuse(`User "${user.name}" may not write status.${foreign}: it is virt-controller's`);
+}
+
+/**
+ * Judges a write of the status of a VMI; what else is written with a status is not asked about.
+ * @throws AppError with what the API server's answer is, when an agent's pod cannot be read
+ */
+export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
+  const { kind, user } = request;
+  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
+  return judge(request, await nodeOf(user, pods));
 }

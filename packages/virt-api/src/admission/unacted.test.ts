@@ -25,6 +25,7 @@ function deps(): Deps {
     log: createSilentLogger(),
     randomBytes: (size) => new Uint8Array(size),
     mayReadNetwork: () => Promise.resolve(true),
+    nodeOfPod: () => Promise.resolve(undefined),
     listMacOwners: () => [],
   };
 }

@@ -23,7 +23,7 @@ function judge(
 
 /** Judges a request by its kind. The schema was checked before. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
-  if (request.subresource === "status") return guardStatus(request);
+  if (request.subresource === "status") return guardStatus(deps, request);
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);

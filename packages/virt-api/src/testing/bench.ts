@@ -146,6 +146,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     // Whoever is in the group of a namespace may read its networks.
     mayReadNetwork: ({ groups }: User, { namespace }: { readonly namespace: string }) =>
       Promise.resolve(groups.includes(namespace)),
+    nodeOfPod: () => Promise.resolve(undefined),
     listMacOwners: () => [],
   };
   const { port, closed } = await startServer(
