@@ -38,3 +38,16 @@ test("a label that was taken off comes back", async () => {
     withinMs: RENEWAL_MS,
   });
 });
+
+test("a pod that wants a node of another kind is told why it waits", async () => {
+  machine.apply({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "picky" },
+    spec: { nodeSelector: { rack: "7" }, containers: [{ name: "c", image: "virt-launcher" }] },
+  });
+  const condition = '{.status.conditions[?(@.type=="PodScheduled")].message}';
+  const why = (): string => machine.kubectl("get", "pod", "picky", "-o", `jsonpath=${condition}`);
+  await eventually(() => why() === `node ${NODE} does not have rack=7`, { withinMs: 10_000 });
+  machine.kubectl("delete", "pod", "picky", "--grace-period=0");
+});

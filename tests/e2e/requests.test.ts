@@ -42,6 +42,27 @@ test("start makes its VMI, restart makes another one, and stop ends that", async
   await eventually(() => machine.findVmi(NAME) === undefined, { withinMs: CHANGE_MS });
 });
 
+test("stop waits until the VM says that it has stopped, and a plug then waits for nothing", async () => {
+  machine.patchbay("start", NAME);
+  await uidOtherThan("");
+  machine.patchbay("stop", NAME, "--wait");
+  expect(machine.kubectl("get", "vm", NAME, "--no-headers")).toMatch(/ Stopped /);
+  const nic = ["--name", "later", "--network-attachment-definition-name", "red"];
+  const said = machine.patchbay("addinterface", NAME, ...nic, "--wait");
+  expect(said).toContain("the VM is not running: it comes with its next start");
+});
+
+test.each([
+  { what: ["vms"], want: ["alpha", "beta", "gamma"] },
+  { what: ["networks"], want: ["blue", "red"] },
+  { what: ["namespaces"], want: ["default", "kube-node-lease"] },
+  { what: ["interfaces", NAME], want: ["later"] },
+  { what: ["images"], want: ["guest"] },
+])("completion knows $what", ({ what, want }) => {
+  const names = machine.patchbay("complete", ...what).split("\n");
+  expect(names).toEqual(expect.arrayContaining(want));
+});
+
 test("a NIC goes into a VMI without a VM by the VMI's own subresource, and out again", async () => {
   const path = `${SUBRESOURCES}/virtualmachineinstances/gamma`;
   const nic = { name: "own", networkAttachmentDefinitionName: "red" };
