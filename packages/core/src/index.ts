@@ -8,6 +8,7 @@ export { collectIfaceFacts, type IfaceSources, type KernelLink } from "./iface/c
 export { guestNamesByMac, nextAskInMs, type GuestNic } from "./iface/guest-names.ts";
 export { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "./iface/facts.ts";
 export {
+  isOwnPodInterfaceName,
   aliasOf,
   DEFAULT_POD_INTERFACE,
   namesOf,

@@ -112,3 +112,30 @@ test("what cannot be written down is left alone for a while", async () => {
   await settle();
   expect(await world.journal.list("uid-1")).toHaveLength(1);
 });
+
+test.each([
+  { name: "runs no plugin of a foreign network", count: 3, want: "RELEASE " },
+  { name: "is not believed when it is more than a runtime writes", count: 4_000, want: undefined },
+])("what a pod's maker wrote into its status $name", async ({ count, want }) => {
+  world.putNads("other/secret");
+  const status = Array.from({ length: count }, (_unused, index) => ({
+    ...{ name: "other/secret", dns: {} },
+    interface: `pod${index.toString(16).padStart(11, "0")}`,
+  }));
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(status) };
+  await world.putPod({ networks: "", annotations });
+  await settle();
+  expect(world.cni.calls).toHaveLength(want === undefined ? 0 : count);
+  expect(world.cni.calls.every((call) => call.startsWith(want ?? ""))).toBe(true);
+});
+
+test("a launcher's NIC whose last network went from the list while nobody looked goes too", async () => {
+  const stray = { ...MADE, interface: "pod0123456789a" };
+  const link = { name: stray.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };
+  world.podNetwork.putLink(inodeOf("uid-1"), link);
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([DEFAULT, stray]) };
+  await world.putPod({ networks: "", annotations });
+  await settle();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/pod0123456789a"]);
+  expect(await world.networkStatus()).toEqual([DEFAULT]);
+});

@@ -6,6 +6,7 @@ import { AppError, type ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { mayUse } from "./launcher.ts";
 import type { PodFacts } from "./observe.ts";
 import { podArgsOf } from "./request.ts";
 import { newRow, writeRow } from "./rows.ts";
@@ -14,19 +15,25 @@ interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capability
   readonly result?: CniResult;
 }
 
-/** Without definition nothing can be run: the NIC is then taken out of the pod and that is all. */
-function recipeByDefinition(
+/**
+ * Without definition nothing can be run: the NIC is then taken out of the pod and that is all. So it is with one that
+ * the pod may not use: whoever makes a pod can write any status into it.
+ */
+async function recipeByDefinition(
   network: string,
   facts: PodFacts,
   where: { readonly sandbox: Sandbox; readonly deps: Deps },
-): Recipe {
+): Promise<Recipe> {
+  const { sandbox, deps } = where;
   const { namespace = "", name } = parseKey(network);
-  const nad = where.deps.nads.find({ namespace, name });
+  const nad = (await mayUse(network, facts, deps))
+    ? deps.nads.find({ namespace, name })
+    : undefined;
   const parsed = parseNetworkConfig(nad?.spec?.config ?? "", name);
   const unknown = { cniVersion: "1.0.0", name, plugins: [] };
   return {
     config: parsed.ok ? parsed.config : unknown,
-    args: podArgsOf(facts, where.sandbox),
+    args: podArgsOf(facts, sandbox),
     capabilityArgs: {},
   };
 }
@@ -43,7 +50,7 @@ export async function adopt(
   const { sandbox } = facts;
   if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
   const cached = await deps.resultCache.find(sandbox.id, interfaceName);
-  const recipe = cached ?? recipeByDefinition(network, facts, { sandbox, deps });
+  const recipe = cached ?? (await recipeByDefinition(network, facts, { sandbox, deps }));
   const { result, ...how } = recipe;
   const { id: containerId, netnsPath } = sandbox;
   const request = { containerId, netnsPath, interfaceName, ...how };

@@ -44,16 +44,21 @@ async function findVmi(key: ObjectKey, deps: Deps): Promise<VirtualMachineInstan
 }
 
 /**
- * A pod may use networks of its own namespace and of `default`; a launcher also those that its VMI names, since whoever
- * wrote that was asked for the right to read them.
- * @throws AppError with CNI_NETWORK_FORBIDDEN
+ * Whether the pod may use the network: one of its own namespace or of `default`; for a launcher also one that its VMI
+ * names, since whoever wrote that was asked for the right to read it.
  */
-export async function assertMayUse(network: string, facts: PodFacts, deps: Deps): Promise<void> {
+export async function mayUse(network: string, facts: PodFacts, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const of = parseKey(network).namespace;
-  if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return;
+  if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return true;
   const vmi = await findVmiOf(facts.pod, deps);
   const named = vmi === undefined ? [] : networksOf(vmi.spec);
-  if (named.some((candidate) => networkNameOf(candidate, namespace) === network)) return;
+  return named.some((candidate) => networkNameOf(candidate, namespace) === network);
+}
+
+/** @throws AppError with CNI_NETWORK_FORBIDDEN */
+export async function assertMayUse(network: string, facts: PodFacts, deps: Deps): Promise<void> {
+  if (await mayUse(network, facts, deps)) return;
+  const { namespace } = facts.attachments;
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
 }

@@ -3,6 +3,7 @@
 import {
   isPodFinished,
   names,
+  NETWORKS_MAX,
   parseNetworks,
   parseNetworkStatus,
   PODS,
@@ -12,6 +13,7 @@ import {
 import type { JournalRow } from "@patchbay/cni";
 import {
   AppError,
+  isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
   type OwnedAttachment,
@@ -74,12 +76,16 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
+/** More entries than a runtime writes: whoever makes a pod can write any status into it, and such a one tells nothing. */
+const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
+
 function foreignOf(
   pod: Pod | undefined,
   rows: readonly JournalRow[],
 ): readonly ForeignAttachment[] {
   const own = new Set(rows.flatMap(interfacesOf));
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  if (entries.length > STATUS_ENTRIES_MAX) return [];
   return entries.flatMap(({ name: network, interface: interfaceName }) =>
     interfaceName === undefined || own.has(interfaceName) ? [] : [{ network, interfaceName }],
   );
@@ -89,7 +95,11 @@ function foreignOf(
 function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
-  return rows.length > 0 || !networks.ok || networks.elements.length > 0 || errors !== undefined;
+  if (!networks.ok || networks.elements.length > 0 || errors !== undefined) return true;
+  return (
+    rows.length > 0 ||
+    foreignOf(pod, rows).some(({ interfaceName }) => isOwnPodInterfaceName(interfaceName))
+  );
 }
 
 /** The sandbox, where the pod still needs one; `none` when it is too early for it. */
