@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FakeMachine, plugged, VMIS, vmiOf, VMS } from "./testing/fake-machine.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -102,4 +104,26 @@ users: [{ name: a, user: {} }]
     expect(code).toBe(5);
     expect(err).toContain("http://127.0.0.1:9 cannot be reached");
   });
+});
+
+test("Ctrl-C while waiting says that the request goes on, and ends with 130", async () => {
+  const machine = new FakeMachine();
+  const vm = { metadata: { namespace: "blue", name: "one" }, spec: { template: { spec: {} } } };
+  machine.objects = { [`${VMS}/one`]: vm, [`${VMIS}/one`]: vmiOf("1") };
+  machine.after = [plugged("2", { phase: "Wiring" })];
+  const kubeconfig = await machine.start(directory);
+  const words = ["addinterface", "one", "--name", "red", "--wait", "--kubeconfig", kubeconfig];
+  const network = ["--network-attachment-definition-name", "red"];
+  const argv = ["--conditions=@patchbay/source", MAIN, ...words, ...network];
+  const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "pipe"] });
+  let err = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  await once(child.stdout, "data"); // the phase that it has got to
+  child.kill("SIGINT");
+  const [code] = (await once(child, "close")) as [number]; // what the event brings
+  await machine.stop();
+  expect(code).toBe(130);
+  expect(err.split("\n")[0]).toBe(
+    "error: virtualmachine one: plug of interface red was asked for and goes on; it is Wiring",
+  );
 });
