@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { CATALOGUE, type ErrorEntry } from "@patchbay/core";
 import { format, resolveConfig } from "prettier";
+import { renderFields } from "./render-fields.ts";
 import { renderRights } from "./render-rights.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -166,6 +167,7 @@ export async function renderDocs(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ["errors.md", await format(renderErrors(), options)],
     ["config.md", await format(renderConfig(), options)],
+    ["fields.md", await format(renderFields(NOTE), options)],
     ["rights.md", await format(await renderRights(NOTE), options)],
   ]);
 }

@@ -91,9 +91,11 @@ export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
   unbuiltPartOf,
+  vmFields,
   type FieldProblem,
   type UnactedFields,
 } from "./fields/unsupported.ts";
+export type { SchemaField } from "./fields/walk.ts";
 export { isMulticastMac, normalizeMac, parseMac } from "./mac.ts";
 export { parseNadName, type NadName } from "./nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";

@@ -5,7 +5,7 @@ import { IfaceSchema, type Iface } from "../network.ts";
 import { VmSpecSchema, type VmSpec } from "../vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../vmi-spec.ts";
 import type { FieldMark } from "./notation.ts";
-import { unactedFields, type UnactedField } from "./walk.ts";
+import { schemaFields, unactedFields, type SchemaField, type UnactedField } from "./walk.ts";
 
 /** A field and what is wrong with it. */
 export interface FieldProblem {
@@ -42,6 +42,11 @@ export function unactedFieldsOfVmi(spec: VmiSpec, base: string): UnactedFields {
 /** Of a VM specification, its template with it. */
 export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
   return split(unactedFields(VmSpecSchema, spec, "spec"));
+}
+
+/** Every field of a VM, and what becomes of it. */
+export function vmFields(): readonly SchemaField[] {
+  return schemaFields(VmSpecSchema, "spec");
 }
 
 /** Why an iface gets no NIC. */

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What docs/reference/fields.md must say: what becomes of each field of a VM.
+import { vmFields, type SchemaField } from "@patchbay/api";
+
+const TEMPLATE = "spec.template.spec.";
+
+function isBelow(field: SchemaField, other: SchemaField): boolean {
+  return field.path.startsWith(`${other.path}.`);
+}
+
+/** The topmost fields of a list: what stands below them is in the same. */
+function topmost(fields: readonly SchemaField[]): readonly SchemaField[] {
+  return fields.filter((field) => !fields.some((other) => isBelow(field, other)));
+}
+
+function tableOf(fields: readonly SchemaField[]): string {
+  const rows = fields.map(({ path, description }) => {
+    const name = path.startsWith(TEMPLATE) ? path.slice(TEMPLATE.length) : path;
+    return `| \`${name}\` | ${description.replaceAll("|", "\\|")} |\n`;
+  });
+  return ["| field | meaning |\n| --- | --- |\n", ...rows, "\n"].join("");
+}
+
+/** The page; `note` says that it is generated. */
+export function renderFields(note: string): string {
+  const fields = vmFields();
+  const of = (list: SchemaField["list"]): readonly SchemaField[] =>
+    fields.filter((field) => field.list === list);
+  return [
+    `# Fields of a VM\n\n${note}`,
+    "Every field of KubeVirt's VirtualMachine is known: its schema is checked, `kubectl explain` describes it, and a\n",
+    "manifest is stored as it is. Paths without `spec.` in front are below `spec.template.spec`, in a VMI below `spec`;\n",
+    "`[]` is a list, `{}` a map. The tables are made from `packages/api/src/fields` and the schemas beside it.\n\n",
+    "## Acted on\n\n",
+    tableOf(of("acted")),
+    "## Kept without effect\n\nThe guest is the same without them; `kubectl apply` warns.\n\n",
+    tableOf(topmost(of("harmless"))),
+    "## Not built\n\nWithout them the guest would be another: a VM that asks for one is kept and not started, an interface that asks\n",
+    "for one is not plugged. A value that asks for what is so anyway (`tpm.enabled: false`) is none.\n\n",
+    tableOf(topmost(of("unbuilt"))),
+  ].join("");
+}
