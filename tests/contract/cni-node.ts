@@ -77,7 +77,7 @@ export class CniNode {
 
   /** A NIC of the host that macvlans can stand on. */
   addParent(): string {
-    const name = `${this.#prefix}p`;
+    const name = `${this.#prefix}p${String(this.#links.length)}`;
     run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
     run("ip", "link", "set", name, "up");
     this.#links.push(name);
