@@ -3,6 +3,7 @@
 import type { NadName } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { Logger, Store } from "@patchbay/ports";
+import type { Turns } from "./races.ts";
 import type { Answer } from "./status.ts";
 
 /** Who asks, as the API server tells it. */
@@ -31,6 +32,7 @@ export interface Deps {
   readonly store: Store;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
+  readonly turns: Turns;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
   /** VMs, and VMIs without a VM, as far as they are known. */

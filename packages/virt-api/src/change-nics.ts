@@ -10,15 +10,14 @@ import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchb
 import type { Call, Deps } from "./call.ts";
 import {
   toAcceptedAnswer,
+  toLostAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type About,
   type Answer,
 } from "./status.ts";
+import { insist } from "./races.ts";
 import { findOwner, observeTarget } from "./targets.ts";
-
-/** Writers that were faster so many times in a row are a fault of their own. */
-const ATTEMPTS_MAX = 5;
 
 /** What is asked: on what, and what it means. */
 export interface NicChange {
@@ -74,23 +73,10 @@ async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answe
   return toAcceptedAnswer(plan.message);
 }
 
-/**
- * Reads, plans, writes with tests, and reads again when the tests fail.
- * @throws AppError with KUBE_CONFLICT when others are faster each time, and with what the store throws.
- */
-export async function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const answer = await tryOnce(deps, change, call);
-    if (answer !== "again") return answer;
-  }
-  const type = typeOf(change.asked);
-  return toRefusalAnswer(
-    {
-      code: 409,
-      reason: "Conflict",
-      message: `${type.resource} "${call.name}" is being changed by others; try again`,
-      causes: [],
-    },
-    { type, name: call.name },
-  );
+/** Reads, plans, writes with tests, and reads again when the tests fail. Throws what the store throws. */
+export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
+  return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
+    const answer = await insist(() => tryOnce(deps, change, call));
+    return answer ?? toLostAnswer({ type: typeOf(change.asked), name: call.name });
+  });
 }

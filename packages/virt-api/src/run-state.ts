@@ -8,10 +8,17 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
+import { isAppError, sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
 import type { Call, Deps } from "./call.ts";
-import { toAcceptedAnswer, toFailureAnswer, toNotFoundAnswer, type Answer } from "./status.ts";
+import { insist } from "./races.ts";
+import {
+  toAcceptedAnswer,
+  toFailureAnswer,
+  toLostAnswer,
+  toNotFoundAnswer,
+  type Answer,
+} from "./status.ts";
 import { observeVm } from "./targets.ts";
 
 /** A VM and its VMI. */
@@ -86,12 +93,11 @@ export function requestStateChange(
   });
 }
 
-/** Reads the VM, plans and acts; the message is the log line too. */
-export async function changeRunState(
+async function tryOnce(
   deps: Deps,
   call: Call,
   plan: (facts: RunFacts) => RunPlan,
-): Promise<Answer> {
+): Promise<Answer | "again"> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await observeVm(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
@@ -100,8 +106,25 @@ export async function changeRunState(
   if (planned.kind === "conflict") {
     return toFailureAnswer({ code: 409, message: planned.message, about });
   }
-  await planned.act();
+  try {
+    await planned.act();
+  } catch (error) {
+    if (isAppError(error, "KUBE_CONFLICT")) return "again";
+    throw error;
+  }
   const vm = `${call.namespace}/${call.name}`;
   if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user.name });
   return toAcceptedAnswer(planned.message);
+}
+
+/** Reads the VM, plans and acts, again where somebody else was faster; the message is the log line too. */
+export function changeRunState(
+  deps: Deps,
+  call: Call,
+  plan: (facts: RunFacts) => RunPlan,
+): Promise<Answer> {
+  return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
+    const answer = await insist(() => tryOnce(deps, call, plan));
+    return answer ?? toLostAnswer({ type: VIRTUAL_MACHINES, name: call.name });
+  });
 }

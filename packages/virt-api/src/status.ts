@@ -81,6 +81,12 @@ export function toNotFoundAnswer(about: About): Answer {
   });
 }
 
+/** 409: others were faster each time. */
+export function toLostAnswer(about: About): Answer {
+  const message = `${about.type.resource} "${about.name}" is being changed by others; try again`;
+  return toFailureAnswer({ code: 409, message, about });
+}
+
 /** 202: what will happen, or would happen. */
 export function toAcceptedAnswer(message: string): Answer {
   const body: StatusBody = {

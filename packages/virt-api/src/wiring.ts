@@ -18,6 +18,7 @@ import { createApp, type Callers } from "./app.ts";
 import { ClientAuthority } from "./client-authority.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./foreign-network.ts";
+import { Turns } from "./races.ts";
 import { startServer } from "./server.ts";
 import { askForPods } from "./token-pod.ts";
 
@@ -65,6 +66,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     store: client.store,
     log,
     randomBytes,
+    turns: new Turns(),
     mayReadNetwork: askApiServer(client.store),
     nodeOfPod: askForPods(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),

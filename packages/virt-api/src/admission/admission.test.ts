@@ -22,6 +22,7 @@ import {
   vmiWith,
   vmWith,
 } from "../testing/admission.ts";
+import { Turns } from "../races.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
 import { parseReview, printReview, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -46,6 +47,7 @@ function deps(): Deps {
   return {
     store,
     log: createSilentLogger(),
+    turns: new Turns(),
     randomBytes: (size) => new Uint8Array(size).fill(1),
     // Whoever is in the group of a namespace may read its networks.
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),

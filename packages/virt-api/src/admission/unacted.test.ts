@@ -9,6 +9,7 @@ import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../call.ts";
+import { Turns } from "../races.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { mutate } from "./mutate.ts";
 import { validate } from "./validate.ts";
@@ -23,6 +24,7 @@ function deps(): Deps {
   return {
     store,
     log: createSilentLogger(),
+    turns: new Turns(),
     randomBytes: (size) => new Uint8Array(size),
     mayReadNetwork: () => Promise.resolve(true),
     nodeOfPod: () => Promise.resolve(undefined),

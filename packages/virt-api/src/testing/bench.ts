@@ -17,6 +17,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../app.ts";
 import type { User } from "../call.ts";
 import { ClientAuthority } from "../client-authority.ts";
+import { Turns } from "../races.ts";
 import { startServer } from "../server.ts";
 
 /** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
@@ -142,6 +143,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
       return findStore();
     },
     log,
+    turns: new Turns(),
     randomBytes: (size: number) => new Uint8Array(size).fill(1),
     // Whoever is in the group of a namespace may read its networks.
     mayReadNetwork: ({ groups }: User, { namespace }: { readonly namespace: string }) =>

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do requests on one VM get in each other's way?
+import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Turns } from "./races.ts";
+import { startBench, type Bench } from "./testing/bench.ts";
+import { aVm, KEY } from "./testing/objects.ts";
+
+const VM_PATH = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/vm";
+const NAMES = Array.from({ length: 10 }, (_, index) => `nic${String(index)}`);
+
+let store: FakeStore;
+let bench: Bench;
+
+beforeAll(async () => {
+  bench = await startBench(() => store);
+});
+
+afterAll(async () => {
+  await bench.stop();
+});
+
+function vmWith(nics: readonly string[]): VirtualMachine {
+  const networks = nics.map((name) => ({ name, multus: { networkName: "blue" } }));
+  const interfaces = nics.map((name) => ({ name, bridge: {} }));
+  return aVm({ template: { spec: { domain: { devices: { interfaces } }, networks } } });
+}
+
+beforeEach(() => {
+  store = createFakeStore();
+  store.put(VIRTUAL_MACHINES, vmWith(NAMES));
+});
+
+async function ifaceNames(): Promise<readonly string[]> {
+  const vm = await store.find(VIRTUAL_MACHINES, KEY);
+  return (vm?.spec.template.spec.domain.devices?.interfaces ?? []).map(({ name }) => name);
+}
+
+function remove(name: string) {
+  return bench.send("PUT", `${VM_PATH}/removeinterface`, { text: JSON.stringify({ name }) });
+}
+
+test("ten removeinterface at once are all done", async () => {
+  const answers = await Promise.all(NAMES.map(remove));
+  expect(answers.map(({ code }) => code)).toEqual(NAMES.map(() => 202));
+  expect(await ifaceNames()).toEqual([]);
+});
+
+/** Before each of the next writes somebody else takes the last iface away, until so many are left. */
+function takeBeforeWrites(left: number, count: number): void {
+  if (count === 0) return;
+  store.beforeNextWrite(() => {
+    store.put(VIRTUAL_MACHINES, vmWith(NAMES.slice(0, left)));
+    takeBeforeWrites(left - 1, count - 1);
+  });
+}
+
+test("a request that loses seven races wins the eighth, on fresh facts", async () => {
+  takeBeforeWrites(9, 7);
+  expect(await remove("nic0")).toMatchObject({ code: 202 });
+  expect(await ifaceNames()).toEqual(["nic1", "nic2"]);
+});
+
+test("a stop that loses a race is planned anew", async () => {
+  store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Always" }));
+  store.beforeNextWrite(() => {
+    store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Halted" }));
+  });
+  const answer = await bench.send("PUT", `${VM_PATH}/stop`);
+  expect(answer).toMatchObject({ code: 409, body: { message: "VM is not running" } });
+});
+
+test("a request that fails holds up nobody behind it, and other VMs do not wait", async () => {
+  const turns = new Turns();
+  const { promise, reject } = Promise.withResolvers<undefined>();
+  const failing = turns.take("ns/vm", () => promise);
+  const next = turns.take("ns/vm", () => Promise.resolve("next"));
+  expect(await turns.take("ns/other", () => Promise.resolve("other"))).toBe("other");
+  reject(new Error("refused"));
+  await expect(failing).rejects.toThrow("refused");
+  expect(await next).toBe("next");
+});
