@@ -3,6 +3,7 @@
 import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
+import type { Socket } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
@@ -25,6 +26,9 @@ import { type AppDeps, makeApp } from "./http/app.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
+import { LIMITS, type Limits } from "./limits/limits.ts";
+import { Shares } from "./limits/shares.ts";
+import { Turnstile } from "./limits/turnstile.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { withFillIn } from "./strict/strict-admission.ts";
@@ -63,6 +67,8 @@ export interface ApiServerOptions {
    * from before the start is too old. Absent: not.
    */
   readonly strict?: boolean;
+  /** Other bounds than {@link LIMITS}. */
+  readonly limits?: Partial<Limits>;
 }
 
 /** A running server. */
@@ -74,8 +80,11 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
-/** Long selectors are part of the request line. Source: Go net/http DefaultMaxHeaderBytes. */
-const HEADERS_MAX_BYTES = 1024 * 1024;
+/** Long selectors are part of the request line. Kubernetes takes eight times as much, of which one request keeps others waiting. */
+const HEADERS_MAX_BYTES = 128 * 1024;
+
+/** How often connections are looked at that are late, milliseconds. */
+const CHECKING_MS = 2000;
 
 /** Characters of generated names. Source: Kubernetes util/rand. */
 const SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
@@ -97,6 +106,7 @@ function randomPart(): number {
 
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
   const registry = new Registry(store);
+  const limits = { ...LIMITS, ...options.limits };
   const webhooks = new Connections(options.webhookClient);
   const aggregated = new Connections(options.frontProxy);
   stop.addEventListener("abort", () => {
@@ -121,6 +131,9 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     watchManners: options.strict === true ? strictManners(startRevision, randomPart) : KIND_MANNERS,
     clock: options.clock,
     logger: options.logger,
+    turnstile: new Turnstile(),
+    shares: new Shares(limits),
+    limits,
     random: { uid: randomUUID, suffix: randomSuffix },
     stop,
     remote: new RemoteDiscovery(store),
@@ -146,6 +159,7 @@ function commonNameOf(certPem: string): string {
 
 function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
   const app = makeApp(deps);
+  const { limits, shares } = deps;
   const server = createServer(
     {
       cert: options.tls.certPem,
@@ -154,12 +168,19 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       requestCert: true,
       rejectUnauthorized: false,
       keepAliveTimeout: 120_000,
-      requestTimeout: 0,
+      // Of what a client sends; answers, such as watches, may go on.
+      handshakeTimeout: limits.headersMs,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      connectionsCheckingInterval: Math.min(limits.headersMs, CHECKING_MS),
       maxHeaderSize: HEADERS_MAX_BYTES,
       shouldUpgradeCallback: (request) => findByPath(deps.store, request.url ?? "") !== undefined,
     },
     app,
   );
+  server.on("connection", (socket: Socket) => {
+    shares.addStranger(socket);
+  });
   serveUpgrades(server, app);
   return server;
 }
@@ -205,6 +226,10 @@ async function listen(server: Server, options: ApiServerOptions): Promise<number
 }
 
 async function closeServer(server: Server): Promise<void> {
+  // The ends of watches are written in this turn and the next one; who has been told the end counts as idle.
+  for (let turn = 0; turn < 2; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   const closed = once(server, "close");
   server.close();
   server.closeIdleConnections();

@@ -4,20 +4,26 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
-import { type Fields, printJson } from "../objects/json.ts";
+import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./accept.ts";
+import { expectedBytes } from "./body.ts";
 import { routeBackup } from "./backup-route.ts";
-import { type DiscoveryDeps, routeDiscovery } from "./discovery-routes.ts";
+import { type DiscoveryDeps, type SendFields, routeDiscovery } from "./discovery-routes.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { type GateDeps, gate, userOf } from "./gate.ts";
 import { routeHealth } from "./health-routes.ts";
 import { routeOpenApi } from "./openapi-routes.ts";
 import { routeOpenId } from "./openid-routes.ts";
-import { inFormat, piecesOf, renderReply, type Rendered } from "./render.ts";
+import { inFormat, lengthOf, piecesOf, renderReply, type Rendered } from "./render.ts";
 import { sendPieces } from "./send-pieces.ts";
-import { StatusError, internalError, unknownPath } from "./status.ts";
+import { StatusError, internalError, tooLarge, unknownPath } from "./status.ts";
 import { parseTarget } from "./target.ts";
+import { withReserved } from "../limits/budget.ts";
+import type { Limits } from "../limits/limits.ts";
+import { Pace } from "../limits/pace.ts";
+import { type Call, type Reply, takeTurn } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
+import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
 
 /** A server behind this one. */
 export interface Aggregator {
@@ -33,9 +39,11 @@ export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps {
 /** Longer answers are sent at the pace of the client. */
 const WHOLE_LENGTH = 16 * 1024;
 
-function send(response: ServerResponse, { code, contentType, text }: Rendered): void {
+async function send(response: ServerResponse, rendered: Rendered, limits: Limits): Promise<void> {
+  const { code, contentType, text } = rendered;
   if (text.length > WHOLE_LENGTH) {
-    void sendPieces(response, { code, contentType, pieces: [text] });
+    const { unreadMs } = limits;
+    await sendPieces(response, { code, contentType, pieces: [text], unreadMs });
     return;
   }
   response.writeHead(code, {
@@ -55,23 +63,43 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   if (target === undefined) {
     throw unknownPath();
   }
-  const { call, reply } = await dispatch(
-    { target, query: url.searchParams, user, request, response },
-    deps,
+  const { received } = deps.shares.of(user.name);
+  const amount = request.method === "GET" ? 0 : expectedBytes(request);
+  const served = await withReserved(received, { amount, response }, () =>
+    dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
-  if (reply !== undefined) {
-    const pieces = piecesOf(call, reply);
+  if (served?.reply !== undefined) {
+    await sendReply(response, { call: served.call, reply: served.reply }, deps);
+  }
+}
+
+/** Sends the answer when its user has room for it. */
+async function sendReply(
+  response: Response,
+  { call, reply }: { readonly call: Call; readonly reply: Reply },
+  deps: AppDeps,
+): Promise<void> {
+  const { limits, clock } = deps;
+  const { answers } = deps.shares.of(call.user.name);
+  const nowMs = clock.now();
+  const pieces = piecesOf(call, reply, { nowMs, pace: new Pace(deps, call.user.name) });
+  const length = pieces === undefined ? lengthOf(call, reply) : OBJECT_MAX_LENGTH;
+  await withReserved(answers, { amount: length, response }, async () => {
     if (pieces !== undefined) {
-      await sendPieces(response, { code: 200, contentType: "application/json", pieces });
+      await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;
     }
-    send(response, renderReply(call, reply, deps.clock.now()));
-  }
+    await takeTurn(call, deps, length);
+    await send(response, renderReply(call, reply, nowMs), limits);
+  });
 }
 
 function toStatusError(error: unknown, deps: AppDeps): StatusError {
   if (error instanceof StatusError) {
     return error;
+  }
+  if (error instanceof ObjectTooLong) {
+    return tooLarge(`limit of an object is ${String(OBJECT_MAX_LENGTH)}`);
   }
   deps.logger.error("request failed", { err: messageOf(error) });
   return internalError(messageOf(error));
@@ -94,7 +122,8 @@ function sendError(
   }
   const yaml = (request.headers.accept ?? "").startsWith("application/yaml");
   const representation = { format: yaml ? "yaml" : "json", as: "object", pretty: false } as const;
-  send(response, { code: status.code, ...inFormat(printJson(status.toBody()), representation) });
+  const rendered = inFormat(printJson(status.toBody()), representation);
+  void send(response, { code: status.code, ...rendered }, deps.limits);
 }
 
 function commonHeaders(_request: Request, response: Response, next: NextFunction): void {
@@ -103,21 +132,25 @@ function commonHeaders(_request: Request, response: Response, next: NextFunction
   next();
 }
 
-function sendFields(request: Request, response: Response, fields: Fields): void {
-  const pretty = request.query["pretty"] === "true";
-  const { format } = chooseRepresentation(request.headers.accept ?? "", pretty);
-  send(response, { code: 200, ...inFormat(printJson(fields), { format, as: "object", pretty }) });
+function fieldsSender(limits: Limits): SendFields {
+  return (request, response, fields) => {
+    const pretty = request.query["pretty"] === "true";
+    const { format } = chooseRepresentation(request.headers.accept ?? "", pretty);
+    const rendered = inFormat(printJson(fields), { format, as: "object", pretty });
+    void send(response, { code: 200, ...rendered }, limits);
+  };
 }
 
 /** Builds the routes. */
 export function makeApp(deps: AppDeps): Express {
   const app = express();
+  const sendFields = fieldsSender(deps.limits);
   app.disable("x-powered-by");
   app.disable("etag");
   app.use(commonHeaders);
   app.use(gate(deps));
   routeHealth(app);
-  routeBackup(app, deps.store);
+  routeBackup(app, deps);
   routeOpenId(app, deps.accountTokens);
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps, sendFields);

@@ -2,11 +2,11 @@
 // Reads the body of a request: size, content type, JSON or YAML.
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import { isTooDeep } from "../objects/depth.ts";
+import { extentFault } from "../objects/extent.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
-import { parseYaml } from "../objects/yaml.ts";
+import { isTooLong, parseYaml } from "../objects/yaml.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
-import { StatusError, badRequest, unsupportedMediaType } from "./status.ts";
+import { badRequest, tooLarge, unsupportedMediaType } from "./status.ts";
 
 /** Source: Kubernetes apiserver MaxRequestBodyBytes. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
@@ -14,16 +14,18 @@ const BODY_MAX_BYTES = 3 * 1024 * 1024;
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
 const OBJECT_TYPES: readonly string[] = ["application/json", "application/yaml"];
 
+/** Bytes that a body may have, as far as its head tells. */
+export function expectedBytes({ headers }: Pick<IncomingMessage, "headers">): number {
+  const length = Number(headers["content-length"] ?? 0);
+  const isTold = headers["transfer-encoding"] === undefined && Number.isSafeInteger(length);
+  return isTold ? Math.min(length, BODY_MAX_BYTES) : BODY_MAX_BYTES;
+}
+
 /** A body as it arrived. */
 export interface Body {
   readonly text: string;
   /** Without parameters, lower case; empty where none was given. */
   readonly contentType: string;
-}
-
-function tooLarge(): StatusError {
-  const message = `Request entity too large: limit is ${String(BODY_MAX_BYTES)}`;
-  return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
 }
 
 /** The body as JSON. Throws StatusErrors 400 and 415. */
@@ -56,7 +58,7 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
     }
   }
   if (bytes > BODY_MAX_BYTES) {
-    throw tooLarge();
+    throw tooLarge(`limit is ${String(BODY_MAX_BYTES)}`);
   }
   const header = request.headers["content-type"] ?? "";
   const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
@@ -66,14 +68,23 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
     : { text: received.toString("utf8"), contentType };
 }
 
-/** Parses JSON or YAML text. Throws a StatusError 400. */
-export function parseText(text: string, contentType: string): unknown {
-  if (isTooDeep(text)) {
+/** Refuses what would take too long to work on, or cannot be followed. */
+function checkExtent(text: string, isYaml: boolean): void {
+  const fault = extentFault(text);
+  if (fault === "deep") {
     throw badRequest("couldn't get version/kind; json parse error: exceeded max depth");
   }
+  if (fault === "many" || (isYaml && isTooLong(text))) {
+    throw tooLarge("the object has too many fields");
+  }
+}
+
+/** Parses JSON or YAML text. Throws StatusErrors 400 and 413. */
+export function parseText(text: string, contentType: string): unknown {
+  const isYaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
+  checkExtent(text, isYaml);
   try {
-    const yaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
-    return yaml ? parseYaml(text) : parseJson(text);
+    return isYaml ? parseYaml(text) : parseJson(text);
   } catch (error) {
     throw badRequest(`couldn't get version/kind; json parse error: ${messageOf(error)}`);
   }

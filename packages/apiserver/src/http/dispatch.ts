@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/review-kinds.ts";
 import { createObject } from "../verbs/create.ts";
-import type { Call, Deps, Reply } from "../verbs/call.ts";
+import { type Call, type Deps, type Reply, takeTurn } from "../verbs/call.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
@@ -178,6 +178,7 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
     return { call, reply: undefined };
   }
   try {
+    await takeTurn(call, deps, call.body.text.length);
     const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, method);
     return { call, reply };
   } finally {

@@ -8,7 +8,8 @@ import { NobodyImpersonated, impersonate } from "../auth/impersonation.ts";
 import { forbiddenTo } from "../auth/refusal.ts";
 import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
-import type { User } from "../auth/user.ts";
+import { ANONYMOUS, type User } from "../auth/user.ts";
+import type { Shares } from "../limits/shares.ts";
 import { unauthorized, unknownPath } from "./status.ts";
 
 /** What the gate works with. */
@@ -16,6 +17,7 @@ export interface GateDeps {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
   readonly accessLog: AccessLog;
+  readonly shares: Shares;
 }
 
 /** Users by request, once they may do what they ask for. */
@@ -42,7 +44,11 @@ function lineOf(request: Request): RequestLine {
 
 async function pass(request: Request, deps: GateDeps): Promise<User> {
   const { authorize } = deps.authorizer;
-  const user = impersonate(request, await deps.authentication.find(request), authorize);
+  const known = await deps.authentication.find(request);
+  if (known.name !== ANONYMOUS.name) {
+    deps.shares.addConnection(known.name, request.socket);
+  }
+  const user = impersonate(request, known, authorize);
   const attributes = attributesOf(lineOf(request));
   const { allowed, reason } = authorize(user, attributes);
   deps.accessLog.note(user, attributes, allowed);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends a long answer at the pace of the client, while others are served.
 import type { ServerResponse } from "node:http";
+import { endUnread } from "./unread.ts";
 
-/** Characters that are written at once. */
+/** Characters, and bytes, that are written at once. */
 const CHUNK_LENGTH = 64 * 1024;
 
 /** An answer in pieces. */
 export interface Pieces {
   readonly code: number;
   readonly contentType: string;
-  readonly pieces: Iterable<string>;
+  readonly pieces: Iterable<string> | AsyncIterable<string>;
+  /** After so many milliseconds a client that takes nothing is cut off. */
+  readonly unreadMs: number;
 }
 
 /**
@@ -18,14 +21,18 @@ export interface Pieces {
  */
 export async function sendPieces(response: ServerResponse, answer: Pieces): Promise<void> {
   response.writeHead(answer.code, { "content-type": answer.contentType });
+  endUnread(response, answer.unreadMs);
   const gone = new Promise<void>((resolve) => response.once("close", resolve));
   const write = async (text: string) => {
-    if (!response.destroyed && !response.write(text)) {
-      await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), gone]);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length && !response.destroyed; at += CHUNK_LENGTH) {
+      if (!response.write(bytes.subarray(at, at + CHUNK_LENGTH))) {
+        await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), gone]);
+      }
     }
   };
   let chunk = "";
-  for (const piece of answer.pieces) {
+  for await (const piece of answer.pieces) {
     chunk += piece;
     if (chunk.length > CHUNK_LENGTH) {
       await write(chunk);

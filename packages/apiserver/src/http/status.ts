@@ -146,8 +146,24 @@ export function modified(about: About, name: string): StatusError {
   return conflict(about, name, why);
 }
 
-/** 422 with all causes at once. */
-export function invalid(about: About, name: string, causes: readonly Cause[]): StatusError {
+/** 413. */
+export function tooLarge(why: string): StatusError {
+  const message = `Request entity too large: ${why}`;
+  return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
+}
+
+/** 429. */
+export function tooManyRequests(message: string): StatusError {
+  const details = { retryAfterSeconds: 1 };
+  return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
+}
+
+/** Nobody reads more of them. */
+const CAUSES_MAX = 100;
+
+/** 422 with all causes at once, as far as anybody reads them. */
+export function invalid(about: About, name: string, all: readonly Cause[]): StatusError {
+  const causes = all.slice(0, CAUSES_MAX);
   const lines = causes.map((cause) => `${cause.field ?? ""}: ${cause.message}`);
   const text = lines.length === 1 ? (lines[0] ?? "") : `[${lines.join(", ")}]`;
   const kind = about.group === "" ? about.kind : `${about.kind}.${about.group}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads metadata from a client: known fields of the right types; everything else is dropped or refused.
 import { badRequest } from "../http/status.ts";
-import { type Fields, isFields } from "../objects/json.ts";
+import { type Fields, isFields, setField } from "../objects/json.ts";
 import type { Meta, OwnerReference } from "../objects/object.ts";
 
 type FieldType = "string" | "number" | "boolean" | "map" | "strings" | "owners" | "any";
@@ -72,13 +72,7 @@ function stringMap(value: unknown, field: string): Record<string, string> {
     if (typeof item !== "string" && item !== null) {
       throw cannotUnmarshal(item, field, "string");
     }
-    // A key like __proto__ is a key like any other.
-    Object.defineProperty(map, key, {
-      value: item ?? "",
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+    setField(map, key, item ?? "");
   }
   return map;
 }

@@ -6,8 +6,8 @@ import type { KubeObject, Meta } from "../objects/object.ts";
 import { forbiddenValue, invalidValue, requiredValue, tooLongValue } from "./causes.ts";
 import { labelFault, labelValueFault, qualifiedFault, subdomainFault } from "./names.ts";
 
-/** 256 KiB over all keys and values. */
-const ANNOTATIONS_MAX_BYTES = 262_144;
+/** 256 KiB over all keys and values: of annotations as in Kubernetes, and of labels, which there are bounded by the object's size only. */
+const MAP_MAX_BYTES = 262_144;
 
 const EVENT_OWNS = "/v1, Kind=Event is disallowed from being an owner";
 const KNOWN_FINALIZERS = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
@@ -43,7 +43,18 @@ function namespaceCauses(kind: Kind, meta: Meta): Cause[] {
   return fault === undefined ? [] : [invalidValue("metadata.namespace", namespace, fault)];
 }
 
+function isTooLong(map: Readonly<Record<string, string>>): boolean {
+  let bytes = 0;
+  for (const [key, value] of Object.entries(map)) {
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+  }
+  return bytes > MAP_MAX_BYTES;
+}
+
 function labelCauses(labels: Readonly<Record<string, string>>): Cause[] {
+  if (isTooLong(labels)) {
+    return [tooLongValue("metadata.labels", MAP_MAX_BYTES)];
+  }
   return Object.entries(labels).flatMap(([key, value]) => {
     const keyFault = qualifiedFault(key);
     const valueFault = labelValueFault(value);
@@ -55,18 +66,13 @@ function labelCauses(labels: Readonly<Record<string, string>>): Cause[] {
 }
 
 function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[] {
-  const causes: Cause[] = [];
-  let bytes = 0;
-  for (const [key, value] of Object.entries(annotations)) {
-    const fault = qualifiedFault(key.toLowerCase());
-    if (fault !== undefined) {
-      causes.push(invalidValue("metadata.annotations", key, fault));
-    }
-    bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+  if (isTooLong(annotations)) {
+    return [tooLongValue("metadata.annotations", MAP_MAX_BYTES)];
   }
-  return bytes > ANNOTATIONS_MAX_BYTES
-    ? [...causes, tooLongValue("metadata.annotations", ANNOTATIONS_MAX_BYTES)]
-    : causes;
+  return Object.keys(annotations).flatMap((key) => {
+    const fault = qualifiedFault(key.toLowerCase());
+    return fault === undefined ? [] : [invalidValue("metadata.annotations", key, fault)];
+  });
 }
 
 /** Dependents go first, or they stay. */

@@ -40,8 +40,8 @@ function open(token: string, parent: Frame | undefined): Frame {
 
 /** Reads a key; gives its path where it was there before. */
 function readKey(frame: Frame, token: string): string | undefined {
-  // The token is a complete JSON string.
-  frame.at = JSON.parse(token) as string;
+  // The token is a complete JSON string. Few keys have escapes.
+  frame.at = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
   frame.expectsKey = false;
   const known = frame.keys?.has(frame.at) === true;
   frame.keys?.add(frame.at);

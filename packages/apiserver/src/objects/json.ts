@@ -53,9 +53,38 @@ export function printJson(value: unknown, indent?: number): string {
   }
 }
 
+/** Sets a field; a key like `__proto__` is a key like any other. */
+export function setField(fields: Fields, key: string, value: unknown): void {
+  if (key === "__proto__") {
+    Object.defineProperty(fields, key, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  } else {
+    fields[key] = value;
+  }
+}
+
+function copyValue(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map(copyValue);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
+  const copy: Fields = {};
+  for (const [key, field] of Object.entries(value)) {
+    setField(copy, key, copyValue(field));
+  }
+  return copy;
+}
+
 /** A deep copy of JSON data. */
 export function copyJson<T>(value: T): T {
-  return structuredClone(value);
+  // A copy has the form of what is copied.
+  return copyValue(value) as T;
 }
 
 function equalArrays(left: readonly unknown[], right: readonly unknown[]): boolean {

@@ -2,7 +2,7 @@
 // JSON patch: all operations or none. Source: RFC 6902.
 import { type Operation, Pointer, applyPatch } from "rfc6902";
 import { StatusError, badRequest } from "../http/status.ts";
-import { isTooDeep } from "../objects/depth.ts";
+import { extentFault } from "../objects/extent.ts";
 import { copyJson, isFields, printJson } from "../objects/json.ts";
 
 const OPERATIONS = new Set(["add", "remove", "replace", "move", "copy", "test"]);
@@ -81,8 +81,8 @@ export function applyJsonPatch(target: unknown, operations: readonly Operation[]
       throw refused(`${error.name}: ${printJson(operation.path)}`);
     }
   }
-  if (copied > 0 && isTooDeep(printJson(result))) {
-    throw refused("copies nest too deep");
+  if (copied > 0 && extentFault(printJson(result)) !== undefined) {
+    throw refused("copies nest too deep or add too much");
   }
   return result;
 }

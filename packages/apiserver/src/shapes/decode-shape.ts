@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads an object of a built-in kind as a typed server does: known fields in their canonical form, the others by name.
-import { type Fields, isFields } from "../objects/json.ts";
+import { type Fields, isFields, setField } from "../objects/json.ts";
 import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
 
@@ -78,11 +78,13 @@ function readObject(value: Fields, shape: ObjectShape, place: Place): Fields {
 }
 
 function readMap(value: Fields, of: Shape, place: Place): Fields {
-  const entries = Object.entries(value).map(([key, item]) => [
-    key,
-    readItem(item, of, { ...place, path: `${place.path}.${key}` }),
-  ]);
-  return Object.fromEntries(entries) as Fields;
+  const read: Fields = {};
+  for (const [key, item] of Object.entries(value)) {
+    // Only in objects is there a place to name: maps of texts can be long.
+    const below = of.type === "scalar" ? place : { ...place, path: `${place.path}.${key}` };
+    setField(read, key, readItem(item, of, below));
+  }
+  return read;
 }
 
 function readList(value: readonly unknown[], of: Shape, place: Place): unknown[] {

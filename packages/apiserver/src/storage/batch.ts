@@ -3,8 +3,21 @@
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
 import type { ObjectIndex } from "./index-of-objects.ts";
-import type { Change, ChangeType, Transaction } from "./store.ts";
+import {
+  type Change,
+  type ChangeType,
+  OBJECT_MAX_LENGTH,
+  ObjectTooLong,
+  type Transaction,
+} from "./store.ts";
 import { type TextCache, TextObject, factsOf } from "./text-object.ts";
+
+/** More is left to the next commit, so that others are served between them: changes, and characters of text. */
+const CHANGES_MAX = 250;
+const LENGTH_MAX = 1024 * 1024;
+
+/** What the server itself adds to an object that is to be deleted, at most. */
+const MARKS_LENGTH = 1024;
 
 /** A change as the store makes it. */
 export interface OwnChange extends Change {
@@ -20,6 +33,12 @@ export class Batch implements Transaction {
   readonly #index: ObjectIndex;
   readonly #texts: TextCache;
   #revision: number;
+  #length = 0;
+
+  /** Whether enough is written for one turn of the event loop. */
+  get isFull(): boolean {
+    return this.changes.length >= CHANGES_MAX || this.#length >= LENGTH_MAX;
+  }
 
   /** `revision`: the last one that is taken. */
   constructor(index: ObjectIndex, texts: TextCache, revision: number) {
@@ -71,7 +90,14 @@ export class Batch implements Transaction {
       revision: this.#revision,
       facts: factsOf(object),
     };
-    const current = new TextObject(at, this.#texts, printJson(object));
+    const text = printJson(object);
+    // What is that long already is not kept from being marked and deleted.
+    const before = previous === undefined ? 0 : previous.text.length + MARKS_LENGTH;
+    if (text.length > Math.max(OBJECT_MAX_LENGTH, before)) {
+      throw new ObjectTooLong();
+    }
+    this.#length += text.length;
+    const current = new TextObject(at, this.#texts, text);
     this.#own.push({ type, revision: this.#revision, current, previous });
     return object;
   }

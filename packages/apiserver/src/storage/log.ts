@@ -154,9 +154,23 @@ export class RevisionLog {
     return this.#states.all(from, to, revision).map(toEntry);
   }
 
-  /** The first rows after a revision, in order, at most `limit`. */
-  readChanges([from, to]: KeyRange, revision: number, limit: number): LogChange[] {
-    return this.#changes.all(revision, from, to, limit).map(toChange);
+  /** The first rows after a revision, in order, at most `limit`, or `length` characters and one. */
+  readChanges(
+    [from, to]: KeyRange,
+    revision: number,
+    most: { readonly limit: number; readonly length: number },
+  ): LogChange[] {
+    const changes: LogChange[] = [];
+    let length = 0;
+    for (const row of this.#changes.iterate(revision, from, to, most.limit)) {
+      const change = toChange(row);
+      changes.push(change);
+      length += change.text.length;
+      if (length > most.length) {
+        break;
+      }
+    }
+    return changes;
   }
 
   close(): void {

@@ -6,6 +6,7 @@ import { Batch, type OwnChange } from "./batch.ts";
 import { Followers } from "./followers.ts";
 import { ObjectIndex } from "./index-of-objects.ts";
 import { type LogChange, type LogRow, RevisionLog } from "./log.ts";
+import { RecentChanges } from "./recent-changes.ts";
 import { rangeOf } from "./scope.ts";
 import type {
   Change,
@@ -24,6 +25,8 @@ const KEPT_REVISIONS = 10_000;
 const COMPACTION_STEP = 500;
 /** Texts of current objects in memory, characters; the others are read from the file when they are asked for. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
+/** Characters of changes that are given at once. */
+const CHANGES_MAX_LENGTH = 256 * 1024;
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
@@ -48,6 +51,7 @@ class SqliteStore implements Store {
   readonly #texts: TextCache;
   readonly #index = new ObjectIndex();
   readonly #followers: Followers;
+  readonly #recent: RecentChanges;
   #queue: Job[] = [];
   #scheduled: Promise<void> | undefined;
   #closed = false;
@@ -62,6 +66,7 @@ class SqliteStore implements Store {
       // Revision 0 means "any" in the protocol, so an empty store begins at 1.
       this.#revision = Math.max(1, this.#log.lastRevision());
       this.#compacted = this.#log.compactedRevision();
+      this.#recent = new RecentChanges(this.#revision);
       this.#readIndex();
     } catch (error) {
       this.#log.close();
@@ -99,11 +104,11 @@ class SqliteStore implements Store {
     if (revision < this.#compacted) {
       return undefined;
     }
-    return revision >= this.#revision
-      ? []
-      : this.#log
-          .readChanges(rangeOf(scope), revision, limit)
-          .map((change) => this.#toChange(change));
+    const most = { limit, length: CHANGES_MAX_LENGTH };
+    return (
+      this.#recent.findAfter(scope, revision, most) ??
+      this.#log.readChanges(rangeOf(scope), revision, most).map((change) => this.#toChange(change))
+    );
   }
 
   write<T>(mutation: (transaction: Transaction) => T): Promise<T> {
@@ -132,7 +137,9 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#scheduled;
+    while (this.#scheduled !== undefined) {
+      await this.#scheduled;
+    }
     this.#followers.clear();
     this.#log.close();
   }
@@ -167,23 +174,27 @@ class SqliteStore implements Store {
     };
   }
 
-  /** What arrives in one turn of the event loop is committed together. */
+  /** What arrives in one turn of the event loop is committed together, as far as that takes no longer than others may wait. */
   #schedule(): void {
     this.#scheduled ??= new Promise((resolve) => {
       setImmediate(() => {
         this.#scheduled = undefined;
-        this.#flush();
-        resolve();
+        try {
+          this.#flush();
+        } finally {
+          if (this.#queue.length > 0) {
+            this.#schedule();
+          }
+          resolve();
+        }
       });
     });
   }
 
   #flush(): void {
-    const jobs = this.#queue;
-    this.#queue = [];
     const batch = new Batch(this.#index, this.#texts, this.#revision);
     const done: { readonly job: Job; readonly finish: () => void }[] = [];
-    for (const job of jobs) {
+    for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
         batch.keep();
@@ -191,6 +202,9 @@ class SqliteStore implements Store {
       } catch (error) {
         batch.forget();
         job.reject(error);
+      }
+      if (batch.isFull) {
+        break;
       }
     }
     try {
@@ -220,6 +234,7 @@ class SqliteStore implements Store {
     changes.forEach((change) => {
       this.#apply(change);
     });
+    this.#recent.add(changes);
     this.#followers.tell(changes);
   }
 

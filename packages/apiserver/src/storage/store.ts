@@ -59,6 +59,14 @@ export interface Scope {
 /** Is called with changes in commit order; must not throw. */
 export type Listener = (changes: readonly Change[]) => void;
 
+/** An object that is longer is not stored. Source: etcd, max-request-bytes. */
+export const OBJECT_MAX_LENGTH: number = 1.5 * 1024 * 1024;
+
+/** Why a mutation is not made: its object is longer than {@link OBJECT_MAX_LENGTH}. */
+export class ObjectTooLong extends Error {
+  override readonly name = "ObjectTooLong";
+}
+
 /** The store. */
 export interface Store {
   /** The last committed revision. */
@@ -70,7 +78,7 @@ export interface Store {
   buckets(): readonly string[];
   /** Objects as they were at a revision; undefined when that is compacted. Their texts are read when they are asked for: in this turn, or never where `hold` was not called. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** The first changes after a revision in commit order, at most `limit`; undefined when that revision is compacted. */
+  /** The first changes after a revision in commit order, at most `limit`, and fewer where they are long; undefined when that revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /**
    * Runs a mutation; resolves with its result when everything it wrote is durable. What it throws is thrown, and nothing is written.

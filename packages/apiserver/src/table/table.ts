@@ -43,7 +43,16 @@ export function toPartial(object: KubeObject): Fields {
   };
 }
 
-function toRow(object: KubeObject, columns: readonly Column[], options: TableOptions): Fields {
+/** Name comes first, but for events, which have a place of their own for it. */
+function columnsOf(kind: Kind): readonly Column[] {
+  const own = kind.strategy.columns;
+  const isPlaced = kind.custom === undefined && own.some(({ name }) => name === NAME.name);
+  return isPlaced ? own : [NAME, ...own];
+}
+
+/** One object as a row. */
+export function toRow(object: KubeObject, options: TableOptions): Fields {
+  const columns = columnsOf(options.kind);
   const cells = columns.map((column) => column.cell(object, options.nowMs) ?? null);
   const shown: Readonly<Record<IncludeObject, Fields>> = {
     None: {},
@@ -51,13 +60,6 @@ function toRow(object: KubeObject, columns: readonly Column[], options: TableOpt
     Metadata: { object: toPartial(object) },
   };
   return { cells, ...shown[options.include] };
-}
-
-/** Name comes first, but for events, which have a place of their own for it. */
-function columnsOf(kind: Kind): readonly Column[] {
-  const own = kind.strategy.columns;
-  const isPlaced = kind.custom === undefined && own.some(({ name }) => name === NAME.name);
-  return isPlaced ? own : [NAME, ...own];
 }
 
 /** A table of objects; `metadata` is the list's. */
@@ -72,6 +74,6 @@ export function toTable(
     apiVersion: "meta.k8s.io/v1",
     metadata,
     columnDefinitions: options.headers ? columns.map(toDefinition) : [],
-    rows: objects.map((object) => toRow(object, columns, options)),
+    rows: objects.map((object) => toRow(object, options)),
   };
 }

@@ -9,6 +9,9 @@ import type { Authorizer } from "../auth/authorizer.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
+import type { Limits } from "../limits/limits.ts";
+import type { Shares } from "../limits/shares.ts";
+import { type Turnstile, isHeavy } from "../limits/turnstile.ts";
 import type { Fields } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { Store, StoredObject } from "../storage/store.ts";
@@ -24,6 +27,11 @@ export interface Deps {
   readonly logger: Logger;
   readonly watchManners: WatchManners;
   /** Random names: a uid, and five characters behind generateName. */
+  /** Who may use the processor for long. */
+  readonly turnstile: Turnstile;
+  /** What each user takes of memory and connections, and how much that may be. */
+  readonly shares: Shares;
+  readonly limits: Limits;
   readonly random: { readonly uid: () => string; readonly suffix: () => string };
 }
 
@@ -71,4 +79,15 @@ export function addressOf(call: Pick<Call, "kind" | "namespace" | "name">): Addr
 /** Whether everything is to be tried and nothing to be kept. */
 export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
+}
+
+/** Comes to an end at once for small objects; work on a large one waits for its turn, so that others are served meanwhile. */
+export async function takeTurn(
+  call: Pick<Call, "user">,
+  deps: Pick<Deps, "turnstile">,
+  length: number,
+): Promise<void> {
+  if (isHeavy(length)) {
+    await deps.turnstile.take(call.user.name);
+  }
 }

@@ -8,7 +8,7 @@ import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, type Deps, aboutOf, addressOf, isDryRun } from "./call.ts";
+import { type Call, type Deps, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
 import { inTurn } from "./turns.ts";
@@ -229,13 +229,14 @@ async function attempt(call: Call, deps: Deps, change: Change): Promise<KubeObje
   if (stored === undefined) {
     throw notFound(aboutOf(call.kind), call.name);
   }
+  const length = Math.max(stored.text.length, call.body.text.length);
+  await takeTurn(call, deps, length);
   const current = readObject(call.kind, stored);
   const edited = change.edit(readObject(call.kind, stored));
-  const next = await admit(call, deps, {
-    change,
-    current,
-    next: prepare(call, change, { next: edited, current }),
-  });
+  await takeTurn(call, deps, length);
+  const prepared = prepare(call, change, { next: edited, current });
+  const next = await admit(call, deps, { change, current, next: prepared });
+  await takeTurn(call, deps, length);
   return equalJson(next, current) && !isReleased(next)
     ? current
     : commit(call, deps, { stored, next });

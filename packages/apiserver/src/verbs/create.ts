@@ -17,7 +17,15 @@ import { validateMeta } from "../meta/validate-meta.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf, isDryRun } from "./call.ts";
+import {
+  type Call,
+  type Deps,
+  type Reply,
+  aboutOf,
+  addressOf,
+  isDryRun,
+  takeTurn,
+} from "./call.ts";
 import { toObject } from "./decode.ts";
 import { readObjectOf } from "./field-validation.ts";
 import { toStorage } from "./readable.ts";
@@ -137,14 +145,17 @@ export async function createDecoded(
     dryRun,
     warnings: call.warnings,
   } as const;
+  await takeTurn(call, deps, call.body.text.length);
   const admitted = await deps.admission.mutate({ ...question, object }, (changed) =>
     complete(kind, toObject(kind, changed)),
   );
+  await takeTurn(call, deps, call.body.text.length);
   wipeMeta(call, admitted);
   systemMeta(call, deps, admitted);
   dropStatus(kind, admitted);
   kind.strategy.prepareCreate?.(admitted);
   validateNew(kind, admitted);
+  await takeTurn(call, deps, call.body.text.length);
   await deps.admission.validate({ ...question, object: admitted });
   const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
   return deps.store.write((transaction) => {
@@ -166,7 +177,7 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
   if (call.kind.custom?.terminating === true) {
     throw methodNotAllowed();
   }
-  const object = readObjectOf(call);
+  const object = await readObjectOf(call, deps);
   checkNamespaceField(call, object);
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");

@@ -26,7 +26,7 @@ async function deleteStored(
 /** Deletes what a list with the same query shows, page by page where it has a limit; answers with that list. */
 export async function deleteCollection(call: Call, deps: Deps): Promise<Reply> {
   const options = deleteOptionsOf(call);
-  const reply = listObjects(call, deps);
+  const reply = await listObjects(call, deps);
   const items = reply.type === "list" ? reply.items : [];
   await Promise.all(items.map((stored) => deleteStored(call, deps, { stored, options })));
   return reply;

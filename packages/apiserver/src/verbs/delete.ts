@@ -7,7 +7,7 @@ import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type Call, type Deps, type Reply, aboutOf, addressOf, takeTurn } from "./call.ts";
 import { type DeleteOptions, deleteOptionsFields, deleteOptionsOf } from "./delete-options.ts";
 import { readObject, toStorage } from "./readable.ts";
 
@@ -177,6 +177,7 @@ export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions):
     if (stored === undefined) {
       throw notFound(aboutOf(kind), call.name);
     }
+    await takeTurn(call, deps, stored.text.length);
     const oldObject = readObject(kind, stored);
     checkPreconditions(kind, oldObject, options);
     await deps.admission.admitDeletion({

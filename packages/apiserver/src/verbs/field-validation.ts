@@ -5,7 +5,7 @@ import { badRequest, invalid } from "../http/status.ts";
 import { unsupportedValue } from "../meta/causes.ts";
 import { duplicateFields } from "../objects/duplicate-fields.ts";
 import type { KubeObject } from "../objects/object.ts";
-import type { Call } from "./call.ts";
+import { type Call, type Deps, takeTurn } from "./call.ts";
 import { decodeObject } from "./decode.ts";
 
 const MODES: readonly string[] = ["", "Ignore", "Strict", "Warn"];
@@ -61,8 +61,11 @@ export function warn(call: Call, object: KubeObject): void {
 }
 
 /** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
-export function readObjectOf(call: Call): KubeObject {
-  const { object, unknown } = decodeObject(call.kind, parseObject(call.body));
+export async function readObjectOf(call: Call, deps: Pick<Deps, "turnstile">): Promise<KubeObject> {
+  const fields = parseObject(call.body);
+  await takeTurn(call, deps, call.body.text.length);
+  const { object, unknown } = decodeObject(call.kind, fields);
+  await takeTurn(call, deps, call.body.text.length);
   checkFields(call, unknown);
   warn(call, object);
   return object;

@@ -3,6 +3,7 @@
 import { type StatusError, badRequest, expired } from "../http/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
+import { Pace } from "../limits/pace.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
 import { checkReached, parseCount, parseRevision } from "./options.ts";
@@ -108,15 +109,16 @@ function indexAfter(objects: readonly StoredObject[], address: string): number {
   return index < 0 ? objects.length : index;
 }
 
-function page(
+async function page(
   states: readonly StoredObject[],
   selection: Selection,
-  options: ListOptions & { readonly revision: number },
-): ListReply {
-  const { limit, continuation, revision } = options;
+  options: ListOptions & { readonly revision: number; readonly pace: Pace },
+): Promise<ListReply> {
+  const { limit, continuation, revision, pace } = options;
   const rest = states.slice(indexAfter(states, continuation?.after ?? ""));
   // One more than is shown tells whether there are more.
-  const matching = select(rest, selection, limit === 0 ? Infinity : limit + 1);
+  const wanted = limit === 0 ? Infinity : limit + 1;
+  const matching = await select(rest, selection, { pace, limit: wanted });
   if (limit === 0 || matching.length <= limit) {
     return { type: "list", items: matching, revision };
   }
@@ -134,7 +136,7 @@ function page(
 }
 
 /** Answers with the objects that match. Throws StatusErrors 400, 410 and 504. */
-export function listObjects(call: Call, deps: Deps): Reply {
+export async function listObjects(call: Call, deps: Deps): Promise<Reply> {
   const options = parseOptions(call);
   const current = deps.store.revision();
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
@@ -143,12 +145,18 @@ export function listObjects(call: Call, deps: Deps): Reply {
   const revision = asked < 0 ? current : asked;
   const selection = parseSelection(call);
   const states = statesAt(deps, selection, { revision, continuation });
-  const reply = page(states, selection, { ...options, revision });
-  if (revision !== current) {
-    // The answer is sent piece by piece, and past states may be compacted meanwhile.
-    reply.items.forEach((item) => {
-      item.hold();
-    });
+  const pace = new Pace(deps, call.user.name);
+  try {
+    const reply = await page(states, selection, { ...options, revision, pace });
+    if (revision !== current) {
+      // The answer is sent piece by piece, and past states may be compacted meanwhile.
+      reply.items.forEach((item) => {
+        item.hold();
+      });
+    }
+    return reply;
+  } catch (error) {
+    // It was compacted while it was looked through.
+    throw error instanceof RangeError ? expiredList(continuation) : error;
   }
-  return reply;
 }

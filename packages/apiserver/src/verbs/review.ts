@@ -11,7 +11,7 @@ import { readObjectOf } from "./field-validation.ts";
 import { answerToken, userInfo } from "./token-review.ts";
 
 /** Who can answer. */
-export interface ReviewDeps extends Pick<Deps, "clock" | "authorizer"> {
+export interface ReviewDeps extends Pick<Deps, "clock" | "authorizer" | "turnstile"> {
   readonly authentication: Authentication;
 }
 
@@ -64,7 +64,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 
 /** Answers the question in the body. Throws StatusErrors 400 and 422. */
 export async function answerReview(call: Call, deps: ReviewDeps): Promise<Reply> {
-  const review = readObjectOf(call);
+  const review = await readObjectOf(call, deps);
   const answer = ANSWERS[call.kind.kind] ?? answerAccess;
   return { type: "fields", code: 201, fields: await answer(review, call, deps) };
 }

@@ -3,6 +3,7 @@
 import { type FieldSelector, parseFieldSelector } from "../meta/field-selector.ts";
 import { type LabelMatcher, parseLabelSelector } from "../meta/label-selector.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
+import type { Pace } from "../limits/pace.ts";
 import type { Scope, StoredObject } from "../storage/store.ts";
 import type { Call } from "./call.ts";
 import { viewObject } from "./readable.ts";
@@ -52,13 +53,14 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** The first objects that match, at most `limit`. */
-export function select(
+/** The first objects that match, at most `limit`. Others are served meanwhile: `objects` must stay as they are. */
+export async function select(
   objects: readonly StoredObject[],
   selection: Selection,
-  limit = Infinity,
-): readonly StoredObject[] {
+  how: { readonly pace: Pace; readonly limit?: number },
+): Promise<readonly StoredObject[]> {
   const { matches, name } = selection;
+  const { pace, limit = Infinity } = how;
   const named =
     name === undefined ? objects : objects.filter((object) => object.address.name === name);
   if (matches === undefined) {
@@ -71,6 +73,9 @@ export function select(
     }
     if (matches(object)) {
       found.push(object);
+    }
+    if (pace.isOver) {
+      await pace.next();
     }
   }
   return found;

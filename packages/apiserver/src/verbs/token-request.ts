@@ -13,7 +13,7 @@ import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts"
 import { readObjectOf } from "./field-validation.ts";
 
 /** Who can give out tokens. */
-export type TokenRequestDeps = Pick<Deps, "admission" | "store" | "clock"> & {
+export type TokenRequestDeps = Pick<Deps, "admission" | "store" | "clock" | "turnstile"> & {
   readonly accountTokens: AccountTokens;
 };
 
@@ -96,7 +96,7 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
 
 /** Gives out a token. Throws StatusErrors 400, 404, 409 and 422. */
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
-  const given = readObjectOf({ ...call, kind: TOKEN_REQUEST });
+  const given = await readObjectOf({ ...call, kind: TOKEN_REQUEST }, deps);
   const account = deps.store.find(addressOf(call))?.view();
   if (account === undefined) {
     throw notFound(aboutOf(call.kind), call.name);

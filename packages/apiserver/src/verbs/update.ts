@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT: a whole object, or its status.
 import { badRequest, conflict, invalid, modified } from "../http/status.ts";
+import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
@@ -52,7 +53,7 @@ export function checkVersion(call: Call, given: KubeObject, current: KubeObject)
 
 /** Replaces the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409 and 422. */
 export async function updateObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
-  const given = readObjectOf(call);
+  const given = await readObjectOf(call, deps);
   checkAddress(call, given);
   const absent = deps.store.find(addressOf(call)) === undefined;
   if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
@@ -63,7 +64,7 @@ export async function updateObject(call: Call, deps: Deps, part: Change["part"])
     once: (given.metadata.resourceVersion ?? "") !== "",
     edit: (current) => {
       checkVersion(call, given, current);
-      return toObject(call.kind, structuredClone(given));
+      return toObject(call.kind, copyJson(given));
     },
   });
   return { type: "object", code: 200, object };

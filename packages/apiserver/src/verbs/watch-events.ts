@@ -70,6 +70,12 @@ function withRevision(object: KubeObject, revision: number): KubeObject {
   return copy;
 }
 
+/** One line is shared, and not copied for each watch. */
+function joined(lines: readonly Buffer[]): Buffer {
+  const [first] = lines;
+  return first !== undefined && lines.length === 1 ? first : Buffer.concat(lines);
+}
+
 function toLine(type: string, text: string): string {
   return `{"type":"${type}","object":${text}}\n`;
 }
@@ -94,10 +100,10 @@ class Writer implements EventWriter {
     const { kind, representation } = this.#call;
     const make = () => changes.flatMap((change) => this.#changed(change) ?? []);
     if (this.#selection.matches === undefined && representation.as !== "Table") {
-      return COMMITS.get(changes, [kind, representation.as], () => Buffer.concat(make()));
+      return COMMITS.get(changes, [kind, representation.as], () => joined(make()));
     }
     const lines = make();
-    return lines.length === 0 ? undefined : Buffer.concat(lines);
+    return lines.length === 0 ? undefined : joined(lines);
   }
 
   bookmark(revision: number): string {

@@ -7,7 +7,8 @@ import { type StatusError, expired, invalid } from "../http/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { forbiddenValue } from "../meta/causes.ts";
 import { printJson } from "../objects/json.ts";
-import type { Change } from "../storage/store.ts";
+import { Pace } from "../limits/pace.ts";
+import type { Change, StoredObject } from "../storage/store.ts";
 import type { Call, Deps } from "./call.ts";
 import { parseCount, parseFlag, parseRevision } from "./options.ts";
 import { checkRevisionMatch } from "./revision-match.ts";
@@ -27,6 +28,8 @@ const EMPTY_REVISION = 1;
 const CHANGES_AT_ONCE = 200;
 /** Characters of objects that are printed before the client is waited for. */
 const CHUNK_LENGTH = 64 * 1024;
+/** Bytes that a chunk, or what is read from the log at once, is taken to have. */
+const ROOM_BYTES = 256 * 1024;
 
 interface WatchOptions {
   readonly revision: number;
@@ -81,6 +84,7 @@ class Teller {
   readonly #selection: Selection;
   readonly #events: EventWriter;
   readonly #stream: WatchStream;
+  readonly #pace: Pace;
   /** Everything up to this revision is told; 0 while the objects are told that were there. */
   #told = 0;
   /** Whether everything is told as it happens. */
@@ -94,12 +98,14 @@ class Teller {
       readonly selection: Selection;
       readonly events: EventWriter;
       readonly stream: WatchStream;
+      readonly pace: Pace;
     },
   ) {
     this.#deps = deps;
     this.#selection = watch.selection;
     this.#events = watch.events;
     this.#stream = watch.stream;
+    this.#pace = watch.pace;
   }
 
   /** Tells until the stream ends. `after`: 0 begins with every object as ADDED. */
@@ -126,20 +132,38 @@ class Teller {
   async #tellObjects(): Promise<number> {
     const { store } = this.#deps;
     const revision = store.revision();
+    const objects = store.list(this.#selection.scope);
+    const selected = await select(objects, this.#selection, { pace: this.#pace });
+    let next = 0;
+    while (next < selected.length && !this.#stream.signal.aborted) {
+      await this.#inTurn(() => {
+        next = this.#writeObjects(selected, next);
+      });
+    }
+    return revision;
+  }
+
+  /** Writes a chunk of objects, the first of which is at `from`; gives the index of the next one. */
+  #writeObjects(objects: readonly StoredObject[], from: number): number {
     let chunk = "";
-    for (const stored of select(store.list(this.#selection.scope), this.#selection)) {
+    let next = from;
+    for (const stored of objects.slice(from)) {
       chunk += this.#events.added(stored);
+      next += 1;
       if (chunk.length > CHUNK_LENGTH) {
-        this.#stream.write(chunk);
-        chunk = "";
-        await this.#stream.drained();
-      }
-      if (this.#stream.signal.aborted) {
         break;
       }
     }
     this.#stream.write(chunk);
-    return revision;
+    return next;
+  }
+
+  /** Does work that writes when the client has room for it and it is its user's turn. */
+  #inTurn(work: () => void): Promise<void> {
+    return this.#stream.withRoom(ROOM_BYTES, async () => {
+      await this.#pace.next();
+      work();
+    });
   }
 
   #tell(changes: readonly Change[]): void {
@@ -149,23 +173,27 @@ class Teller {
 
   /** Reads the log until nothing is missing; false where it is compacted already. */
   async #catchUp(): Promise<boolean> {
-    const { store } = this.#deps;
-    const { scope } = this.#selection;
-    while (this.#told < store.revision() && !this.#stream.signal.aborted) {
-      const now = store.revision();
-      const changes = store.changesAfter(scope, this.#told, CHANGES_AT_ONCE);
-      if (changes === undefined) {
-        const error = tooOld(this.#told, this.#deps).toBody();
-        this.#stream.write(`${printJson({ type: "ERROR", object: error })}\n`);
-        this.#stream.end();
-        return false;
-      }
-      this.#tell(changes);
-      this.#told =
-        changes.length < CHANGES_AT_ONCE ? now : (changes.at(-1)?.revision ?? this.#told);
-      await this.#stream.drained();
+    while (this.#told < this.#deps.store.revision() && !this.#stream.signal.aborted) {
+      await this.#inTurn(() => {
+        this.#writeChanges();
+      });
     }
-    return true;
+    return !this.#stream.signal.aborted;
+  }
+
+  /** Writes the next changes of the log; ends the stream where they cannot be told any more. */
+  #writeChanges(): void {
+    const { store } = this.#deps;
+    const now = store.revision();
+    const changes = store.changesAfter(this.#selection.scope, this.#told, CHANGES_AT_ONCE);
+    if (changes === undefined) {
+      const error = tooOld(this.#told, this.#deps).toBody();
+      this.#stream.write(`${printJson({ type: "ERROR", object: error })}\n`);
+      this.#stream.end();
+      return;
+    }
+    this.#tell(changes);
+    this.#told = changes.at(-1)?.revision ?? now;
   }
 
   /** Tells what happens as it happens, until the stream ends or the client is too far behind. Begins in the turn in which the log was read. */
@@ -181,19 +209,20 @@ class Teller {
     };
     this.#isLive = true;
     const unfollow = store.follow(this.#selection.scope, (all) => {
+      if (this.#stream.isBehind) {
+        // It is told from the log, once there is room for it.
+        unfollow();
+        leave();
+        return;
+      }
       const changes = after(all, this.#told);
       this.#tell(changes);
       this.#told = changes.at(-1)?.revision ?? this.#told;
-      if (this.#stream.isBehind) {
-        unfollow();
-        leave();
-      }
     });
     this.#stream.signal.addEventListener("abort", leave);
     await promise;
     unfollow();
     this.#stream.signal.removeEventListener("abort", leave);
-    await this.#stream.drained();
   }
 }
 
@@ -251,9 +280,13 @@ export async function watchObjects(
     throw tooOld(revision, deps);
   }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
-  const stream = new WatchStream(output.response);
+  const share = deps.shares.of(call.user.name);
+  const endCount = share.addWatch();
+  const { unreadMs } = deps.limits;
+  const stream = new WatchStream(output.response, { waiting: share.events, unreadMs });
   endWith(stream, deps, { kind: call.kind, stop: output.stop });
-  const teller = new Teller(deps, { selection, events, stream });
+  const pace = new Pace(deps, call.user.name);
+  const teller = new Teller(deps, { selection, events, stream, pace });
   const bookmark = () => {
     if (bookmarks) {
       teller.bookmark();
@@ -268,6 +301,7 @@ export async function watchObjects(
       deps.logger.error("watch failed", { err: messageOf(error) });
     }
   } finally {
+    endCount();
     stream.end();
   }
 }

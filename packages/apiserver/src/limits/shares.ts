@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does one user have of the server's memory and connections?
+import type { Socket } from "node:net";
+import { tooManyRequests } from "../http/status.ts";
+import { Budget } from "./budget.ts";
+import type { Limits } from "./limits.ts";
+
+/** One user's share. */
+export class Share {
+  /** Bodies that are worked on. */
+  readonly received: Budget;
+  /** Answers that are not taken yet. */
+  readonly answers: Budget;
+  /** The same of watches: whoever does not read these is answered all the same. */
+  readonly events: Budget;
+  readonly #limits: Limits;
+  readonly #connections = new Set<Socket>();
+  #watches = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+    this.received = new Budget(limits.receivedBytes);
+    this.answers = new Budget(limits.waitingBytes);
+    this.events = new Budget(limits.waitingBytes);
+  }
+
+  /** Counts a connection until it is closed. Throws a StatusError 429 for one too many. */
+  addConnection(socket: Socket): void {
+    if (this.#connections.has(socket) || socket.destroyed) {
+      return;
+    }
+    if (this.#connections.size >= this.#limits.connections) {
+      throw tooManyRequests("too many connections of this user");
+    }
+    this.#connections.add(socket);
+    socket.once("close", () => this.#connections.delete(socket));
+  }
+
+  /** Counts a watch; gives what ends the counting. Throws a StatusError 429 for one too many. */
+  addWatch(): () => void {
+    if (this.#watches >= this.#limits.watches) {
+      throw tooManyRequests("too many watches of this user");
+    }
+    this.#watches += 1;
+    return () => {
+      this.#watches -= 1;
+    };
+  }
+}
+
+/** A connection has two sockets, one below TLS and one above: what they have in common. */
+function clientOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
+  return `${remoteAddress} ${String(remotePort)}`;
+}
+
+/** The shares of all users, by name, and connections that are nobody's yet. */
+export class Shares {
+  readonly #limits: Limits;
+  readonly #shares = new Map<string, Share>();
+  /** In the order in which they came. */
+  readonly #strangers = new Map<string, Socket>();
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** A connection by which nobody is known; the oldest of too many is cut off. */
+  addStranger(socket: Socket): void {
+    const client = clientOf(socket);
+    this.#strangers.set(client, socket);
+    socket.once("close", () => {
+      if (this.#strangers.get(client) === socket) {
+        this.#strangers.delete(client);
+      }
+    });
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size > this.#limits.strangers && oldest !== undefined) {
+      this.#strangers.delete(oldest[0]);
+      oldest[1].destroy();
+    }
+  }
+
+  /** Somebody is known by a connection now. Throws a StatusError 429 where they have too many. */
+  addConnection(user: string, socket: Socket): void {
+    this.of(user).addConnection(socket);
+    this.#strangers.delete(clientOf(socket));
+  }
+
+  of(user: string): Share {
+    const share = this.#shares.get(user) ?? new Share(this.#limits);
+    this.#shares.set(user, share);
+    return share;
+  }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does everybody come to their turn, one at a time?
+import { expect, test } from "vitest";
+import { Turnstile } from "./turnstile.ts";
+
+test("users come by turns, each in their own order", async () => {
+  const turnstile = new Turnstile();
+  const order: string[] = [];
+  const asked = ["a1", "a2", "a3", "b1", "b2", "c1"].map(async (name) => {
+    await turnstile.take(name.slice(0, 1));
+    order.push(name);
+  });
+  await Promise.all(asked);
+  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+});
+
+test("one is let through in each turn of the event loop", async () => {
+  const turnstile = new Turnstile();
+  let turn = 0;
+  const count = (): void => {
+    turn += 1;
+    if (turn < 10) setImmediate(count);
+  };
+  setImmediate(count);
+  const turns = await Promise.all(
+    [1, 2, 3].map(async () => {
+      await turnstile.take("a");
+      return turn;
+    }),
+  );
+  expect(new Set(turns).size).toBe(3);
+});
+
+test("who comes later waits no longer than the others", async () => {
+  const turnstile = new Turnstile();
+  await turnstile.take("a");
+  await turnstile.take("a");
+  await expect(turnstile.take("b")).resolves.toBeUndefined();
+});

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may use the processor next for more than a moment? One piece of work in each turn of the event loop, users by turns.
+
+/** Lets long work through piece by piece: between two pieces everything else is served. */
+export class Turnstile {
+  /** Who waits, by user; users in the order in which they are served. */
+  readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
+  #isScheduled = false;
+
+  /** Resolves when the user's next piece of work may be done; it begins in that turn. */
+  take(user: string): Promise<undefined> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const own = this.#waiting.get(user);
+    if (own === undefined) {
+      this.#waiting.set(user, [resolve]);
+    } else {
+      own.push(resolve);
+    }
+    this.#schedule();
+    return promise;
+  }
+
+  #schedule(): void {
+    if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(() => {
+        this.#isScheduled = false;
+        this.#letOneThrough();
+      });
+    }
+  }
+
+  #letOneThrough(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      return;
+    }
+    const [user, own] = next;
+    const resolve = own.shift();
+    // Behind all others, or gone.
+    this.#waiting.delete(user);
+    if (own.length > 0) {
+      this.#waiting.set(user, own);
+    }
+    if (this.#waiting.size > 0) {
+      this.#schedule();
+    }
+    resolve?.(undefined);
+  }
+}
+
+/** Characters that are worked on in less than a moment. */
+const LIGHT_LENGTH = 16 * 1024;
+
+/** Whether a text is worth a turn of its own. */
+export function isHeavy(length: number): boolean {
+  return length > LIGHT_LENGTH;
+}

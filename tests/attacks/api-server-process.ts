@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server in a process of its own, which tells how long it kept everybody waiting, and a client of it.
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import type { Agent } from "node:https";
+import { type ConnectionOptions, type TLSSocket, connect } from "node:tls";
+import { fileURLToPath } from "node:url";
+import type { ApiServerOptions } from "@patchbay/apiserver";
+import { makeAgent, readText, send } from "../contract/apiserver-client.ts";
+
+const ENTRY = fileURLToPath(new URL("./api-server-child.ts", import.meta.url));
+
+/** What the process says when it is ready. */
+export interface Ready {
+  readonly port: number;
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** An answer: code and text. */
+export interface Answer {
+  readonly code: number;
+  readonly text: string;
+}
+
+/** A running server, asked as its administrator. */
+export class ApiServerProcess implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #ready: Ready;
+  readonly #agent: Agent;
+  readonly #other: Agent;
+
+  private constructor(child: ChildProcess, ready: Ready) {
+    this.#child = child;
+    this.#ready = ready;
+    const { ca, cert, key } = ready;
+    this.#agent = makeAgent({ ca, cert, key });
+    this.#other = makeAgent({ ca });
+  }
+
+  static async start(limits: ApiServerOptions["limits"] = {}): Promise<ApiServerProcess> {
+    const child = fork(ENTRY, [JSON.stringify(limits)], {
+      execArgv: ["--conditions=@patchbay/source"],
+    });
+    // The first message is this one.
+    const [ready] = (await once(child, "message")) as [Ready];
+    return new ApiServerProcess(child, ready);
+  }
+
+  /** Asks; a body is JSON, that of PATCH a merge patch. */
+  ask(method: string, path: string, body?: string): Promise<Answer> {
+    const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+    const given = body === undefined ? {} : { body, headers: { "content-type": type } };
+    return this.#send(this.#agent, path, { method, ...given });
+  }
+
+  /** Asks for an object to be made that is described in YAML. */
+  postYaml(path: string, body: string): Promise<Answer> {
+    const headers = { "content-type": "application/yaml" };
+    return this.#send(this.#agent, path, { method: "POST", body, headers });
+  }
+
+  /** Milliseconds in which somebody without rights, who comes now, is told that the server is well. */
+  async greet(): Promise<number> {
+    const begun = performance.now();
+    const { text } = await this.#send(this.#other, "/healthz", {
+      headers: { connection: "close" },
+    });
+    if (text !== "ok") throw new Error(`the server says ${text}`);
+    return performance.now() - begun;
+  }
+
+  /** A connection of one's own; `known`: with the administrator's certificate. */
+  async connect(known = true): Promise<TLSSocket> {
+    const { port, ca, cert, key } = this.#ready;
+    const options: ConnectionOptions = { host: "127.0.0.1", port, ca };
+    const socket = connect(known ? { ...options, cert, key } : options);
+    socket.on("error", () => undefined);
+    await once(socket, "secureConnect");
+    return socket;
+  }
+
+  /** Where it listens. */
+  get port(): number {
+    return this.#ready.port;
+  }
+
+  /** Milliseconds of processor time after which others came to their turn, at most, since this was asked last. */
+  async longestTurnMs(): Promise<number> {
+    const answer = once(this.#child, "message");
+    this.#child.send("longest turn");
+    const [longest] = (await answer) as [number];
+    return longest;
+  }
+
+  /** Bytes of memory: now, and at most so far. */
+  async memory(): Promise<{ readonly now: number; readonly most: number }> {
+    const status = await readFile(`/proc/${String(this.#child.pid)}/status`, "utf8");
+    const bytesOf = (name: string): number =>
+      Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
+    return { now: bytesOf("VmRSS"), most: bytesOf("VmHWM") };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy();
+    this.#other.destroy();
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exited;
+  }
+
+  async #send(agent: Agent, path: string, sending: Parameters<typeof send>[2]): Promise<Answer> {
+    const answer = await send(agent, `https://127.0.0.1:${String(this.port)}${path}`, sending);
+    return { code: answer.statusCode ?? 0, text: await readText(answer) };
+  }
+}
