@@ -22,6 +22,7 @@ const PATCHBAY = join(import.meta.dirname, "../../packages/patchbay/bin/patchbay
 /** A descriptor that Node.js does not seal by itself: there is a gap before it. */
 const INHERITED_FD = 20;
 const NOBODY = 65_534;
+const BRIDGE = `pba${String(process.pid % 100_000)}`;
 const POD = {
   apiVersion: "v1",
   kind: "Pod",
@@ -50,7 +51,7 @@ beforeAll(async () => {
   squatter = createServer().listen(`\0patchbay-${digest}`);
   await once(squatter, "listening");
   const port = String(20_000 + (process.pid % 10_000));
-  const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge pba${String(process.pid % 100_000)}`;
+  const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge ${BRIDGE}`;
   const script = `exec ${String(INHERITED_FD)}<${secret}; exec ${PATCHBAY} ${flags}`;
   execFileSync("bash", ["-c", script], { stdio: "pipe" });
 });

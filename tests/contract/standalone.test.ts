@@ -141,12 +141,35 @@ async function makeAndForgetNetwork(): Promise<void> {
   await kubectl("delete", "net-attach-def", "own");
 }
 
+/** A pod that is nobody's launcher. */
+async function runPod(): Promise<void> {
+  const command = ["sleep", "600"];
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "sleeper" },
+    spec: {
+      securityContext: { runAsUser: 107, runAsGroup: 107 },
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: "c", image: "virt-launcher", command }],
+    },
+  };
+  const file = join(dataDir, "pod.json");
+  await files.writeAtomic(file, JSON.stringify(pod));
+  await kubectl("create", "-f", file);
+  const phase = ["get", "pod", "sleeper", "-o", "jsonpath={.status.phase}"] as const;
+  await expect.poll(() => kubectl(...phase), { timeout: 20_000 }).toBe("Running");
+  expect(await files.exists(join("/sys/class/net", bridge))).toBe(true);
+}
+
 test(
   "down ends everything, keeps the data and leaves nothing on the host",
   async () => {
     const before = await Promise.all([...COMPONENTS, "supervisor"].map(processOf));
     await makeAndForgetNetwork();
+    await runPod();
     await down({ dataDir, print });
+    expect(await files.list(join(dataDir, "pods"))).toEqual([]);
     expect(await files.exists(join("/sys/class/net", ownBridge))).toBe(false);
     for (const name of before) expect(await isRunning(name)).toBe(false);
     expect(await files.exists(join(dataDir, "apiserver", "store.sqlite"))).toBe(true);

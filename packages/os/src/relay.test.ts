@@ -13,22 +13,26 @@ let directory = "";
 let server: Server;
 let guest: Socket;
 let reader: Socket;
+const undo: (() => void)[] = [];
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-relay-"));
   server = createServer();
+  undo.push(() => {
+    server.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
   server.listen(join(directory, "s"));
   await once(server, "listening");
   const arrival = once(server, "connection");
   const peer = await connectUnixSocket({ directory, path: "s" });
   [guest] = (await arrival) as [Socket]; // what the event brings
+  undo.push(() => guest.destroy());
   reader = startRelay(peer);
+  undo.push(() => reader.destroy());
 });
 afterEach(() => {
-  reader.destroy();
-  guest.destroy();
-  server.close();
-  rmSync(directory, { recursive: true, force: true });
+  for (const step of undo.splice(0).reverse()) step();
 });
 
 /** Writes that much, as a guest does whose console is read as fast as it goes. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How guests are shut down without touching what their owners want: their pods go, gracefully.
+// How guests are shut down without touching what their owners want: all pods of the machine go, gracefully.
 import { join } from "node:path";
-import { names, PODS, type Pod } from "@patchbay/api";
+import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, type KubeClient } from "@patchbay/kube";
 import type { Cache, Clock, Files, Logger } from "@patchbay/ports";
 import type { Paths } from "./paths.ts";
@@ -62,12 +62,14 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
   );
 }
 
-/** Deletes the launcher pods and waits until they are gone; answers how many there were. */
+/** What is on a node has processes there; what is not stays as its owner wants it. */
+const ON_A_NODE = { fieldSelector: "spec.nodeName!=" };
+
+/** Deletes the pods that run here, launchers and others, and waits until they are gone; answers how many there were. */
 export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   const { client, clock, log } = deps;
   const stop = new AbortController();
-  const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
-  const pods = createCache(client.reflect(PODS, { labelSelector }), { logger: log });
+  const pods = createCache(client.reflect(PODS, ON_A_NODE), { logger: log });
   pods.start(stop.signal);
   try {
     await Promise.race([pods.synced(), clock.sleep(CLEANING_MS, stop.signal)]);

@@ -78,7 +78,7 @@ export class Supervisor {
     const bridges = await this.#bridges.list(this.#client?.store);
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
-      await state.step(`${String(count)} guests shut down`);
+      await state.step(`${String(count)} pods ended, guests were shut down`);
     } catch (error) {
       log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
     }
