@@ -180,6 +180,21 @@ describe("libvirt in a child", () => {
     expect(() => process.kill(pids[0] ?? 0, 0)).toThrow("ESRCH");
   });
 
+  test("connections to one daemon that come and go at once do not touch one another", async () => {
+    make();
+    const kept = await hypervisor.open(address);
+    const comeAndGo = async (): Promise<void> => {
+      for (let turn = 0; turn < 40; turn += 1) {
+        const connection = await hypervisor.open(address);
+        expect(await connection.findDomain("x")).toBeUndefined();
+        await connection.close();
+      }
+    };
+    await Promise.all([1, 2, 3, 4, 5, 6].map(comeAndGo));
+    expect(await kept.findDomain("x")).toBeUndefined();
+    expect(pids).toHaveLength(1);
+  });
+
   test("hundreds of connections and calls leave no thread and no descriptor", async () => {
     make();
     const useOnce = async (): Promise<void> => {

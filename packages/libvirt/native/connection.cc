@@ -84,6 +84,11 @@ Outcome failureOf(const std::string &message) {
 // Opens and works. SAFETY: `connection` belongs to this thread alone; callbacks hold the link, never the connection.
 void run(const Thread &thread) {
   Registrations registrations;
+  if (!thread.socket->begin()) {
+    settle(*thread.link, thread.opened, failureOf("the connection is closed"));
+    thread.link->failRest();
+    return;
+  }
   virConnectPtr connection = virConnectOpen(thread.uri.c_str());
   if (connection == nullptr) {
     settle(*thread.link, thread.opened, outcomeOf(-1));

@@ -4,12 +4,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -47,6 +49,12 @@ struct Socket {
   pid_t peer;
 };
 
+// libvirt closes a socket some time after its connection: one that was shut down meanwhile is another's.
+bool isEnded(int fd) {
+  struct pollfd entry = {fd, 0, 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
+}
+
 void forEachSocket(const std::function<void(const Socket &)> &take) {
   for (const int descriptor : listDescriptors()) {
     // A copy: libvirt's own may be closed by its thread, and its number used again, at any moment.
@@ -62,14 +70,15 @@ void forEachSocket(const std::function<void(const Socket &)> &take) {
 // Of the whole process.
 struct Sockets {
   std::mutex mutex;
-  std::set<ino_t> taken;          // those of open connections, and those that are not libvirt's
-  std::multiset<pid_t> opening;  // who listens, for connections that are being opened
+  std::condition_variable changed;
+  std::set<ino_t> taken;    // those of open connections, and those that are not libvirt's
+  std::set<pid_t> opening;  // who listens, for the connections that are being opened: one for each
 
   bool isTaken(ino_t inode) const { return taken.count(inode) > 0; }
 
   void stopOpening(pid_t listener) {
-    const auto found = opening.find(listener);
-    if (found != opening.end()) opening.erase(found);
+    opening.erase(listener);
+    changed.notify_all();
   }
 };
 
@@ -82,6 +91,8 @@ Sockets &sockets() {
 }  // namespace
 
 pid_t listenerOf(int socketFd) {
+  // While it is open, this socket must not be taken for libvirt's.
+  const std::lock_guard<std::mutex> lock(sockets().mutex);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -errno;
   struct sockaddr_un address = {};
@@ -98,32 +109,44 @@ void disownSockets() {
   forEachSocket([](const Socket &socket) { sockets().taken.insert(socket.inode); });
 }
 
-OwnSocket::OwnSocket(pid_t listener) : listener_(listener) {
-  const std::lock_guard<std::mutex> lock(sockets().mutex);
-  if (listener_ > 0) sockets().opening.insert(listener_);
-}
+OwnSocket::OwnSocket(pid_t listener) : listener_(listener) {}
 
 OwnSocket::~OwnSocket() {
   const std::lock_guard<std::mutex> lock(sockets().mutex);
   if (inode_ != 0) sockets().taken.erase(inode_);
-  else sockets().stopOpening(listener_);
+  if (isOpening_) sockets().stopOpening(listener_);
+}
+
+bool OwnSocket::begin() {
+  if (listener_ <= 0) return true;
+  std::unique_lock<std::mutex> lock(sockets().mutex);
+  sockets().changed.wait(lock, [this] { return isDisconnected_ || sockets().opening.count(listener_) == 0; });
+  if (isDisconnected_) return false;
+  sockets().opening.insert(listener_);
+  isOpening_ = true;
+  return true;
 }
 
 bool OwnSocket::find() {
   if (listener_ <= 0) return true;
   const std::lock_guard<std::mutex> lock(sockets().mutex);
   forEachSocket([this](const Socket &socket) {
-    if (inode_ == 0 && socket.peer == listener_ && !sockets().isTaken(socket.inode)) inode_ = socket.inode;
+    const bool isFree = socket.peer == listener_ && !sockets().isTaken(socket.inode) && !isEnded(socket.fd);
+    if (isFree) inode_ = socket.inode;
   });
   if (inode_ == 0) return false;
   sockets().taken.insert(inode_);
   sockets().stopOpening(listener_);
+  isOpening_ = false;
   return true;
 }
 
-void OwnSocket::disconnect() const {
+void OwnSocket::disconnect() {
   if (listener_ <= 0) return;
   const std::lock_guard<std::mutex> lock(sockets().mutex);
+  isDisconnected_ = true;
+  sockets().changed.notify_all();
+  if (inode_ == 0 && !isOpening_) return;
   forEachSocket([this](const Socket &socket) {
     // A launcher may have let another process listen meanwhile: then its socket is one that nobody waits for.
     const bool isWaitedFor = socket.peer != listener_ && sockets().opening.count(socket.peer) > 0;

@@ -20,13 +20,20 @@ class OwnSocket {
   OwnSocket(const OwnSocket &) = delete;
   OwnSocket &operator=(const OwnSocket &) = delete;
 
+  // The connection's thread, before libvirt opens it: waits while another to the same daemon is being opened, since their
+  // sockets could not be told apart. False when it was disconnected meanwhile.
+  bool begin();
+
   // Once libvirt has opened it. False when there is none: another process listens than before.
   bool find();
 
   // Shuts it down: who waits for an answer gets an end of file. While it is being opened, the sockets that may be it.
-  void disconnect() const;
+  void disconnect();
 
  private:
   const pid_t listener_;
-  ino_t inode_ = 0;  // guarded by the mutex of all sockets; 0 until found
+  // Guarded by the mutex of all sockets.
+  ino_t inode_ = 0;  // 0 until found
+  bool isOpening_ = false;
+  bool isDisconnected_ = false;
 };
