@@ -6,8 +6,15 @@ import { parseManifests, readManifests, rightsOf } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
 import { judgeRights, type RightsFinding } from "@patchbay/testing";
 
+/** Asked for at admission, not of a request: tests/strict shows that it is there. */
+const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeletion";
+
 /** Rights that no story needs, and why they are granted all the same. */
 const UNTOLD: Readonly<Record<string, string>> = {
+  "system:serviceaccount:patchbay:virt-controller update virtualmachines.kubevirt.io/finalizers":
+    OWNERS,
+  "system:serviceaccount:patchbay:virt-controller update virtualmachineinstances.kubevirt.io/finalizers":
+    OWNERS,
   "system:serviceaccount:patchbay:virt-api get pods":
     "tells the node of a virt-handler with a token; those of the machine have certificates, which name it",
 };

@@ -31,7 +31,7 @@ import { Shares } from "./limits/shares.ts";
 import { Turnstile } from "./limits/turnstile.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
-import { withFillIn } from "./strict/strict-admission.ts";
+import { strictAdmission } from "./strict/strict-admission.ts";
 import { KIND_MANNERS, strictManners } from "./strict/watch-manners.ts";
 
 /** A certificate and its key, PEM. The key is a secret. */
@@ -63,8 +63,8 @@ export interface ApiServerOptions {
   readonly clock: Clock;
   /**
    * For tests: behaves as a cluster's server does where this one is kinder. Objects are filled in with nulls, defaults
-   * and field managers, quiet watches get no bookmarks, watches end after seconds, and the first of each that goes on
-   * from before the start is too old. Absent: not.
+   * and field managers, `blockOwnerDeletion` needs a right on the owner, quiet watches get no bookmarks, watches end
+   * after seconds, and the first of each that goes on from before the start is too old. Absent: not.
    */
   readonly strict?: boolean;
   /** Other bounds than {@link LIMITS}. */
@@ -123,12 +123,13 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
   });
   const builtIn = withBuiltInAdmission({ store, clock: options.clock, ...access }, admission);
   const startRevision = store.revision();
+  const isStrict = options.strict === true;
   return {
     ...access,
     store,
     registry,
-    admission: options.strict === true ? withFillIn(builtIn) : builtIn,
-    watchManners: options.strict === true ? strictManners(startRevision, randomPart) : KIND_MANNERS,
+    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : builtIn,
+    watchManners: isStrict ? strictManners(startRevision, randomPart) : KIND_MANNERS,
     clock: options.clock,
     logger: options.logger,
     turnstile: new Turnstile(),

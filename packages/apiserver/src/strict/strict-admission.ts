@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of a server that is as strict as a cluster's: what is written is not what was sent.
+// Admission of a server that is as strict as a cluster's: what is written is not what was sent, and owners are asked for.
 import type { Admission } from "../admission/admission.ts";
 import { fillIn } from "./fill-in.ts";
+import { checkOwnerRights, type OwnerRightsDeps } from "./owner-rights.ts";
 
-/** The same admission, and then everything filled in. */
-export function withFillIn(admission: Admission): Admission {
+/** The same admission, with everything filled in and rights on owners asked for. */
+export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Admission {
   return {
     mutate: async (question, complete) => {
       const object = await admission.mutate(question, complete);
       // A Scale or a Binding is never stored.
       return question.bodyKind === undefined ? fillIn(object) : object;
     },
-    validate: (question) => admission.validate(question),
+    validate: async (question) => {
+      checkOwnerRights(question, deps);
+      return admission.validate(question);
+    },
     admitDeletion: (question) => admission.admitDeletion(question),
   };
 }
