@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does every attack of docs/reference/attacks.md that is said to be repelled have a test, and the reverse?
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const PAGE = join(import.meta.dirname, "../../docs/reference/attacks.md");
+
+/** A row of the page. */
+interface Row {
+  readonly numbers: readonly number[];
+  readonly outcome: string;
+}
+
+/** "14-20" and "14" as the numbers that they stand for. */
+function numbersOf(text: string): readonly number[] {
+  const [first = 0, last = first] = text.split("-").map(Number);
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+function readRows(): readonly Row[] {
+  const matches = readFileSync(PAGE, "utf8").matchAll(
+    /^\| (\d+(?:-\d+)?) +\|[^|]+\|[^|]+\| ([^|]+?) +\|$/gm,
+  );
+  return [...matches].map(([, numbers = "", outcome = ""]) => ({
+    numbers: numbersOf(numbers),
+    outcome,
+  }));
+}
+
+/** Numbers in the titles of the tests beside this one. */
+function readTested(): ReadonlySet<number> {
+  const files = readdirSync(import.meta.dirname).filter((name) => /^\d.*\.test\.ts$/.test(name));
+  const texts = files.map((name) => readFileSync(join(import.meta.dirname, name), "utf8"));
+  const titles = texts.flatMap((text) => [...text.matchAll(/["'`]attack (\d+(?:-\d+)?):/g)]);
+  return new Set(titles.flatMap(([, numbers = ""]) => numbersOf(numbers)));
+}
+
+const rows = readRows();
+const tested = readTested();
+
+describe("the table of attacks", () => {
+  test("has each number from 1 to 70 once", () => {
+    const numbers = rows.flatMap((row) => row.numbers);
+    expect(numbers).toEqual(Array.from({ length: 70 }, (_, index) => index + 1));
+  });
+
+  test("knows three outcomes, and gives a reason for two", () => {
+    const others = rows.filter(
+      ({ outcome }) => !/^(repelled$|open: .{10}|decision: .{10})/.test(outcome),
+    );
+    expect(others).toEqual([]);
+  });
+
+  test("has a test for each attack that is repelled, and for no other", () => {
+    const repelled = rows
+      .filter(({ outcome }) => outcome === "repelled")
+      .flatMap(({ numbers }) => numbers);
+    const inOrder = [...tested].sort((left, right) => left - right);
+    expect(inOrder).toEqual(repelled);
+  });
+});
