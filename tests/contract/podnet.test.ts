@@ -1,95 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does podnet keep its contract on the kernel, and do frames pass through what it makes?
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, fstatSync, openSync } from "node:fs";
 import { createClock, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type {
-  Command,
-  CommandResult,
-  NetnsHandle,
-  PodNetwork,
-  ProcessRunner,
-  TapWiring,
-} from "@patchbay/ports";
+import type { Command, CommandResult, NetnsHandle, ProcessRunner } from "@patchbay/ports";
 import { describePodNetworkContract } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-
-const PREFIX = `pbt${String(process.pid)}`;
-const MAC = "02:00:00:00:5e:01";
-
-const WIRING: TapWiring = {
-  podInterfaceName: "pod1",
-  bridgeName: "k6t-1",
-  tapName: "tap1",
-  mac: MAC,
-  mtu: 1500,
-  owner: 107,
-  queues: 1,
-};
-
-function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
-}
-
-/** Network namespaces that are gone again after the test, with all that is in them. */
-class Namespaces {
-  readonly #names: string[] = [];
-  readonly #fds: number[] = [];
-
-  add(role: string): string {
-    const name = `${PREFIX}-${role}`;
-    run("ip", "netns", "add", name);
-    this.#names.push(name);
-    run("ip", "-n", name, "link", "set", "lo", "up");
-    return name;
-  }
-
-  open(name: string): NetnsHandle {
-    const fd = openSync(`/run/netns/${name}`, "r");
-    this.#fds.push(fd);
-    return { fd, inode: String(fstatSync(fd).ino) };
-  }
-
-  close(): void {
-    for (const fd of this.#fds.splice(0)) closeSync(fd);
-    for (const name of this.#names.splice(0)) run("ip", "netns", "del", name);
-  }
-}
-
-function makeNetwork(): PodNetwork {
-  return createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
-}
-
-/** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`. */
-function addNic(
-  at: { readonly host: string; readonly pod: string },
-  nic: { readonly name: string; readonly kind: string; readonly mac: string },
-): void {
-  const { host, pod } = at;
-  if (nic.kind === "veth") {
-    const peer = `${pod.slice(PREFIX.length + 1)}${nic.name}`.slice(0, 15);
-    const words = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
-    run("ip", "-n", host, ...words, "address", nic.mac, "netns", pod);
-    run("ip", "-n", host, "link", "set", peer, "master", "br0", "up");
-  } else {
-    const words = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
-    run("ip", "-n", host, ...words, "type", nic.kind, "mode", "bridge");
-  }
-}
-
-/** A host with a bridge, and `up0`, a NIC on that bridge which can be the parent of others. */
-function addHost(namespaces: Namespaces): string {
-  const host = namespaces.add("host");
-  run("ip", "-n", host, "link", "add", "br0", "type", "bridge");
-  run("ip", "-n", host, "link", "set", "br0", "up");
-  run("ip", "-n", host, "link", "add", "up0", "type", "veth", "peer", "name", "up1");
-  run("ip", "-n", host, "link", "set", "up1", "master", "br0", "up");
-  run("ip", "-n", host, "link", "set", "up0", "up");
-  return host;
-}
+import {
+  addGuest,
+  addHost,
+  addNic,
+  guestWiring,
+  MAC,
+  makeNetwork,
+  Namespaces,
+  ping,
+  PREFIX,
+  run,
+  WIRING,
+} from "./pod-links.ts";
 
 describe.each(["veth", "macvlan"])("on the kernel with %s", (kind) => {
   describePodNetworkContract("iproute2", kind, () => {
@@ -125,39 +56,13 @@ describe("frames", () => {
     namespaces.close();
   });
 
-  const wiringOf = (number: number): TapWiring => ({
-    ...WIRING,
-    mac: `02:00:00:00:5e:0${String(number)}`,
-    mtu: 1400,
-  });
-
-  /** A pod whose tap is one end of a veth, the other end being the NIC of a guest's namespace. */
-  async function addGuest(number: number, kind: string): Promise<string> {
-    const pod = namespaces.add(`pod${String(number)}`);
-    const guest = namespaces.add(`guest${String(number)}`);
-    const wiring = wiringOf(number);
-    addNic({ host, pod }, { name: wiring.podInterfaceName, kind, mac: wiring.mac });
-    run("ip", "-n", pod, "addr", "add", `10.9.0.10${String(number)}/24`, "dev", "pod1");
-    run("ip", "-n", pod, "link", "set", "pod1", "up");
-    const peer = ["peer", "name", "eth0", "address", wiring.mac, "mtu", "1400", "netns", guest];
-    run("ip", "-n", pod, "link", "add", wiring.tapName, "type", "veth", ...peer);
-    run("ip", "-n", guest, "addr", "add", `10.9.0.${String(number)}/24`, "dev", "eth0");
-    run("ip", "-n", guest, "addr", "add", `fd09::${String(number)}/64`, "dev", "eth0", "nodad");
-    run("ip", "-n", guest, "link", "set", "eth0", "up");
-    await makeNetwork().wireTap(namespaces.open(pod), wiring);
-    return guest;
-  }
-
-  const ping = (from: string, ...args: readonly string[]): string =>
-    run("ip", "netns", "exec", from, "busybox", "ping", "-c", "1", "-W", "2", ...args);
-
   test.each([
     ["veth", "veth"],
     ["macvlan", "macvlan"],
     ["veth", "macvlan"],
   ])("pass between a guest on %s and a guest on %s", async (one, other) => {
-    const first = await addGuest(1, one);
-    const second = await addGuest(2, other);
+    const first = await addGuest({ namespaces, host }, 1, one);
+    const second = await addGuest({ namespaces, host }, 2, other);
     expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
     expect(ping(second, "10.9.0.1")).toContain(" 0% packet loss");
     expect(ping(first, "-6", "fd09::2")).toContain(" 0% packet loss");
@@ -165,22 +70,22 @@ describe("frames", () => {
   });
 
   test("are not answered by the pod for the address that the guest owns", async () => {
-    const first = await addGuest(1, "veth");
-    await addGuest(2, "veth");
+    const first = await addGuest({ namespaces, host }, 1, "veth");
+    await addGuest({ namespaces, host }, 2, "veth");
     // 10.9.0.102 was on the pod's NIC before it was wired.
     expect(() => ping(first, "10.9.0.102")).toThrow("Command failed");
     expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
   });
 
   test("still pass when the wiring was cut short before the forwarding entries", async () => {
-    const first = await addGuest(1, "macvlan");
-    const second = await addGuest(2, "macvlan");
+    const first = await addGuest({ namespaces, host }, 1, "macvlan");
+    const second = await addGuest({ namespaces, host }, 2, "macvlan");
     const pod = `${PREFIX}-pod1`;
-    const { mac } = wiringOf(1);
+    const { mac } = guestWiring(1);
     run("bridge", "-n", pod, "fdb", "del", mac, "dev", "tap1", "master");
     run("bridge", "-n", pod, "fdb", "replace", mac, "dev", "pod1", "master", "permanent");
     expect(() => ping(second, "10.9.0.1")).toThrow("Command failed");
-    await makeNetwork().wireTap(namespaces.open(pod), wiringOf(1));
+    await makeNetwork().wireTap(namespaces.open(pod), guestWiring(1));
     expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
   });
 });

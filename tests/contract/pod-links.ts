@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts, pods and guests as network namespaces, wired by podnet.
+import { execFileSync } from "node:child_process";
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { createClock, createProcessRunner } from "@patchbay/os";
+import { createPodNetwork } from "@patchbay/podnet";
+import type { NetnsHandle, PodNetwork, TapWiring } from "@patchbay/ports";
+
+/** Names of this process' namespaces begin with it. */
+export const PREFIX = `pbt${String(process.pid)}`;
+/** MAC of a guest. */
+export const MAC = "02:00:00:00:5e:01";
+
+/** Around one NIC. */
+export const WIRING: TapWiring = {
+  podInterfaceName: "pod1",
+  bridgeName: "k6t-1",
+  tapName: "tap1",
+  mac: MAC,
+  mtu: 1500,
+  owner: 107,
+  queues: 1,
+};
+
+/** Runs a program; what it printed. */
+export function run(program: string, ...args: readonly string[]): string {
+  return execFileSync(program, args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
+}
+
+/** Network namespaces that are gone again after the test, with all that is in them. */
+export class Namespaces {
+  readonly #names: string[] = [];
+  readonly #fds: number[] = [];
+
+  add(role: string): string {
+    const name = `${PREFIX}-${role}`;
+    run("ip", "netns", "add", name);
+    this.#names.push(name);
+    run("ip", "-n", name, "link", "set", "lo", "up");
+    return name;
+  }
+
+  open(name: string): NetnsHandle {
+    const fd = openSync(`/run/netns/${name}`, "r");
+    this.#fds.push(fd);
+    return { fd, inode: String(fstatSync(fd).ino) };
+  }
+
+  close(): void {
+    for (const fd of this.#fds.splice(0)) closeSync(fd);
+    for (const name of this.#names.splice(0)) run("ip", "netns", "del", name);
+  }
+}
+
+/** The adapter under test. */
+export function makeNetwork(): PodNetwork {
+  return createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
+}
+
+/** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`. */
+export function addNic(
+  at: { readonly host: string; readonly pod: string },
+  nic: { readonly name: string; readonly kind: string; readonly mac: string },
+): void {
+  const { host, pod } = at;
+  if (nic.kind === "veth") {
+    const peer = `${pod.slice(PREFIX.length + 1)}${nic.name}`.slice(0, 15);
+    const words = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
+    run("ip", "-n", host, ...words, "address", nic.mac, "netns", pod);
+    run("ip", "-n", host, "link", "set", peer, "master", "br0", "up");
+  } else {
+    const words = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
+    run("ip", "-n", host, ...words, "type", nic.kind, "mode", "bridge");
+  }
+}
+
+/** A host with a bridge, and `up0`, a NIC on that bridge which can be the parent of others. */
+export function addHost(namespaces: Namespaces): string {
+  const host = namespaces.add("host");
+  run("ip", "-n", host, "link", "add", "br0", "type", "bridge");
+  run("ip", "-n", host, "link", "set", "br0", "up");
+  run("ip", "-n", host, "link", "add", "up0", "type", "veth", "peer", "name", "up1");
+  run("ip", "-n", host, "link", "set", "up1", "master", "br0", "up");
+  run("ip", "-n", host, "link", "set", "up0", "up");
+  return host;
+}
+
+/** Around the NIC of the guest of that number. */
+export function guestWiring(number: number): TapWiring {
+  return { ...WIRING, mac: `02:00:00:00:5e:0${String(number)}`, mtu: 1400 };
+}
+
+/** A pod whose tap is one end of a veth, the other end being the NIC of a guest's namespace; the namespace. */
+export async function addGuest(
+  at: { readonly namespaces: Namespaces; readonly host: string },
+  number: number,
+  kind: string,
+): Promise<string> {
+  const { namespaces, host } = at;
+  const pod = namespaces.add(`pod${String(number)}`);
+  const guest = namespaces.add(`guest${String(number)}`);
+  const wiring = guestWiring(number);
+  addNic({ host, pod }, { name: wiring.podInterfaceName, kind, mac: wiring.mac });
+  run("ip", "-n", pod, "addr", "add", `10.9.0.10${String(number)}/24`, "dev", "pod1");
+  run("ip", "-n", pod, "link", "set", "pod1", "up");
+  const peer = ["peer", "name", "eth0", "address", wiring.mac, "mtu", "1400", "netns", guest];
+  run("ip", "-n", pod, "link", "add", wiring.tapName, "type", "veth", ...peer);
+  run("ip", "-n", guest, "addr", "add", `10.9.0.${String(number)}/24`, "dev", "eth0");
+  run("ip", "-n", guest, "addr", "add", `fd09::${String(number)}/64`, "dev", "eth0", "nodad");
+  run("ip", "-n", guest, "link", "set", "eth0", "up");
+  await makeNetwork().wireTap(namespaces.open(pod), wiring);
+  return guest;
+}
+
+/** What ping prints; throws when nothing answers. */
+export function ping(from: string, ...args: readonly string[]): string {
+  return run("ip", "netns", "exec", from, "busybox", "ping", "-c", "1", "-W", "2", ...args);
+}
