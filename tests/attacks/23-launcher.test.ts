@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can a program in a launcher's pod do to the machine, and whom can it reach?
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createConnection } from "node:net";
 import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { launcherPod, RuntimeMachine } from "../contract/node-runtime-machine.ts";
 
@@ -33,8 +34,14 @@ afterAll(async () => {
   await machine.close();
 });
 
+/** More of a pod's specification, as a tenant writes it. */
+interface Asked {
+  readonly pod?: object;
+  readonly container?: object;
+}
+
 /** What a script in a launcher's container prints, as its user and with its device. */
-async function runInPod(script: string): Promise<string> {
+async function runInPod(script: string, asked: Asked = {}): Promise<string> {
   await machine.create(
     launcherPod("a", {
       containers: [
@@ -44,9 +51,11 @@ async function runInPod(script: string): Promise<string> {
           command: ["sh", "-c", `{ ${script}\n} > /run/launcher/out`, "sh", "/run/launcher"],
           resources: { limits: { memory: "512Mi", "devices.kubevirt.io/tun": "1" } },
           volumeMounts: [{ name: "launcher", mountPath: "/run/launcher" }],
+          ...asked.container,
         },
       ],
       volumes: [{ name: "launcher", emptyDir: {} }],
+      ...asked.pod,
     }),
   );
   const pod = await machine.inPhase("a", "Succeeded");
@@ -82,4 +91,42 @@ test("attack 37: the API server is not reached from the pod network", async () =
     }
     print "tried\\n"'`;
   expect(await runInPod(connect)).toBe("tried\n");
+});
+
+test("attack 49: a pod that asks for privileges and the host's namespaces gets neither", async () => {
+  const look = `stat -L -c %i /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/ipc; grep CapEff /proc/self/status;`;
+  const said = await runInPod(`${look} ${ATTEMPTS}`, {
+    pod: { hostNetwork: true, hostPID: true, hostIPC: true },
+    container: {
+      securityContext: {
+        privileged: true,
+        allowPrivilegeEscalation: true,
+        capabilities: { add: ["NET_ADMIN", "SYS_ADMIN", "NET_RAW", "MKNOD"] },
+      },
+    },
+  });
+  const [net, pid, ipc, capabilities, ...succeeded] = said.split("\n");
+  const own = (kind: string): string => String(statSync(`/proc/self/ns/${kind}`).ino);
+  expect([net, pid, ipc]).not.toEqual(expect.arrayContaining([own("net")]));
+  expect(pid).not.toBe(own("pid"));
+  expect(ipc).not.toBe(own("ipc"));
+  expect(capabilities).toMatch(/:\s*0+$/);
+  expect(succeeded).toEqual([""]);
+});
+
+test("attack 49: a path of the host in a pod is refused in words", async () => {
+  const image = "virt-launcher";
+  const volumeMounts = [{ name: "host", mountPath: "/run/host" }];
+  await machine.create(
+    launcherPod("b", {
+      containers: [{ name: "compute", image, volumeMounts }],
+      // The type of a pod knows the volumes that work.
+      volumes: [{ name: "host", hostPath: { path: "/" } } as object as { name: string }],
+    }),
+  );
+  const message = await eventually(
+    async () => (await machine.pod("b"))?.status?.containerStatuses?.[0]?.state.waiting?.message,
+    { withinMs: 10_000 },
+  );
+  expect(message).toContain("volume host is neither an emptyDir nor an image");
 });

@@ -191,6 +191,18 @@ test("attack 59: a body that is packed is not unpacked", async () => {
   expect([400, 415]).toContain(answer.code);
 });
 
+test.each([
+  { what: "100 MB", body: `{"a":"${"b".repeat(100_000_000)}"}` },
+  { what: "10,000 levels", body: `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}` },
+  { what: "a NUL in a name", body: '{"metadata":{"name":"a\\u0000b"}}' },
+  { what: "half a text", body: '{"metadata":{"name":"a"' },
+])("attack 60: a body of $what is refused", async ({ body }) => {
+  const first = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\nconnection: close`;
+  const length = `content-length: ${String(Buffer.byteLength(body))}`;
+  const said = await raw(`${first}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`);
+  expect(said).toMatch(/^HTTP\/1\.1 4(00|13|22) /);
+});
+
 const COMPONENTS = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
 const FORBIDDEN = [
   { resource: "secrets", verb: "get" },

@@ -69,3 +69,33 @@ test("attack 63: large answers that nobody takes are cut off", async () => {
   expect((await api.memory()).now - before.now).toBeLessThan(GROWTH_MAX);
   for (const socket of sockets) socket.destroy();
 });
+
+test("attack 62: watches beyond one user's share are refused, and those within it hear what happens", async () => {
+  const sockets: TLSSocket[] = [];
+  const heard: Promise<unknown>[] = [];
+  for (let index = 0; index < WATCHES; index += 1) {
+    const socket = await api.connect();
+    heard.push(
+      new Promise((resolve) => {
+        let said = "";
+        socket.on("data", (chunk: Buffer) => {
+          said += chunk.toString();
+          if (said.includes("small-1")) resolve(undefined);
+        });
+      }),
+    );
+    socket.write(
+      `GET ${MAPS}?watch=1&fieldSelector=metadata.name%3Dsmall-1 HTTP/1.1\r\nhost: a\r\n\r\n`,
+    );
+    await once(socket, "data");
+    sockets.push(socket);
+  }
+  const more = await api.ask("GET", `${MAPS}?watch=1&timeoutSeconds=1`);
+  expect(more).toMatchObject({ code: 429 });
+  expect(await api.greet()).toBeLessThan(2500);
+  expect(await api.ask("POST", MAPS, '{"metadata":{"name":"small-1"}}')).toMatchObject({
+    code: 201,
+  });
+  await Promise.all(heard);
+  for (const socket of sockets) socket.destroy();
+});
