@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step that virt-controller is not allowed keeps no other from being done, and is left alone; also told.test.ts.
 import { EVENTS, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
-import type { KubeClient } from "@patchbay/kube";
 import { aVm, eventually } from "@patchbay/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { startController, type Controller } from "./testing/controllers.ts";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { withdraw } from "./testing/rights.ts";
-import { Scene } from "./testing/scene.ts";
+import { useStage } from "./testing/stage.ts";
 
 const MACS = ["02:00:00:00:00:01", "02:00:00:00:00:02"] as const;
 const SOON = { withinMs: 5000 };
 
-let server: TestServer;
-let admin: KubeClient;
-let controller: Controller;
-let scene: Scene;
+const stage = useStage();
 let giveBack: () => Promise<void>;
 
-beforeAll(async () => {
-  server = await startTestServer();
-  admin = await server.client("kubernetes-admin", ["system:masters"]);
-});
-
-afterAll(async () => {
-  await server.close();
-});
-
-beforeEach(async () => {
+beforeEach(() => {
   giveBack = () => Promise.resolve();
-  controller = await startController(server);
-  scene = new Scene(admin, "vm1");
 });
 
 afterEach(async () => {
   await giveBack();
-  await scene.end();
-  await controller.stop();
 });
 
 function conditionOf(
@@ -49,8 +30,8 @@ function conditionOf(
 
 /** Warnings on this test's objects: kind of object and reason. */
 async function warnings(): Promise<readonly string[]> {
-  const uids = [(await scene.vm()).metadata.uid, (await scene.findVmi())?.metadata.uid];
-  const { items } = await admin.store.list(EVENTS, { namespace: "default" });
+  const uids = [(await stage.scene.vm()).metadata.uid, (await stage.scene.findVmi())?.metadata.uid];
+  const { items } = await stage.admin.store.list(EVENTS, { namespace: "default" });
   return items
     .filter(({ type, involvedObject }) => type === "Warning" && uids.includes(involvedObject.uid))
     .map(({ involvedObject, reason }) => [involvedObject.kind, reason].join(" "));
@@ -61,9 +42,9 @@ async function warned(text: string): Promise<void> {
 }
 
 test("a change of the NICs that is refused keeps the template's tidying from nothing", async () => {
-  await scene.createVm([{ name: "one", mac: MACS[0] }]);
-  await scene.boot();
-  giveBack = await withdraw(admin, "patch", "virtualmachineinstances");
+  await stage.scene.createVm([{ name: "one", mac: MACS[0] }]);
+  await stage.scene.boot();
+  giveBack = await withdraw(stage.admin, "patch", "virtualmachineinstances");
   const { template } = aVm({
     nics: [
       { name: "one", mac: MACS[0] },
@@ -71,39 +52,39 @@ test("a change of the NICs that is refused keeps the template's tidying from not
       { name: "never", state: "absent" },
     ],
   }).spec;
-  await scene.patchVm([{ op: "replace", path: "/spec/template", value: template }]);
-  const vm = await scene.vmWhen((each) => conditionOf(each, "Synchronized") !== undefined);
+  await stage.scene.patchVm([{ op: "replace", path: "/spec/template", value: template }]);
+  const vm = await stage.scene.vmWhen((each) => conditionOf(each, "Synchronized") !== undefined);
   expect(conditionOf(vm, "Synchronized")).toBe("False HotPlugNetworkInterfaceError");
   expect(vm.status?.printableStatus).toBe("Running");
   await warned("VirtualMachine HotPlugNetworkInterfaceError");
-  await scene.vmWhen(({ spec }) => spec.template.spec.networks?.length === 2);
+  await stage.scene.vmWhen(({ spec }) => spec.template.spec.networks?.length === 2);
   await giveBack();
-  await scene.vmiWhen(({ spec }) => spec.networks?.length === 2);
-  await scene.vmWhen((each) => conditionOf(each, "Synchronized") === undefined);
+  await stage.scene.vmiWhen(({ spec }) => spec.networks?.length === 2);
+  await stage.scene.vmWhen((each) => conditionOf(each, "Synchronized") === undefined);
 });
 
 test("a pod that finds no node", async () => {
-  await scene.createVm([]);
-  await scene.pod();
+  await stage.scene.createVm([]);
+  await stage.scene.pod();
   const message = "0/1 nodes are available";
   const told = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
   const value = { phase: "Pending", conditions: [told] };
-  await scene.patchPodStatus([{ op: "add", path: "/status", value }]);
-  await scene.vmWhen(({ status }) => status?.printableStatus === "ErrorUnschedulable");
-  expect(conditionOf(await scene.vm(), "Synchronized")).toBe("False Unschedulable");
+  await stage.scene.patchPodStatus([{ op: "add", path: "/status", value }]);
+  await stage.scene.vmWhen(({ status }) => status?.printableStatus === "ErrorUnschedulable");
+  expect(conditionOf(await stage.scene.vm(), "Synchronized")).toBe("False Unschedulable");
   await warned("VirtualMachineInstance Unschedulable");
   await warned("VirtualMachine Unschedulable");
 });
 
 test("a refused step is left alone, whatever happens around it", async () => {
-  controller.refuse("pods", "exceeded quota");
-  await scene.createVm([]);
+  stage.controller.refuse("pods", "exceeded quota");
+  await stage.scene.createVm([]);
   await warned("VirtualMachineInstance FailedCreate");
-  await scene.vmiWhen((vmi) => conditionOf(vmi, "Synchronized") !== undefined);
+  await stage.scene.vmiWhen((vmi) => conditionOf(vmi, "Synchronized") !== undefined);
   for (let round = 0; round < 20; round += 1) {
-    await scene.reportVmi({ pciePorts: { total: round, free: 0 } });
+    await stage.scene.reportVmi({ pciePorts: { total: round, free: 0 } });
   }
-  await scene.vmWhen((vm) => conditionOf(vm, "Synchronized") !== undefined);
+  await stage.scene.vmWhen((vm) => conditionOf(vm, "Synchronized") !== undefined);
   // At once, and after a second at the earliest.
-  expect(controller.refusals()).toBeLessThan(4);
+  expect(stage.controller.refusals()).toBeLessThan(4);
 });

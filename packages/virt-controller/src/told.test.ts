@@ -2,43 +2,18 @@
 // What cannot run is said on the VM and on the VMI, by a condition, an event and the printed status.
 import { EVENTS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
-import type { KubeClient } from "@patchbay/kube";
 import { aVmi, eventually } from "@patchbay/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { startController, type Controller } from "./testing/controllers.ts";
-import { Scene } from "./testing/scene.ts";
+import { describe, expect, test } from "vitest";
+import { useStage } from "./testing/stage.ts";
 
 const SOON = { withinMs: 5000 };
 const TEMPLATE = "spec.template.spec.domain";
 
-let server: TestServer;
-let admin: KubeClient;
-let controller: Controller;
-let scene: Scene;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  admin = await server.client("kubernetes-admin", ["system:masters"]);
-});
-
-afterAll(async () => {
-  await server.close();
-});
-
-beforeEach(async () => {
-  controller = await startController(server);
-  scene = new Scene(admin, "vm1");
-});
-
-afterEach(async () => {
-  await scene.end();
-  await controller.stop();
-});
+const stage = useStage();
 
 /** Warnings about an object of that kind, by reason. */
 async function warningsOf(kind: string): Promise<ReadonlyMap<string, string>> {
-  const { items } = await admin.store.list(EVENTS, { namespace: "default" });
+  const { items } = await stage.admin.store.list(EVENTS, { namespace: "default" });
   const own = items.filter(
     ({ involvedObject, type }) => involvedObject.kind === kind && type === "Warning",
   );
@@ -51,7 +26,9 @@ async function warning(kind: string, reason: string): Promise<string> {
 
 /** What the VM tells when it is printed so. */
 async function vmTells(printed: string): Promise<string> {
-  const { status } = await scene.vmWhen(({ status: now }) => now?.printableStatus === printed);
+  const { status } = await stage.scene.vmWhen(
+    ({ status: now }) => now?.printableStatus === printed,
+  );
   const { reason = "", message = "" } = findObstacle(status?.conditions) ?? {};
   return `${reason}: ${message}`;
 }
@@ -64,23 +41,26 @@ describe("a VM with fields that are not built", () => {
   ] as const;
 
   test("names all of them, is not started, and starts when they are gone", async () => {
-    await scene.createVm([{ name: "one" }], "Halted");
-    await scene.patchVm([...unbuilt, { op: "add", path: "/spec/runStrategy", value: "Always" }]);
+    await stage.scene.createVm([{ name: "one" }], "Halted");
+    await stage.scene.patchVm([
+      ...unbuilt,
+      { op: "add", path: "/spec/runStrategy", value: "Always" },
+    ]);
     const told = await vmTells("ErrorUnsupportedSpec");
     for (const field of [`${TEMPLATE}.devices.rng`, `${TEMPLATE}.cpu.model`, "spec.instancetype"]) {
       expect(told).toContain(`${field}: `);
     }
     expect(`UnsupportedSpec: ${await warning("VirtualMachine", "UnsupportedSpec")}`).toBe(told);
-    expect(await scene.findVmi()).toBeUndefined();
-    await scene.patchVm(unbuilt.map(({ path }) => ({ op: "remove", path })));
-    await scene.vmi();
+    expect(await stage.scene.findVmi()).toBeUndefined();
+    await stage.scene.patchVm(unbuilt.map(({ path }) => ({ op: "remove", path })));
+    await stage.scene.vmi();
     expect(await vmTells("Starting")).toBe(": ");
   });
 
   test("says so while it is stopped too, and stays Stopped", async () => {
-    await scene.createVm([{ name: "one" }], "Halted");
-    await scene.patchVm(unbuilt);
-    await scene.vmWhen(({ status }) => findObstacle(status?.conditions) !== undefined);
+    await stage.scene.createVm([{ name: "one" }], "Halted");
+    await stage.scene.patchVm(unbuilt);
+    await stage.scene.vmWhen(({ status }) => findObstacle(status?.conditions) !== undefined);
     expect(await vmTells("Stopped")).toContain("UnsupportedSpec: ");
   });
 });
@@ -93,57 +73,57 @@ test("a VMI with fields that are not built gets no pod", async () => {
     metadata: { name: "vm1", namespace: "default" },
     spec: { ...vmi.spec, domain },
   };
-  await admin.store.create(VIRTUAL_MACHINE_INSTANCES, made);
-  const { status } = await scene.vmiWhen(
+  await stage.admin.store.create(VIRTUAL_MACHINE_INSTANCES, made);
+  const { status } = await stage.scene.vmiWhen(
     ({ status: now }) => findObstacle(now?.conditions) !== undefined,
   );
   const message = findObstacle(status?.conditions)?.message ?? "";
   expect(message).toContain("spec.domain.memory.guest: 12Gx is no quantity");
   expect(message).toContain("spec.domain.launchSecurity: is not supported yet");
   expect(await warning("VirtualMachineInstance", "UnsupportedSpec")).toBe(message);
-  expect(await scene.findPod()).toBeUndefined();
+  expect(await stage.scene.findPod()).toBeUndefined();
 });
 
 test("a pod that a policy refuses is told on VMI and VM, and tried again", async () => {
   const words = "pods is forbidden: exceeded quota: small";
-  controller.refuse("pods", words);
-  await scene.createVm([{ name: "one" }]);
+  stage.controller.refuse("pods", words);
+  await stage.scene.createVm([{ name: "one" }]);
   expect(await vmTells("ErrorCreateRefused")).toContain(
     `FailedCreate: the API server forbids it: ${words}`,
   );
   expect(await warning("VirtualMachine", "FailedCreate")).toContain(words);
   expect(await warning("VirtualMachineInstance", "FailedCreate")).toContain(words);
-  controller.refuse("pods", undefined);
-  await scene.pod();
+  stage.controller.refuse("pods", undefined);
+  await stage.scene.pod();
   expect(await vmTells("Starting")).toBe(": ");
 });
 
 test("a VMI that admission refuses is told on the VM", async () => {
-  controller.refuse("virtualmachineinstances", "admission webhook denied it");
-  await scene.createVm([{ name: "one" }]);
+  stage.controller.refuse("virtualmachineinstances", "admission webhook denied it");
+  await stage.scene.createVm([{ name: "one" }]);
   expect(await vmTells("ErrorCreateRefused")).toContain("admission webhook denied it");
-  controller.refuse("virtualmachineinstances", undefined);
-  await scene.vmi();
+  stage.controller.refuse("virtualmachineinstances", undefined);
+  await stage.scene.vmi();
 });
 
 test("a VMI of the VM's name that is not the VM's is told, and in the way until it goes", async () => {
   const { spec, apiVersion, kind } = aVmi({ nics: [] });
   const metadata = { name: "vm1", namespace: "default" };
-  await admin.store.create(VIRTUAL_MACHINE_INSTANCES, { apiVersion, kind, metadata, spec });
-  await scene.createVm([]);
+  await stage.admin.store.create(VIRTUAL_MACHINE_INSTANCES, { apiVersion, kind, metadata, spec });
+  await stage.scene.createVm([]);
   expect(await vmTells("ErrorNameTaken")).toContain("NameTaken: a VirtualMachineInstance vm1");
-  await scene.deleteVmi();
-  await scene.removePod();
+  await stage.scene.deleteVmi();
+  await stage.scene.removePod();
   expect(await vmTells("Starting")).toBe(": ");
 });
 
 test("an image that is not there is told on VMI and VM, with the command that brings it", async () => {
-  await scene.createVm([{ name: "one" }]);
+  await stage.scene.createVm([{ name: "one" }]);
   const message = "image guest is not there; add it with: patchbay image add guest DIR";
   const waiting = { reason: "ErrImageNeverPull", message };
   const containers = [{ name: "compute", ready: false, restartCount: 0, state: { waiting } }];
   const value = { phase: "Pending", containerStatuses: containers };
-  await scene.patchPodStatus([{ op: "add", path: "/status", value }]);
+  await stage.scene.patchPodStatus([{ op: "add", path: "/status", value }]);
   expect(await vmTells("ErrImageNeverPull")).toBe(`ErrImageNeverPull: ${message}`);
   expect(await warning("VirtualMachineInstance", "ErrImageNeverPull")).toBe(message);
 });

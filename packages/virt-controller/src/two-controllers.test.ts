@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two virt-controllers at once, one of which does not see everything: nothing ends that has not ended.
-import type { KubeClient } from "@patchbay/kube";
 import { PODS } from "@patchbay/api";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { startController, type Controller } from "./testing/controllers.ts";
 import { launcherNameOf, Scene } from "./testing/scene.ts";
+import { useServer } from "./testing/stage.ts";
 
-let server: TestServer;
-let admin: KubeClient;
+const stage = useServer();
 let current: Controller;
 let behind: Controller;
 let scene: Scene;
 let sentinel: Scene;
 
-beforeAll(async () => {
-  server = await startTestServer();
-  admin = await server.client("kubernetes-admin", ["system:masters"]);
-});
-
-afterAll(async () => {
-  await server.close();
-});
-
 beforeEach(async () => {
-  current = await startController(server);
-  behind = await startController(server);
-  scene = new Scene(admin, "vm1");
-  sentinel = new Scene(admin, "sentinel");
+  current = await startController(stage.server);
+  behind = await startController(stage.server);
+  scene = new Scene(stage.admin, "vm1");
+  sentinel = new Scene(stage.admin, "sentinel");
 });
 
 afterEach(async () => {
@@ -64,7 +53,7 @@ test("a VMI that is deleted keeps its finalizer while its pod is there", async (
   await scene.vmiWhen(({ metadata }) => metadata.deletionTimestamp !== undefined);
   await leaveAlone();
   const pod = { namespace: "default", name: launcherNameOf(vmi) };
-  expect(await admin.store.find(PODS, pod)).toBeDefined();
+  expect(await stage.admin.store.find(PODS, pod)).toBeDefined();
   expect((await scene.vmi()).metadata.uid).toBe(vmi.metadata.uid);
 });
 
