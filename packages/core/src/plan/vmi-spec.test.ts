@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC that takes over what a leaving one has comes after it; the property is in converge.test.ts.
+// A NIC that takes over what another one has comes after it; the property is in converge.test.ts.
 import { validateVmiSpec, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
@@ -51,6 +51,25 @@ test("the same MAC on another network waits for nothing", () => {
     "old absent",
     "new",
   ]);
+});
+
+test("the MAC of one that changes at the next start only is waited for", () => {
+  const wanted = [
+    { name: "c", mac: MAC },
+    { name: "a", mac: "02:00:00:00:00:02" },
+    { name: "b", mac: "02:00:00:00:00:03" },
+  ];
+  const asked = step(running([{ name: "c", mac: "02:00:00:00:00:02" }], ["c"]), wanted);
+  expect(sayNics(asked)).toEqual(["c", "b"]);
+  expect(validateVmiSpec(asked.spec, "spec")).toEqual([]);
+});
+
+test("the place on a network that one leaves at the next start only is waited for", () => {
+  const wanted = [
+    { name: "c", mac: MAC, network: "red" },
+    { name: "a", mac: MAC, network: "blue" },
+  ];
+  expect(sayNics(step(running([{ name: "c", mac: MAC }], ["c"]), wanted))).toEqual(["c"]);
 });
 
 test("what is refused anyway is left to admission, which says why", () => {

@@ -92,20 +92,18 @@ function pluggable(desired: Nics, actual: Nics): readonly Plug[] {
     });
 }
 
-/**
- * Whether only what is leaving stands in the way of another NIC, for example by its MAC: then it comes afterwards.
- * What the rules refuse anyway is left to admission, which says why.
- */
-function waitsForUnplug(spec: VmiSpec, nics: Nics, plug: Plug): boolean {
-  const isAllowed = ({ networks, ifaces }: Nics): boolean =>
-    validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
-  const leaving = new Set(nics.ifaces.filter(isAbsent).map(({ name }) => name));
-  if (leaving.size === 0 || isAllowed(withPlug(nics, plug))) return false;
-  const left: Nics = {
-    networks: nics.networks.filter(({ name }) => !leaving.has(name)),
-    ifaces: nics.ifaces.filter(({ name }) => !leaving.has(name)),
+/** Networks and ifaces without what is absent. */
+function present({ networks, ifaces }: Nics): Nics {
+  const absent = new Set(ifaces.filter(isAbsent).map(({ name }) => name));
+  return {
+    networks: networks.filter(({ name }) => !absent.has(name)),
+    ifaces: ifaces.filter(({ name }) => !absent.has(name)),
   };
-  return isAllowed(withPlug(left, plug));
+}
+
+/** Whether a VMI of that spec may have those networks and ifaces. */
+function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
+  return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
 }
 
 function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
@@ -131,7 +129,8 @@ export interface NicsChange {
 /**
  * What becomes of the networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's
  * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it. The default network never
- * changes live, but for the link of its iface.
+ * changes live, but for the link of its iface. A NIC whose place is still taken (its MAC, for example, by an iface that
+ * is leaving, or by one that changes at the next start only) comes when that is free.
  */
 export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): NicsChange {
   const desired = nicsOf(template);
@@ -140,10 +139,12 @@ export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): 
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, desired, actual)),
     networks: actual.networks,
   });
+  // What the rules refuse anyway is left to admission, which says why.
+  const mayWait = isAllowed(vmi.spec, present(desired));
   const plugs: Plug[] = [];
   for (const plug of pluggable(desired, actual)) {
-    const before = plugs.reduce(withPlug, kept);
-    if (!waitsForUnplug(vmi.spec, before, plug)) plugs.push(plug);
+    const next = withPlug(plugs.reduce(withPlug, kept), plug);
+    if (!mayWait || isAllowed(vmi.spec, next)) plugs.push(plug);
   }
   return { kept, plugs };
 }
