@@ -98,12 +98,14 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
 
 test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
   const pod = { namespace: NAMESPACE, name: "cold" };
+  // A launcher's name, by which the agent knows it as its own, also when the wish goes before the agent has looked.
+  const interfaceName = "pod0000000c01d";
   const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
   const cni = createCni({
     ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: "runtime" },
   });
   const requestIn = ({ id: containerId, netnsPath }: Sandbox): AttachmentRequest => ({
-    ...{ containerId, netnsPath, interfaceName: "net1", config, capabilityArgs: {} },
+    ...{ containerId, netnsPath, interfaceName, config, capabilityArgs: {} },
     args: [["IgnoreUnknown", "1"]],
   });
   const prepare = async (sandbox: Sandbox): Promise<Readonly<Record<string, string>>> => {
@@ -111,15 +113,20 @@ test("what the runtime made when the pod was created is unplugged, and its secon
     const results = join(machine.cacheDir, "results");
     mkdirSync(results, { recursive: true });
     const entry = {
-      ...{ kind: "cniCacheV1", containerId: sandbox.id, ifName: "net1", networkName: "cold" },
+      ...{
+        kind: "cniCacheV1",
+        containerId: sandbox.id,
+        ifName: interfaceName,
+        networkName: "cold",
+      },
       ...{ config: Buffer.from(JSON.stringify(config)).toString("base64"), result },
       cniArgs: [["IgnoreUnknown", "1"]],
     };
-    writeFileSync(join(results, `cold-${sandbox.id}-net1`), JSON.stringify(entry));
-    const status = [networkStatusOf(result, `${NAMESPACE}/cold`, "net1")];
+    writeFileSync(join(results, `cold-${sandbox.id}-${interfaceName}`), JSON.stringify(entry));
+    const status = [networkStatusOf(result, `${NAMESPACE}/cold`, interfaceName)];
     return { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(status) };
   };
-  const sandbox = await machine.runPod({ ...pod, networks: "cold@net1", prepare });
+  const sandbox = await machine.runPod({ ...pod, networks: `cold@${interfaceName}`, prepare });
   expect(machine.node.leases("cold")).toHaveLength(1);
   await machine.ask(pod.namespace, pod.name, "");
   await eventually(
