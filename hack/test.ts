@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every check and suite, shows how long each took, and counts.
+// Runs every check and suite (or those that are named), shows how long each took, counts, and names what failed.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, join, relative } from "node:path";
 
 const root = join(import.meta.dirname, "..");
 const env = {
@@ -14,6 +14,8 @@ const env = {
 interface Counts {
   readonly passed: number;
   readonly failed: number;
+  /** What failed, by name, as far as names are known. */
+  readonly failures?: readonly string[];
 }
 
 interface Suite {
@@ -53,8 +55,9 @@ interface VitestReport {
   readonly numPendingTests: number;
   readonly numTodoTests: number;
   readonly testResults: readonly {
+    readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly unknown[];
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
   }[];
 }
 
@@ -64,10 +67,20 @@ function countReport(path: string): Counts {
   const report = JSON.parse(readFileSync(path, "utf8")) as VitestReport;
   const broken = report.testResults.filter(
     ({ status, assertionResults }) => status === "failed" && assertionResults.length === 0,
-  ).length;
-  const failed = report.numFailedTests + report.numPendingTests + report.numTodoTests + broken;
-  const none = report.numPassedTests === 0 && failed === 0;
-  return { passed: report.numPassedTests, failed: none ? 1 : failed };
+  );
+  const { numFailedTests, numPendingTests, numTodoTests, numPassedTests } = report;
+  const failed = numFailedTests + numPendingTests + numTodoTests + broken.length;
+  const none = numPassedTests === 0 && failed === 0;
+  const failures = report.testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status !== "passed")
+      .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+  );
+  return {
+    passed: numPassedTests,
+    failed: none ? 1 : failed,
+    failures: [...failures, ...broken.map(({ name }) => relative(root, name))],
+  };
 }
 
 function suite(project: string): Suite {
@@ -138,9 +151,12 @@ const lines = results.map(({ name, counts, seconds }) => {
   const time = seconds.toFixed(1).padStart(7);
   return `${name.padEnd(18)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${time} s`;
 });
-const sum = (key: keyof Counts): number =>
+const failures = results.flatMap(({ name, counts }) =>
+  (counts.failures ?? []).map((failure) => `failed: ${name}: ${failure}\n`),
+);
+const sum = (key: "passed" | "failed"): number =>
   results.reduce((total, { counts }) => total + counts[key], 0);
 process.stdout.write(
-  `\n${lines.join("\n")}\n\n${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
+  `\n${lines.join("\n")}\n\n${failures.join("")}${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
 );
 process.exitCode = sum("failed") === 0 ? 0 : 1;
