@@ -92,7 +92,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ["hack/**", "tests/perf/**", "vitest.config.ts"],
+    files: ["hack/**", "tests/perf/**", "tests/mutation/**", "vitest.config.ts"],
     rules: { "no-restricted-globals": "off", "no-restricted-syntax": "off" },
   },
 );

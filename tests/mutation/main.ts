@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the unit tests notice a change: runs Stryker on each package, and prints a table of the scores.
+import type { PartialStrykerOptions } from "@stryker-mutator/api/core";
+import { Stryker } from "@stryker-mutator/core";
+
+/** The part of all changes that the tests must notice, percent. */
+const WANTED: Readonly<Record<string, number>> = {
+  api: 90,
+  domain: 90,
+  core: 90,
+  podnet: 90,
+  cni: 90,
+  kube: 85,
+  "virt-api": 85,
+  "virt-controller": 85,
+  "virt-handler": 85,
+  "net-agent": 85,
+};
+
+interface Score {
+  readonly name: string;
+  readonly noticed: number;
+  readonly unnoticed: number;
+}
+
+/** What Stryker does for one package; what it knows of earlier runs is in `.cache/mutation`. */
+function optionsOf(name: string): PartialStrykerOptions {
+  return {
+    testRunner: "vitest",
+    plugins: ["@stryker-mutator/vitest-runner"],
+    vitest: { configFile: "tests/mutation/vitest.config.ts" },
+    mutate: [
+      `packages/${name}/src/**/*.ts`,
+      ...["*.test.ts", "testing/**", "index.ts", "main.ts", "config.ts"].map((of) => `!**/${of}`),
+    ],
+    // Words are for people to judge, and where a name matters to a machine, another place has it too.
+    mutator: { excludedMutations: ["StringLiteral"] },
+    // A change of what is computed once at import would need all tests in a process of its own.
+    ignoreStatic: true,
+    concurrency: 1,
+    timeoutMS: 10_000,
+    incremental: true,
+    incrementalFile: `.cache/mutation/${name}.json`,
+    tempDirName: `.cache/stryker-${name}`,
+    reporters: ["clear-text"],
+    clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
+    ignorePatterns: ["/.cache", "dist", "build", "/docs"],
+  };
+}
+
+async function mutate(name: string): Promise<Score> {
+  // Read by vitest.config.ts.
+  process.env["MUTATED_PACKAGE"] = name;
+  const changes = await new Stryker(optionsOf(name)).runMutationTest();
+  const count = (...statuses: readonly string[]): number =>
+    changes.filter(({ status }) => statuses.includes(status)).length;
+  return {
+    name,
+    noticed: count("Killed", "Timeout"),
+    unnoticed: count("Survived", "NoCoverage"),
+  };
+}
+
+/** Percent. */
+function percentOf({ noticed, unnoticed }: Score): number {
+  return noticed + unnoticed === 0 ? 100 : (100 * noticed) / (noticed + unnoticed);
+}
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => WANTED[name] === undefined);
+if (unknown.length > 0) {
+  throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
+}
+const scores: Score[] = [];
+for (const name of asked.length === 0 ? Object.keys(WANTED) : asked)
+  scores.push(await mutate(name));
+
+const rows = scores.map((score) => {
+  const cells = [
+    score.name.padEnd(16),
+    String(score.noticed + score.unnoticed).padStart(7),
+    String(score.unnoticed).padStart(9),
+    percentOf(score).toFixed(1).padStart(8),
+    String(WANTED[score.name]).padStart(8),
+  ];
+  return `| ${cells.join(" | ")} |`;
+});
+const head = ["package         ", "changes", "unnoticed", "score, %", "wanted"];
+process.stdout.write(
+  [
+    `\n| ${head.join(" | ")}   |`,
+    "| ---------------- | ------: | --------: | -------: | -------: |",
+    ...rows,
+    "",
+  ].join("\n"),
+);
+const isEnough = (score: Score): boolean => percentOf(score) >= (WANTED[score.name] ?? 100);
+process.exitCode = scores.every(isEnough) ? 0 : 1;
