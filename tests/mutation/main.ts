@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the unit tests notice a change: runs Stryker on each package, and prints a table of the scores.
+// Whether the unit tests notice a change: runs Stryker on each package, or on the named ones (of one also only on the
+// named files), and prints a table of the scores.
 import type { PartialStrykerOptions } from "@stryker-mutator/api/core";
 import { Stryker } from "@stryker-mutator/core";
 
@@ -23,14 +24,14 @@ interface Score {
   readonly unnoticed: number;
 }
 
-/** What Stryker does for one package; what it knows of earlier runs is in `.cache/mutation`. */
-function optionsOf(name: string): PartialStrykerOptions {
+/** What Stryker does for one package, or some files of it; what it knows of earlier runs is in `.cache/mutation`. */
+function optionsOf(name: string, files: readonly string[]): PartialStrykerOptions {
   return {
     testRunner: "vitest",
     plugins: ["@stryker-mutator/vitest-runner"],
     vitest: { configFile: "tests/mutation/vitest.config.ts" },
     mutate: [
-      `packages/${name}/src/**/*.ts`,
+      ...(files.length === 0 ? [`packages/${name}/src/**/*.ts`] : files),
       ...["*.test.ts", "testing/**", "index.ts", "main.ts", "config.ts"].map((of) => `!**/${of}`),
     ],
     // Words are for people to judge, and where a name matters to a machine, another place has it too.
@@ -48,10 +49,10 @@ function optionsOf(name: string): PartialStrykerOptions {
   };
 }
 
-async function mutate(name: string): Promise<Score> {
+async function mutate(name: string, files: readonly string[]): Promise<Score> {
   // Read by vitest.config.ts.
   process.env["MUTATED_PACKAGE"] = name;
-  const changes = await new Stryker(optionsOf(name)).runMutationTest();
+  const changes = await new Stryker(optionsOf(name, files)).runMutationTest();
   const count = (...statuses: readonly string[]): number =>
     changes.filter(({ status }) => statuses.includes(status)).length;
   return {
@@ -66,14 +67,16 @@ function percentOf({ noticed, unnoticed }: Score): number {
   return noticed + unnoticed === 0 ? 100 : (100 * noticed) / (noticed + unnoticed);
 }
 
-const asked = process.argv.slice(2);
+const asked = process.argv.slice(2).filter((word) => !word.includes("/"));
+const files = process.argv.slice(2).filter((word) => word.includes("/"));
 const unknown = asked.filter((name) => WANTED[name] === undefined);
 if (unknown.length > 0) {
   throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
 }
 const scores: Score[] = [];
-for (const name of asked.length === 0 ? Object.keys(WANTED) : asked)
-  scores.push(await mutate(name));
+for (const name of asked.length === 0 ? Object.keys(WANTED) : asked) {
+  scores.push(await mutate(name, files));
+}
 
 const rows = scores.map((score) => {
   const cells = [
