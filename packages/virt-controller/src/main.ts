@@ -2,7 +2,7 @@
 // The program virt-controller.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
-import { runController } from "./wiring.ts";
+import { runController } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
 process.exitCode = await runDaemon({ component: "virt-controller", flags }, (context) =>

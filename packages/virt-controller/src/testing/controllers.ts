@@ -4,7 +4,7 @@ import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import type { TestServer } from "@patchbay/testing/api-server";
-import { runController } from "../wiring.ts";
+import { runController } from "../compose.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
