@@ -14,13 +14,13 @@ import type { DaemonContext } from "@patchbay/daemon";
 import { createCache } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
-import { createApp, type Callers } from "./app.ts";
-import { ClientAuthority } from "./client-authority.ts";
+import { createApp, type Callers } from "./http/app.ts";
+import { ClientAuthority } from "./callers/client-authority.ts";
 import type { Flags } from "./config.ts";
-import { askApiServer } from "./foreign-network.ts";
-import { Turns } from "./races.ts";
-import { startServer } from "./server.ts";
-import { askForPods } from "./token-pod.ts";
+import { askApiServer } from "./networks/foreign.ts";
+import { Turns } from "./changes/races.ts";
+import { startServer } from "./http/server.ts";
+import { askForPods } from "./callers/token-pod.ts";
 
 function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };

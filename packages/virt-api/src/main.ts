@@ -2,7 +2,7 @@
 // The program virt-api.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
-import { runApi } from "./wiring.ts";
+import { runApi } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
 process.exitCode = await runDaemon({ component: "virt-api", flags }, (context) =>

@@ -10,7 +10,7 @@ import type { MacOwner } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Deps } from "../call.ts";
+import type { Deps } from "../routes/call.ts";
 import {
   asked,
   BLUE,
@@ -22,7 +22,7 @@ import {
   vmiWith,
   vmWith,
 } from "../testing/admission.ts";
-import { Turns } from "../races.ts";
+import { Turns } from "../changes/races.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
 import { parseReview, printReview, type AdmissionRequest, type Verdict } from "./review.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether whoever names a network of another namespace may use it.
 import { networksOf } from "@patchbay/core";
-import type { Deps } from "../call.ts";
-import { foreignNetworkProblem } from "../foreign-network.ts";
+import type { Deps } from "../routes/call.ts";
+import { foreignNetworkProblem } from "../networks/foreign.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 import { isNewNetwork, type Specs } from "./warnings.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this agent write that status?
 import { expect, test } from "vitest";
-import type { TokenPod, User } from "../call.ts";
+import type { TokenPod, User } from "../routes/call.ts";
 import { guardStatus } from "./node-guard.ts";
 
 const AGENT = "system:serviceaccount:patchbay:virt-handler";

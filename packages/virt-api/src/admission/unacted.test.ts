@@ -8,8 +8,8 @@ import {
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Deps } from "../call.ts";
-import { Turns } from "../races.ts";
+import type { Deps } from "../routes/call.ts";
+import { Turns } from "../changes/races.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { mutate } from "./mutate.ts";
 import { validate } from "./validate.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: whether an object may be stored.
-import type { Deps } from "../call.ts";
-import { refuseForeignNetworks } from "./foreign-networks.ts";
+import type { Deps } from "../routes/call.ts";
+import { refuseForeignNetworks } from "./new-networks.ts";
 import { guardStatus } from "./node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
 import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";

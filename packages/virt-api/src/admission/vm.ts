@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { findByName, ifacesOf, isOver, isOwnedBy, messageOf } from "@patchbay/core";
-import type { Deps } from "../call.ts";
+import type { Deps } from "../routes/call.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";

@@ -9,7 +9,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { ifacesOf, isEqual, networksOf, withNics } from "@patchbay/core";
-import type { Deps } from "../call.ts";
+import type { Deps } from "../routes/call.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";

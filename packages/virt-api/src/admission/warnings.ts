@@ -2,7 +2,7 @@
 // What a person is told about a declarative edit that runs ahead of the world.
 import { parseNadName, type Network, type VmiSpec } from "@patchbay/api";
 import { findByName, messageOf, networkNameOf, networksOf } from "@patchbay/core";
-import type { Deps } from "../call.ts";
+import type { Deps } from "../routes/call.ts";
 import { hasNad } from "../routes/add-iface.ts";
 
 /** The specification of a request, and what was stored before. */

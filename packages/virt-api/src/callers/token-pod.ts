@@ -2,7 +2,7 @@
 // On which node is the pod that a token is bound to?
 import { PODS } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
-import type { NodeOfPod } from "./call.ts";
+import type { NodeOfPod } from "../routes/call.ts";
 
 /**
  * Most pods whose node is remembered; the one that was read first is forgotten first. One agent runs on each node.

@@ -7,7 +7,7 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
-import type { Call, Deps } from "./call.ts";
+import type { Call, Deps } from "../routes/call.ts";
 import {
   toAcceptedAnswer,
   toLostAnswer,
@@ -15,7 +15,7 @@ import {
   toRefusalAnswer,
   type About,
   type Answer,
-} from "./status.ts";
+} from "../http/answers.ts";
 import { insist } from "./races.ts";
 import { findOwner, observeTarget } from "./targets.ts";
 

@@ -4,8 +4,8 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Turns } from "./races.ts";
-import { startBench, type Bench } from "./testing/bench.ts";
-import { aVm, KEY } from "./testing/objects.ts";
+import { startBench, type Bench } from "../testing/bench.ts";
+import { aVm, KEY } from "../testing/objects.ts";
 
 const VM_PATH = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/vm";
 const NAMES = Array.from({ length: 10 }, (_, index) => `nic${String(index)}`);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { ifStartable, type RunPlan } from "./run-state.ts";
-import { aVm } from "./testing/objects.ts";
+import { aVm } from "../testing/objects.ts";
 
 const ACT: RunPlan = { kind: "act", act: () => Promise.resolve(), message: "done" };
 

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { isAppError, sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
-import type { Call, Deps } from "./call.ts";
+import type { Call, Deps } from "../routes/call.ts";
 import { insist } from "./races.ts";
 import {
   toAcceptedAnswer,
@@ -18,7 +18,7 @@ import {
   toLostAnswer,
   toNotFoundAnswer,
   type Answer,
-} from "./status.ts";
+} from "../http/answers.ts";
 import { observeVm } from "./targets.ts";
 
 /** A VM and its VMI. */

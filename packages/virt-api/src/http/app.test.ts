@@ -9,8 +9,8 @@ import {
 } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { startBench, type Answer, type Bench } from "./testing/bench.ts";
-import { aVm, aVmi, KEY } from "./testing/objects.ts";
+import { startBench, type Answer, type Bench } from "../testing/bench.ts";
+import { aVm, aVmi, KEY } from "../testing/objects.ts";
 
 const BASE = "/apis/subresources.kubevirt.io/v1";
 const VM_PATH = `${BASE}/namespaces/ns/virtualmachines/vm`;

@@ -9,24 +9,24 @@ import express, {
   type RequestHandler,
   type Response,
 } from "express";
-import { mutate } from "./admission/mutate.ts";
+import { mutate } from "../admission/mutate.ts";
 import {
   parseReview,
   printReview,
   type AdmissionRequest,
   type Verdict,
-} from "./admission/review.ts";
-import { validate } from "./admission/validate.ts";
-import type { Call, CallHandler, Deps, User } from "./call.ts";
-import type { ClientAuthority } from "./client-authority.ts";
-import { findRemoteUser } from "./front-proxy.ts";
-import { addIface } from "./routes/add-iface.ts";
-import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "./routes/discovery.ts";
-import { removeIface } from "./routes/remove-iface.ts";
-import { restart } from "./routes/restart.ts";
-import { start } from "./routes/start.ts";
-import { stop } from "./routes/stop.ts";
-import { toErrorAnswer, toFailureAnswer, type Answer } from "./status.ts";
+} from "../admission/review.ts";
+import { validate } from "../admission/validate.ts";
+import type { Call, CallHandler, Deps, User } from "../routes/call.ts";
+import type { ClientAuthority } from "../callers/client-authority.ts";
+import { findRemoteUser } from "../callers/front-proxy.ts";
+import { addIface } from "../routes/add-iface.ts";
+import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "../routes/discovery.ts";
+import { removeIface } from "../routes/remove-iface.ts";
+import { restart } from "../routes/restart.ts";
+import { start } from "../routes/start.ts";
+import { stop } from "../routes/stop.ts";
+import { toErrorAnswer, toFailureAnswer, type Answer } from "./answers.ts";
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;

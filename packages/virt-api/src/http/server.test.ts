@@ -9,8 +9,8 @@ import { createFiles } from "@patchbay/os";
 import { createFakeStore } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ClientAuthority } from "./client-authority.ts";
-import { startBench, type Bench } from "./testing/bench.ts";
+import { ClientAuthority } from "../callers/client-authority.ts";
+import { startBench, type Bench } from "../testing/bench.ts";
 
 const GET_GROUPS =
   "GET /apis HTTP/1.1\r\nhost: a\r\nx-remote-user: root\r\nconnection: close\r\n\r\n";

@@ -7,7 +7,7 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
-import type { Deps, MayReadNetwork, User } from "./call.ts";
+import type { Deps, MayReadNetwork, User } from "../routes/call.ts";
 
 /** A question to the API server. Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
 interface SubjectAccessReview extends KubeObject {

@@ -8,10 +8,10 @@ import {
 } from "@patchbay/api";
 import { macFor, parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
 import type { Store } from "@patchbay/ports";
-import type { Call, CallHandler, Deps } from "../call.ts";
-import { changeNics } from "../change-nics.ts";
-import { foreignNetworkProblem } from "../foreign-network.ts";
-import { toFailureAnswer, toRefusalAnswer } from "../status.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
+import { changeNics } from "../changes/change-nics.ts";
+import { foreignNetworkProblem } from "../networks/foreign.ts";
+import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
 
 /** Whether the definition is there; a name that cannot be one names none. */
 export async function hasNad(

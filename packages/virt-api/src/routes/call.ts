@@ -3,8 +3,8 @@
 import type { NadName } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { Logger, Store } from "@patchbay/ports";
-import type { Turns } from "./races.ts";
-import type { Answer } from "./status.ts";
+import type { Turns } from "../changes/races.ts";
+import type { Answer } from "../http/answers.ts";
 
 /** Who asks, as the API server tells it. */
 export interface User {

@@ -2,9 +2,9 @@
 // PUT .../removeinterface: unplugs an iface.
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { parseRemoveIface, planRemoveIface, type NicTarget } from "@patchbay/core";
-import type { Call, CallHandler, Deps } from "../call.ts";
-import { changeNics } from "../change-nics.ts";
-import { toRefusalAnswer } from "../status.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
+import { changeNics } from "../changes/change-nics.ts";
+import { toRefusalAnswer } from "../http/answers.ts";
 
 /** Makes the route for VMs or for VMIs. */
 export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../restart: a VM's guest is to end and to come anew.
 import { runStrategyOf, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "../call.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
 import {
   changeRunState,
   hasGuest,
@@ -10,7 +10,7 @@ import {
   requestStateChange,
   type RunFacts,
   type RunPlan,
-} from "../run-state.ts";
+} from "../changes/run-state.ts";
 
 /** The VMI goes; the VM makes another one, since it is to run. */
 async function endVmi(deps: Deps, call: Call, uid: string): Promise<void> {

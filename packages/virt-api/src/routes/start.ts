@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../start: a VM is to run.
 import { runStrategyOf, VIRTUAL_MACHINES, type StateChangeRequest } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "../call.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
 import {
   changeRunState,
   hasGuest,
@@ -11,7 +11,7 @@ import {
   requestStateChange,
   type RunFacts,
   type RunPlan,
-} from "../run-state.ts";
+} from "../changes/run-state.ts";
 
 /** A VMI whose guest has ended goes first. Source: KubeVirt pkg/virt-api/rest/lifecycle.go StartVMRequestHandler. */
 function startRequests({ vmi }: RunFacts): readonly StateChangeRequest[] {

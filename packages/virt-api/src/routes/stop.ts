@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../stop: a VM is not to run any longer.
 import { runStrategyOf, VIRTUAL_MACHINES } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "../call.ts";
+import type { Call, CallHandler, Deps } from "./call.ts";
 import {
   changeRunState,
   hasGuest,
@@ -10,7 +10,7 @@ import {
   requestStateChange,
   type RunFacts,
   type RunPlan,
-} from "../run-state.ts";
+} from "../changes/run-state.ts";
 
 /** The VM waits to be started again; that is taken back. */
 function isStartPending({ vm }: RunFacts): boolean {

@@ -14,11 +14,11 @@ import {
 } from "@patchbay/pki";
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createApp } from "../app.ts";
-import type { User } from "../call.ts";
-import { ClientAuthority } from "../client-authority.ts";
-import { Turns } from "../races.ts";
-import { startServer } from "../server.ts";
+import { createApp } from "../http/app.ts";
+import type { User } from "../routes/call.ts";
+import { ClientAuthority } from "../callers/client-authority.ts";
+import { Turns } from "../changes/races.ts";
+import { startServer } from "../http/server.ts";
 
 /** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
 export type Caller = "apiserver" | "webhooks" | "server" | "stranger" | "nobody";
