@@ -2,7 +2,7 @@
 // The program virt-handler.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
-import { runHandler } from "./wiring.ts";
+import { runHandler } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
 process.exitCode = await runDaemon(
