@@ -12,7 +12,7 @@ import type {
 } from "@patchbay/ports";
 import { parseForwarding, parseLinks, type ForwardingEntry, type WiredLink } from "./links.ts";
 import { runBatch, runIn } from "./run-in.ts";
-import { watchLinks } from "./watch.ts";
+import { watchLinks } from "./watch-links.ts";
 import { canCarryVm, isWired, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
 
 /** What podnet needs. */

@@ -4,8 +4,8 @@ import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
-import type { Asked } from "./asked.ts";
-import type { Guests } from "./guests.ts";
+import type { Asked } from "./unplug-requests.ts";
+import type { Guests } from "./guest-names.ts";
 import type { Pace } from "./pace.ts";
 import type { Sessions } from "./sessions.ts";
 

@@ -22,9 +22,9 @@ import type {
   PodNetwork,
   Store,
 } from "@patchbay/ports";
-import { createAsked } from "./asked.ts";
+import { createAsked } from "./unplug-requests.ts";
 import type { Deps } from "./deps.ts";
-import { createGuests } from "./guests.ts";
+import { createGuests } from "./guest-names.ts";
 import { createPace, givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";

@@ -20,9 +20,9 @@ import {
   type FakeStore,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createAsked } from "../asked.ts";
+import { createAsked } from "../unplug-requests.ts";
 import type { Deps } from "../deps.ts";
-import { createGuests } from "../guests.ts";
+import { createGuests } from "../guest-names.ts";
 import { createPace, givenTo } from "../pace.ts";
 import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";

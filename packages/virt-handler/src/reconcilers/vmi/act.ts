@@ -11,8 +11,8 @@ import {
   type NodeAction,
 } from "@patchbay/core";
 import type { Step } from "@patchbay/kube";
-import { performOnIface, type FallibleAction, type IfaceAction } from "./perform.ts";
-import { startGuest, type DomainAction, type StartOutcome } from "./start.ts";
+import { performOnIface, type FallibleAction, type IfaceAction } from "./iface-steps.ts";
+import { startGuest, type DomainAction, type StartOutcome } from "./start-guest.ts";
 import { codeOf, isLost, logAction, type Turn } from "./turn.ts";
 
 /** What came of a plan. */

@@ -13,11 +13,11 @@ import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, stepsOf, type Outcome } from "./act.ts";
-import { askGuest } from "./ask-guest.ts";
+import { askGuest } from "./ask-names.ts";
 import { observeNodeVm } from "./observe.ts";
-import { giveWay, heldBack, noteSuccess } from "./look.ts";
+import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { reportNodeVm } from "./report.ts";
-import { START_STEP } from "./start.ts";
+import { START_STEP } from "./start-guest.ts";
 
 /** Of a link that somebody deletes nothing tells: each VM is looked at so often at least, milliseconds. */
 const LOOK_AGAIN_MS = 300_000;
