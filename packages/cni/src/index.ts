@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of cni.
-export { createCni, type CniDeps, type CniTimeouts } from "./cni.ts";
+export { createCni, type CniDeps, type CniTimeouts } from "./plugin-chain.ts";
 export {
   hasCapability,
   parseNetworkConfig,
@@ -9,5 +9,5 @@ export {
 } from "./config.ts";
 export { createJournal, type Journal, type JournalRow } from "./journal.ts";
 export { createResultCache, type ResultCache } from "./result-cache.ts";
-export { createNodeRuntimeSandboxes } from "./sandboxes.ts";
-export { networkStatusesOf, networkStatusOf } from "./status.ts";
+export { createNodeRuntimeSandboxes } from "./node-runtime-sandboxes.ts";
+export { networkStatusesOf, networkStatusOf } from "./network-status.ts";

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of net-agent.
-export { runAgent } from "./wiring.ts";
+export { runAgent } from "./compose.ts";

@@ -2,7 +2,7 @@
 // The program net-agent.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
-import { runAgent } from "./wiring.ts";
+import { runAgent } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
 process.exitCode = await runDaemon(

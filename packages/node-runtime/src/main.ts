@@ -2,7 +2,7 @@
 // The program node-runtime.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
-import { runNode } from "./wiring.ts";
+import { runNode } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
 process.exitCode = await runDaemon(

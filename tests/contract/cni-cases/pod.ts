@@ -9,7 +9,7 @@ import {
 import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import { AppError, planAttachmentActions, type OwnedAttachment } from "@patchbay/core";
 import { parseResult } from "../../../packages/cni/src/result.ts";
-import { mergeNetworkStatus } from "../../../packages/net-agent/src/reconcilers/pod/status.ts";
+import { mergeNetworkStatus } from "../../../packages/net-agent/src/reconcilers/pod/annotations.ts";
 import { World } from "../../../packages/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";
 

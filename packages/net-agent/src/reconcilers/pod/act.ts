@@ -4,9 +4,9 @@ import { isAppError, messageOf, type AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { AttachmentError } from "../../failures.ts";
-import { adopt } from "./adopt.ts";
-import { attach } from "./attach.ts";
-import { detach } from "./detach.ts";
+import { adopt } from "./attachment/adopt.ts";
+import { attach } from "./attachment/attach.ts";
+import { detach } from "./attachment/detach.ts";
 import type { OwnedRow, PodFacts } from "./observe.ts";
 
 /** What a plan's steps came to. */

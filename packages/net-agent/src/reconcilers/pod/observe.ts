@@ -21,7 +21,7 @@ import {
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import { interfacesOf } from "./status.ts";
+import { interfacesOf } from "./annotations.ts";
 
 /** A row of the journal as the plan sees it. */
 export interface OwnedRow extends OwnedAttachment {

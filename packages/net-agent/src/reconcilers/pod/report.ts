@@ -7,7 +7,7 @@ import { parseKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "./act.ts";
 import type { PodFacts } from "./observe.ts";
-import { annotationPatch, changedAnnotations, mergeNetworkStatus } from "./status.ts";
+import { annotationPatch, changedAnnotations, mergeNetworkStatus } from "./annotations.ts";
 
 /** Tries against other writers of the pod; afterwards the pass fails and comes again. */
 const ATTEMPTS = 5;

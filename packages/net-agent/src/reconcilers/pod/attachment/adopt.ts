@@ -5,11 +5,11 @@ import { parseNetworkConfig, type JournalRow } from "@patchbay/cni";
 import { AppError, type ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/ports";
-import type { Deps } from "../../deps.ts";
-import { mayUse } from "./launcher.ts";
-import type { PodFacts } from "./observe.ts";
+import type { Deps } from "../../../deps.ts";
+import { mayUse } from "../launcher.ts";
+import type { PodFacts } from "../observe.ts";
 import { podArgsOf } from "./request.ts";
-import { newRow, writeRow } from "./rows.ts";
+import { newRow, writeRow } from "./row.ts";
 
 interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
   readonly result?: CniResult;

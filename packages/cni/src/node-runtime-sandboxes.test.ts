@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeFiles } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { createNodeRuntimeSandboxes } from "./sandboxes.ts";
+import { createNodeRuntimeSandboxes } from "./node-runtime-sandboxes.ts";
 
 const OLD = { id: "box", podUid: "uid-1", netnsPath: "/run/netns/box", netnsInode: "402" };
 const SANDBOX = { ...OLD, pod: { namespace: "ns1", name: "pod" } };

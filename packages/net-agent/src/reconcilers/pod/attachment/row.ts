@@ -2,8 +2,8 @@
 // What the journal is told of a new attachment.
 import type { JournalRow } from "@patchbay/cni";
 import type { AttachmentRequest, Sandbox } from "@patchbay/ports";
-import type { Deps } from "../../deps.ts";
-import type { PodFacts } from "./observe.ts";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
 
 /** A row behind those of the pod that are there. */
 export async function newRow(

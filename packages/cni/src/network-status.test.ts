@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { parseResult } from "./result.ts";
-import { networkStatusesOf, networkStatusOf } from "./status.ts";
+import { networkStatusesOf, networkStatusOf } from "./network-status.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };

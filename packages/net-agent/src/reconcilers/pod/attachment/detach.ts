@@ -3,8 +3,8 @@
 import type { JournalRow } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
 import type { AttachmentRequest, OpenNetns } from "@patchbay/ports";
-import type { Deps } from "../../deps.ts";
-import type { PodFacts } from "./observe.ts";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
 
 /**
  * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.

@@ -2,7 +2,7 @@
 import { AppError } from "@patchbay/core";
 import type { AttachmentRequest, Command, CommandResult, ProcessRunner } from "@patchbay/ports";
 import { describe, expect, test } from "vitest";
-import { createCni } from "./cni.ts";
+import { createCni } from "./plugin-chain.ts";
 
 interface Call {
   readonly path: string;

@@ -4,13 +4,13 @@ import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
-import type { Deps } from "../../deps.ts";
+import type { Deps } from "../../../deps.ts";
 import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
-import { assertMayUse, findVmiOf } from "./launcher.ts";
-import type { PodFacts } from "./observe.ts";
+import { assertMayUse, findVmiOf } from "../launcher.ts";
+import type { PodFacts } from "../observe.ts";
 import { missingOf, requestOf } from "./request.ts";
-import { newRow, writeRow } from "./rows.ts";
+import { newRow, writeRow } from "./row.ts";
 
 /** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
 async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {

@@ -5,9 +5,9 @@ import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from 
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, NetworkConfigList, Sandbox } from "@patchbay/ports";
-import type { Deps } from "../../deps.ts";
+import type { Deps } from "../../../deps.ts";
 import { parseAddress } from "./addresses.ts";
-import type { PodFacts } from "./observe.ts";
+import type { PodFacts } from "../observe.ts";
 
 /** Bytes of an Ethernet address. Source: NPWG 1.3 section 4.1.2.1.4. */
 const MAC_BYTES = 6;
