@@ -129,7 +129,7 @@ module.exports = {
         pathNot: [
           "^packages/(os|testing)/",
           "/(main|config)\\.ts$",
-          "^packages/kube/src/kubeconfig",
+          "^packages/kube/src/connection/kubeconfig",
           NOT_TEST,
         ],
       },

@@ -3,13 +3,13 @@
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Clock, Logger, Store } from "@patchbay/ports";
 import type { Observable } from "rxjs";
-import { systemRandom, type Random } from "./backoff.ts";
-import { HttpClient, type HttpMethod } from "./http.ts";
-import type { KubeConfig } from "./kubeconfig.ts";
-import { CALL_TIMEOUT_MS, HttpStore } from "./object-store.ts";
-import { createReflector, type Reflection, type Selection } from "./reflector.ts";
-import { toStatusError } from "./status-error.ts";
-import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch-connection.ts";
+import { systemRandom, type Random } from "./pace/backoff.ts";
+import { HttpClient, type HttpMethod } from "./connection/http.ts";
+import type { KubeConfig } from "./connection/kubeconfig.ts";
+import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
+import { createReflector, type Reflection, type Selection } from "./watch/reflector.ts";
+import { toStatusError } from "./connection/status-error.ts";
+import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch/watch-connection.ts";
 
 /** A call of any path, for subresources. */
 export interface RawRequest {

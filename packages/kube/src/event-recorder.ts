@@ -3,7 +3,7 @@
 import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger, ObjectKey, Store } from "@patchbay/ports";
-import { createTokenBuckets, type TokenBuckets } from "./token-buckets.ts";
+import { createTokenBuckets, type TokenBuckets } from "./pace/token-buckets.ts";
 
 /** What is told. */
 export interface Note {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of kube.
-export { createCache, type CacheOptions, type StartableCache } from "./cache.ts";
+export { createCache, type CacheOptions, type StartableCache } from "./watch/cache.ts";
 export {
   createKubeClient,
   type ClientDeps,
@@ -19,8 +19,8 @@ export {
   type Credentials,
   type KubeConfig,
   type KubeConfigSource,
-} from "./kubeconfig.ts";
-export { createOwnWrites, type OwnWrites } from "./own-writes.ts";
+} from "./connection/kubeconfig.ts";
+export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export {
   createPauses,
   type Failure,
@@ -28,10 +28,10 @@ export {
   type Pauses,
   type PauseOptions,
   type Step,
-} from "./pauses.ts";
-export type { BackoffRange } from "./backoff.ts";
-export { createTokenBuckets } from "./token-buckets.ts";
-export { createQueue, wishOf, type Queue, type QueueOptions } from "./queue.ts";
+} from "./pace/pauses.ts";
+export type { BackoffRange } from "./pace/backoff.ts";
+export { createTokenBuckets } from "./pace/token-buckets.ts";
+export { createQueue, wishOf, type Queue, type QueueOptions } from "./work/queue.ts";
 export {
   after,
   done,
@@ -39,7 +39,7 @@ export {
   type Next,
   type Reconciler,
   type ReconcileMetrics,
-} from "./reconciler.ts";
-export { printMicroTime, printTime } from "./time.ts";
-export type { Reflection, Selection } from "./reflector.ts";
-export { keyOf, parseKey, printKey } from "./resource-path.ts";
+} from "./work/reconciler.ts";
+export { printMicroTime, printTime } from "./objects/time.ts";
+export type { Reflection, Selection } from "./watch/reflector.ts";
+export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Clock, Logger } from "@patchbay/ports";
-import type { KubeConfig } from "../kubeconfig.ts";
+import type { KubeConfig } from "../connection/kubeconfig.ts";
 
 /** What was asked. */
 export interface Seen {

@@ -3,8 +3,8 @@
 import type { ServerResponse } from "node:http";
 import { PODS } from "@patchbay/api";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { createKubeClient, type KubeClient } from "./client.ts";
-import { FakeClock } from "./testing/fake-clock.ts";
+import { createKubeClient, type KubeClient } from "../client.ts";
+import { FakeClock } from "../testing/fake-clock.ts";
 import {
   createListLogger,
   eventually,
@@ -13,7 +13,7 @@ import {
   startScriptedServer,
   type Answer,
   type ScriptedServer,
-} from "./testing/scripted-server.ts";
+} from "../testing/scripted-server.ts";
 
 const MINUTE_MS = 60_000;
 const list = json(200, {

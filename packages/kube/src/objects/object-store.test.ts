@@ -2,8 +2,8 @@
 import { PODS, NODES, type Pod } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
 import { describe, expect, test } from "vitest";
-import { createKubeClient, type KubeClient } from "./client.ts";
-import { FakeClock } from "./testing/fake-clock.ts";
+import { createKubeClient, type KubeClient } from "../client.ts";
+import { FakeClock } from "../testing/fake-clock.ts";
 import {
   clock,
   createListLogger,
@@ -12,7 +12,7 @@ import {
   startScriptedServer,
   type Answer,
   type Seen,
-} from "./testing/scripted-server.ts";
+} from "../testing/scripted-server.ts";
 
 const key = { namespace: "ns", name: "one" };
 const pod: Pod = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { FakeClock } from "./testing/fake-clock.ts";
+import { FakeClock } from "../testing/fake-clock.ts";
 import { createTokenBuckets } from "./token-buckets.ts";
 
 test("a bucket gives a burst, then one in a while, each key for itself", async () => {

@@ -3,8 +3,8 @@ import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { createQueue } from "./queue.ts";
 import { after, done, runReconciler, type Next } from "./reconciler.ts";
-import { FakeClock, settle } from "./testing/fake-clock.ts";
-import { createListLogger, type Line } from "./testing/scripted-server.ts";
+import { FakeClock, settle } from "../testing/fake-clock.ts";
+import { createListLogger, type Line } from "../testing/scripted-server.ts";
 
 interface Loop {
   readonly clock: FakeClock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { createKubeClient } from "./client.ts";
+import { createKubeClient } from "../client.ts";
 import type { Reflection } from "./reflector.ts";
 import {
   clock,
@@ -13,7 +13,7 @@ import {
   startScriptedServer,
   type Answer,
   type ScriptedServer,
-} from "./testing/scripted-server.ts";
+} from "../testing/scripted-server.ts";
 
 function podOf(name: string, resourceVersion: string): object {
   return { metadata: { namespace: "ns", name, uid: `uid-${name}`, resourceVersion } };

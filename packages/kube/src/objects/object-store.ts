@@ -11,9 +11,9 @@ import type {
   Store,
   WriteOptions,
 } from "@patchbay/ports";
-import type { HttpClient, HttpRequest } from "./http.ts";
+import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./resource-path.ts";
-import { parseStatus, toStatusError, type Asked } from "./status-error.ts";
+import { parseStatus, toStatusError, type Asked } from "../connection/status-error.ts";
 
 /** Deadline of a call, milliseconds. Source: ports, CallOptions. */
 export const CALL_TIMEOUT_MS = 10_000;

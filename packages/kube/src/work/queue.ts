@@ -5,9 +5,9 @@
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
-import type { BackoffRange, Random } from "./backoff.ts";
-import { createPauses, type Pauses, type Step } from "./pauses.ts";
-import { createTokenBuckets, type TokenBuckets } from "./token-buckets.ts";
+import type { BackoffRange, Random } from "../pace/backoff.ts";
+import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
+import { createTokenBuckets, type TokenBuckets } from "../pace/token-buckets.ts";
 
 /** Settings of a queue. */
 export interface QueueOptions {

@@ -6,7 +6,7 @@ import type { Cache, Change, Logger, ObjectKey } from "@patchbay/ports";
 import type { Observable } from "rxjs";
 import { ObjectIndex } from "./object-index.ts";
 import type { Reflection } from "./reflector.ts";
-import { keyOf, printKey } from "./resource-path.ts";
+import { keyOf, printKey } from "../objects/resource-path.ts";
 
 /** How objects are kept and found. */
 export interface CacheOptions<T extends KubeObject> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { createKubeClient } from "./client.ts";
-import { FakeClock } from "./testing/fake-clock.ts";
-import { createListLogger, json, startScriptedServer } from "./testing/scripted-server.ts";
+import { createKubeClient } from "../client.ts";
+import { FakeClock } from "../testing/fake-clock.ts";
+import { createListLogger, json, startScriptedServer } from "../testing/scripted-server.ts";
 import { parseWarnings } from "./warnings.ts";
 
 const cases: readonly {

@@ -5,7 +5,7 @@ import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { createCache, type StartableCache } from "./cache.ts";
 import type { Reflection } from "./reflector.ts";
-import { createListLogger } from "./testing/scripted-server.ts";
+import { createListLogger } from "../testing/scripted-server.ts";
 
 function podOf(
   name: string,

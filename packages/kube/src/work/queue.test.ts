@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { createQueue, type Queue } from "./queue.ts";
-import { FakeClock, settle } from "./testing/fake-clock.ts";
+import { FakeClock, settle } from "../testing/fake-clock.ts";
 
 const lost = { code: "LOST" };
 const never = new AbortController().signal;

@@ -5,9 +5,9 @@ import { apiVersionOf, type KubeObject, type ResourceType } from "@patchbay/api"
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
 import { Observable } from "rxjs";
-import { backoffMs, type BackoffRange, type Random } from "./backoff.ts";
-import type { HttpStore } from "./object-store.ts";
-import { collectionPath } from "./resource-path.ts";
+import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
+import type { HttpStore } from "../objects/object-store.ts";
+import { collectionPath } from "../objects/resource-path.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
 /** What a reflector tells. */

@@ -3,10 +3,10 @@
 import type { KubeObject } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
-import type { Random } from "./backoff.ts";
-import type { HttpClient, HttpRequest } from "./http.ts";
+import type { Random } from "../pace/backoff.ts";
+import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { LineSplitter } from "./line-splitter.ts";
-import { toStatusError } from "./status-error.ts";
+import { toStatusError } from "../connection/status-error.ts";
 
 /** One event of a watch. Source: Kubernetes API concepts, "Efficient detection of changes". */
 export interface WatchEvent {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { createPauses, type Pauses, type Step } from "./pauses.ts";
-import { FakeClock } from "./testing/fake-clock.ts";
+import { FakeClock } from "../testing/fake-clock.ts";
 
 const step: Step = { scope: "uid-1", name: "attach:net1", circumstances: "generation 1" };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the server say beside its answers? `Warning: 299` headers: a field that it dropped, an old API.
 import type { Clock, Logger } from "@patchbay/ports";
-import { createTokenBuckets } from "./token-buckets.ts";
+import { createTokenBuckets } from "../pace/token-buckets.ts";
 
 /** The same words are logged once an hour. */
 const REPEATS = { burst: 1, refillMs: 3_600_000 };
