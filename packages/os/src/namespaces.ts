@@ -2,7 +2,7 @@
 // Which network namespace is mounted at a path?
 import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
 import type { Namespaces } from "@patchbay/ports";
-import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
+import { errnoOf, isMissing, toFileError } from "./files/file-errors.ts";
 
 /** File system of namespaces. Source: linux/magic.h NSFS_MAGIC */
 const NSFS_MAGIC = 0x6e736673;

@@ -3,7 +3,7 @@
 import { Socket } from "node:net";
 import type { ChildMain } from "@patchbay/ports";
 import { JsonChannel } from "./json-channel.ts";
-import { osNative } from "./native.ts";
+import { osNative } from "../native.ts";
 
 /** Descriptors that child.ts hands over. */
 const MESSAGES_FD = 3;

@@ -11,9 +11,9 @@ import type {
   ChildStarter,
   TakenDescriptor,
 } from "@patchbay/ports";
-import { sealDescriptors } from "./descriptors.ts";
+import { sealDescriptors } from "../processes/descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
-import { osNative } from "./native.ts";
+import { osNative } from "../native.ts";
 
 /** How much of a child's standard error is kept for its error, characters. */
 const STDERR_MAX = 2000;

@@ -4,8 +4,8 @@ import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/core/errors";
 import type { ChildChannel, TakenDescriptor } from "@patchbay/ports";
-import { errnoOf, toFileError } from "./file-errors.ts";
-import { osNative } from "./native.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
 
 /** Longest line, bytes: a longer one is not sent, and whoever sends one nevertheless is cut off. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from "node:fs";
 import { isMissing, toFileError } from "./file-errors.ts";
-import { osNative } from "./native.ts";
+import { osNative } from "../native.ts";
 
 const MODE = 0o600;
 

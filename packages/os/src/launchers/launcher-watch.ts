@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When may a launcher's socket have come or gone? inotify on the deepest directory of its path that exists; no polling.
 import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from "node:fs";
-import { toFileError } from "./file-errors.ts";
-import { osNative } from "./native.ts";
+import { toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
 
 /** After a change nothing is listened to for this time: a hostile launcher can change names as fast as it likes. */
 const REST_MS = 50;

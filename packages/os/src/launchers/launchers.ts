@@ -3,10 +3,10 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
 import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
-import { errnoOf, toFileError } from "./file-errors.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
-import { osNative } from "./native.ts";
-import { watchProcessEnd } from "./process-end.ts";
+import { osNative } from "../native.ts";
+import { watchProcessEnd } from "../processes/process-end.ts";
 
 /** Where a pod's launcher listens, below the directory of pods. Source: kubelet's layout of emptyDir volumes. */
 function socketPathOf(podUid: string): readonly string[] {

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { sealDescriptors } from "./descriptors.ts";
-import { errnoOf, toFileError } from "./file-errors.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { readProcessStartTime } from "./process-end.ts";
 import { signalGroup } from "./process-runner.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which descriptors does a program that is started here get? Those that are handed to it, and no other.
-import { osNative } from "./native.ts";
+import { osNative } from "../native.ts";
 
 let isSealed = false;
 

@@ -2,8 +2,8 @@
 // When does a process end that is not a child of ours?
 import { closeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
-import { osNative } from "./native.ts";
+import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
 
 /** Position of `starttime` among the fields that follow the command name. Source: proc(5), field 22. */
 const START_TIME_INDEX = 22 - 3;

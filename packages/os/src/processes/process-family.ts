@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { errnoOf } from "./file-errors.ts";
+import { errnoOf } from "../files/file-errors.ts";
 
 /** The environment variable that is the mark. */
 const MARK = "PATCHBAY_PROCESS_FAMILY";

@@ -8,7 +8,7 @@ import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, InheritedFd, ProcessRunner } from "@patchbay/ports";
 import { sealDescriptors } from "./descriptors.ts";
-import { errnoOf } from "./file-errors.ts";
+import { errnoOf } from "../files/file-errors.ts";
 import { endMarked, newMark, withMark } from "./process-family.ts";
 
 /** From SIGTERM to SIGKILL, milliseconds. */

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { sealDescriptors } from "./descriptors.ts";
+import { sealDescriptors } from "../processes/descriptors.ts";
 
 /** From sources the relay runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");

@@ -3,8 +3,8 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { AppError } from "@patchbay/core/errors";
-import { errnoOf, toFileError } from "./file-errors.ts";
-import { osNative } from "./native.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
 
 /** Where a socket is. */
 export interface SocketPlace {
