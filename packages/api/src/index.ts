@@ -18,7 +18,7 @@ export {
   customResourceDefinitions,
   type CustomResourceDefinition,
   type PrinterColumn,
-} from "./crds.ts";
+} from "./crds/definitions.ts";
 export type {
   KubeEvent,
   KubeNode,
@@ -26,13 +26,13 @@ export type {
   Namespace,
   NodeCondition,
   NodeSystemInfo,
-} from "./core-kinds.ts";
+} from "./kinds/core-kinds.ts";
 export {
   networkConfigOf,
   usesEmulation,
   type KubeVirt,
   type NetworkConfig,
-} from "./kubevirt-config.ts";
+} from "./kinds/kubevirt-config.ts";
 export {
   controllerOf,
   type Cause,
@@ -42,17 +42,17 @@ export {
   type ObjectMeta,
   type OwnerReference,
   type StatusBody,
-} from "./meta.ts";
-export type { NetworkAttachmentDefinition } from "./nad.ts";
+} from "./kinds/meta.ts";
+export type { NetworkAttachmentDefinition } from "./kinds/nad.ts";
 export * as names from "./names.ts";
-export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./network.ts";
+export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
 export {
   isPodFinished,
   type Container,
   type ContainerStatus,
   type Pod,
   type PodVolume,
-} from "./pod.ts";
+} from "./kinds/pod.ts";
 export {
   apiVersionOf,
   EVENTS,
@@ -65,7 +65,7 @@ export {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,
-} from "./resource.ts";
+} from "./kinds/resource.ts";
 export {
   RUN_STRATEGIES,
   runStrategyOf,
@@ -76,7 +76,7 @@ export {
   type VirtualMachine,
   type VmSpec,
   type VmStatus,
-} from "./vm.ts";
+} from "./kinds/vm.ts";
 export {
   isVmiFinal,
   type Attachment,
@@ -85,8 +85,8 @@ export {
   type VirtualMachineInstance,
   type VmiPhase,
   type VmiStatus,
-} from "./vmi.ts";
-export type { VmiSpec } from "./vmi-spec.ts";
+} from "./kinds/vmi.ts";
+export type { VmiSpec } from "./kinds/vmi-spec.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
@@ -94,12 +94,12 @@ export {
   vmFields,
   type FieldProblem,
   type UnactedFields,
-} from "./fields/unsupported.ts";
+} from "./validate/unsupported.ts";
 export type { SchemaField } from "./fields/walk.ts";
-export { isMulticastMac, normalizeMac, parseMac } from "./mac.ts";
-export { parseNadName, type NadName } from "./nad-name.ts";
+export { isMulticastMac, normalizeMac, parseMac } from "./values/mac.ts";
+export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
-export { parseQuantity } from "./quantity.ts";
+export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { validateVmiSpec } from "./validate/spec.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation `k8s.v1.cni.cncf.io/networks`, the network selection. Source: NPWG de-facto standard 1.3 section 4.1.
-import { isLinkName, LINK_NAME_MAX } from "../link-name.ts";
-import { isNamespaceName, isObjectName } from "../nad-name.ts";
+import { isLinkName, LINK_NAME_MAX } from "../values/link-name.ts";
+import { isNamespaceName, isObjectName } from "../values/nad-name.ts";
 
 /** One network that is asked for; keys in the order in which KubeVirt prints them. */
 export interface NetworkSelection {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation that tells a VMI where its devices were at the last start.
-import type { PcieTopology } from "../vm.ts";
+import type { PcieTopology } from "../kinds/vm.ts";
 
 type Entry = PcieTopology["interfaces"][number];
 

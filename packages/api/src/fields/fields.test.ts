@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { VmSpecSchema } from "../vm.ts";
-import { VmiSpecSchema, type VmiSpec } from "../vmi-spec.ts";
-import { unactedFieldsOfVm, unactedFieldsOfVmi, unbuiltPartOf } from "./unsupported.ts";
+import { VmSpecSchema } from "../kinds/vm.ts";
+import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
+import { unactedFieldsOfVm, unactedFieldsOfVmi, unbuiltPartOf } from "../validate/unsupported.ts";
 import { schemaFields, type SchemaField } from "./walk.ts";
 
 interface Row {

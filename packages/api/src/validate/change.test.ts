@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { Iface } from "../network.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Iface } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmChange, validateVmiChange } from "./change.ts";
 
 const OLD: Iface = { name: "old", bridge: {}, model: "ne3k" };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VM or VMI may be stored as it is now, given what was stored before: rules judge what changes.
-import type { Cause } from "../meta.ts";
-import type { VmSpec } from "../vm.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Cause } from "../kinds/meta.ts";
+import type { VmSpec } from "../kinds/vm.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";
 
 /** The cause with names in place of indexes: an entry that was moved is the same entry. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import type { Iface, Network } from "../network.ts";
+import type { Iface, Network } from "../kinds/network.ts";
 import { withDefaultBinding } from "./defaults.ts";
 
 const NETWORKS: readonly Network[] = [

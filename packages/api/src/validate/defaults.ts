@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission fills in where nothing was said.
-import { bindingsOf } from "../binding.ts";
-import { isDefaultNetwork, type Iface, type Network } from "../network.ts";
+import { bindingsOf } from "../kinds/binding.ts";
+import { isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 
 /** Whether the iface joins a network that is not the pod's default one. */
 export function isSecondary(iface: Iface, networks: readonly Network[]): boolean {

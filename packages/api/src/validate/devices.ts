@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which places, ports and queues the NICs of a VM may have.
-import type { Cause } from "../meta.ts";
-import type { Iface } from "../network.ts";
-import { PCIE_ROOT_PORTS_MAX } from "../vmi-spec.ts";
+import type { Cause } from "../kinds/meta.ts";
+import type { Iface } from "../kinds/network.ts";
+import { PCIE_ROOT_PORTS_MAX } from "../kinds/vmi-spec.ts";
 import { causeIf, forEachIface, ifacePath, type NetworkingSpec, type Rule } from "./rule.ts";
 
 /** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which names and addresses an iface may have. Source: KubeVirt pkg/network/admitter/netiface.go.
-import { isMulticastMac, MAC_BYTES, normalizeMac, parseMac } from "../mac.ts";
-import type { Cause } from "../meta.ts";
-import type { Iface } from "../network.ts";
+import { isMulticastMac, MAC_BYTES, normalizeMac, parseMac } from "../values/mac.ts";
+import type { Cause } from "../kinds/meta.ts";
+import type { Iface } from "../kinds/network.ts";
 import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
 
 const NAME = /^[A-Za-z0-9-_]+$/;

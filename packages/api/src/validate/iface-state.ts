@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which states and bindings an iface may have. Source: KubeVirt pkg/network/admitter/admit.go, binding.go.
-import { bindingsOf, type Binding } from "../binding.ts";
-import { isDefaultNetwork, type Iface } from "../network.ts";
-import { normalizeMac } from "../mac.ts";
+import { bindingsOf, type Binding } from "../kinds/binding.ts";
+import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
+import { normalizeMac } from "../values/mac.ts";
 import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
 
 const STATES: readonly string[] = ["", "up", "down", "absent"];

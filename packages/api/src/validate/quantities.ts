@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether amounts of memory can be read.
 import { isNothing } from "../fields/notation.ts";
-import type { FieldProblem } from "../fields/unsupported.ts";
-import { parseQuantity } from "../quantity.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { FieldProblem } from "./unsupported.ts";
+import { parseQuantity } from "../values/quantity.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 /** Fields of a VMI specification at `base` that ought to be an amount of memory and are none. */
 export function unreadableQuantities(spec: VmiSpec, base: string): readonly FieldProblem[] {

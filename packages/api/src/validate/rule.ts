@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rule of admission is; the order of the rules is the order of the causes.
-import type { Cause } from "../meta.ts";
-import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Cause } from "../kinds/meta.ts";
+import type { Iface, Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 /** `spec.domain.devices` of a VMI. */
 export type Devices = NonNullable<VmiSpec["domain"]["devices"]>;

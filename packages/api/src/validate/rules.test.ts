@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each rule refuses, one row for each.
 import { describe, expect, test } from "vitest";
-import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Iface, Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec } from "./spec.ts";
 
 interface Row {

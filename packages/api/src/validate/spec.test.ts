@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows are KubeVirt's own expectations. Source: KubeVirt v1.9.0-rc.2 pkg/network/admitter/*_test.go.
 import { describe, expect, test } from "vitest";
-import type { Iface, Network } from "../network.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Iface, Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";
 
 interface Row {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
-import type { Cause } from "../meta.ts";
-import type { VmSpec } from "../vm.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import type { Cause } from "../kinds/meta.ts";
+import type { VmSpec } from "../kinds/vm.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import type { Network } from "../network.ts";
+import type { Network } from "../kinds/network.ts";
 import { validateVmiNetworkChange } from "./vmi-change.ts";
 
 const POD: Network = { name: "default", pod: {} };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes of networks and ifaces are possible while the guest runs.
-import { unbuiltPartOf } from "../fields/unsupported.ts";
-import type { Cause } from "../meta.ts";
-import { isAbsent, isDefaultNetwork, type Iface, type Network } from "../network.ts";
-import type { VmiSpec } from "../vmi-spec.ts";
+import { unbuiltPartOf } from "./unsupported.ts";
+import type { Cause } from "../kinds/meta.ts";
+import { isAbsent, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { ifacePath } from "./rule.ts";
 
 function sameSource(one: Network, other: Network): boolean {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CustomResourceDefinitions Patchbay brings; made from the same schemas as the types.
 import { Type } from "typebox";
-import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "./kubevirt-config.ts";
-import type { KubeObject } from "./meta.ts";
-import { KUBEVIRT_GROUP, NAD_GROUP } from "./names.ts";
-import { OPEN } from "./network.ts";
+import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
+import type { KubeObject } from "../kinds/meta.ts";
+import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
+import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, type StructuralSchema } from "./structural-schema.ts";
-import { VmSpecSchema, VmStatusSchema } from "./vm.ts";
-import { VmiSpecSchema } from "./vmi-spec.ts";
-import { VmiStatusSchema } from "./vmi.ts";
+import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
+import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
+import { VmiStatusSchema } from "../kinds/vmi.ts";
 
 /** A column of `kubectl get`; priority 1 shows it with `-o wide` only. */
 export interface PrinterColumn {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
 import { Type, type Static } from "typebox";
-import { DEVICE_FIELDS } from "./fields/device-fields.ts";
+import { DEVICE_FIELDS } from "../fields/device-fields.ts";
 import {
   BIOS_FIELDS,
   CLOCK_FIELDS,
@@ -14,10 +14,10 @@ import {
   MEMORY_FIELDS,
   RESOURCE_FIELDS,
   UTC_FIELDS,
-} from "./fields/guest-fields.ts";
-import { map, quantity, text } from "./fields/notation.ts";
-import { POD_FIELDS } from "./fields/pod-fields.ts";
-import { VOLUME_FIELDS } from "./fields/volume-fields.ts";
+} from "../fields/guest-fields.ts";
+import { map, quantity, text } from "../fields/notation.ts";
+import { POD_FIELDS } from "../fields/pod-fields.ts";
+import { VOLUME_FIELDS } from "../fields/volume-fields.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 
 /** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // VirtualMachine. Source: KubeVirt api/core/v1 types.go.
 import { Type, type Static } from "typebox";
-import { map, text } from "./fields/notation.ts";
-import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "./fields/pod-fields.ts";
+import { map, text } from "../fields/notation.ts";
+import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";

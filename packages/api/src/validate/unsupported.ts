@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
-import { isBinding } from "../binding.ts";
-import { IfaceSchema, type Iface } from "../network.ts";
-import { VmSpecSchema, type VmSpec } from "../vm.ts";
-import { VmiSpecSchema, type VmiSpec } from "../vmi-spec.ts";
-import type { FieldMark } from "./notation.ts";
-import { schemaFields, unactedFields, type SchemaField, type UnactedField } from "./walk.ts";
+import { isBinding } from "../kinds/binding.ts";
+import { IfaceSchema, type Iface } from "../kinds/network.ts";
+import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
+import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
+import type { FieldMark } from "../fields/notation.ts";
+import {
+  schemaFields,
+  unactedFields,
+  type SchemaField,
+  type UnactedField,
+} from "../fields/walk.ts";
 
 /** A field and what is wrong with it. */
 export interface FieldProblem {

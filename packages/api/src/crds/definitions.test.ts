@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { customResourceDefinitions } from "./crds.ts";
+import { customResourceDefinitions } from "./definitions.ts";
 import { structuralSchemaOf } from "./structural-schema.ts";
 
 const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];

@@ -4,7 +4,7 @@ import type { Lease, KubeEvent, KubeNode, Namespace } from "./core-kinds.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { KubeObject } from "./meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
-import { KUBEVIRT_GROUP, NAD_GROUP } from "./names.ts";
+import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./pod.ts";
 import type { VirtualMachine } from "./vm.ts";
 import type { VirtualMachineInstance } from "./vmi.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
 import { Type, type Static } from "typebox";
-import { BINDING_FIELDS, IFACE_FIELDS } from "./fields/device-fields.ts";
-import { anything, harmless, text } from "./fields/notation.ts";
-import { NETWORK_FIELDS } from "./fields/pod-fields.ts";
+import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
+import { anything, harmless, text } from "../fields/notation.ts";
+import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
