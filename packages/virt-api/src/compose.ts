@@ -17,7 +17,7 @@ import type { Cache } from "@patchbay/ports";
 import { createApp, type Callers } from "./http/app.ts";
 import { ClientAuthority } from "./callers/client-authority.ts";
 import type { Flags } from "./config.ts";
-import { askApiServer } from "./networks/foreign.ts";
+import { askApiServer } from "./networks/access-review.ts";
 import { Turns } from "./changes/races.ts";
 import { startServer } from "./http/server.ts";
 import { askForPods } from "./callers/token-pod.ts";

@@ -10,7 +10,7 @@ import type { MacOwner } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import {
   asked,
   BLUE,

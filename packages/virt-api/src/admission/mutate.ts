@@ -7,7 +7,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import type { AddOperation, AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
 import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether whoever names a network of another namespace may use it.
-import { networksOf } from "@patchbay/core";
-import type { Deps } from "../routes/call.ts";
+// Which networks does a request name that were not named before, and may who asks use them?
+import type { Network, VmiSpec } from "@patchbay/api";
+import { findByName, networksOf } from "@patchbay/core";
+import type { Deps } from "../deps.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
-import { isNewNetwork, type Specs } from "./warnings.ts";
+
+/** The specification of a request, and what was stored before. */
+export interface Specs {
+  readonly spec: VmiSpec;
+  readonly old: VmiSpec | undefined;
+}
+
+/** The networks that are not those that were named before, in the order of the specification. */
+export function newNetworks({ spec, old }: Specs): readonly Network[] {
+  return networksOf(spec).filter(({ name, multus }) => {
+    const before = findByName(old?.networks, name);
+    return before?.multus?.networkName !== multus?.networkName;
+  });
+}
 
 /** Patchbay's own services: virt-api has asked about a request's user itself, virt-controller takes a VM's networks over. */
 const OWN_ACCOUNTS = "system:serviceaccount:patchbay:";
@@ -17,9 +31,8 @@ export async function refuseForeignNetworks(
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
   if (user.name.startsWith(OWN_ACCOUNTS)) return undefined;
-  for (const network of networksOf(specs.spec)) {
+  for (const network of newNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";
-    if (!isNewNetwork(network, specs.old)) continue;
     const message = await foreignNetworkProblem(deps, user, { networkName, namespace });
     if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   }

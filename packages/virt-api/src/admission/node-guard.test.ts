@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this agent write that status?
 import { expect, test } from "vitest";
-import type { TokenPod, User } from "../routes/call.ts";
+import type { TokenPod } from "../callers/token-pod.ts";
+import type { User } from "../callers/user.ts";
 import { guardStatus } from "./node-guard.ts";
 
 const AGENT = "system:serviceaccount:patchbay:virt-handler";

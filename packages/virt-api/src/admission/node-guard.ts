@@ -2,7 +2,9 @@
 // Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
 import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
-import type { Deps, TokenPod, User } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
+import type { TokenPod } from "../callers/token-pod.ts";
+import type { User } from "../callers/user.ts";
 import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
 
 /** Namespace of the agents, and so of the pods that their tokens are bound to. */

@@ -2,7 +2,7 @@
 // What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
 import type { Cause } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { User } from "../routes/call.ts";
+import type { User } from "../callers/user.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

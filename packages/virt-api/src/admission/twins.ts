@@ -2,7 +2,7 @@
 // Whether another VM has the same MAC on the same network.
 import { type Cause, type VmiSpec } from "@patchbay/api";
 import { findByName, findMacTwins, ifacesOf, type MacTwin } from "@patchbay/core";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 
 /** The object that is judged. */
 export interface TwinQuestion {

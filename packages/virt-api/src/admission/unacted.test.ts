@@ -8,7 +8,7 @@ import {
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import { Turns } from "../changes/races.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { mutate } from "./mutate.ts";

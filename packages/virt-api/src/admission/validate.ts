@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: whether an object may be stored.
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
 import { guardStatus } from "./node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";

@@ -10,12 +10,13 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { findByName, ifacesOf, isOver, isOwnedBy, messageOf } from "@patchbay/core";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
 import { unactedWarnings } from "./unacted.ts";
-import { warningsFor, type Specs } from "./warnings.ts";
+import { missingNetworkWarnings } from "./missing-networks.ts";
+import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
 /** The account under which virt-api itself writes. */
@@ -88,7 +89,7 @@ export async function validateVm(
     [],
     [
       ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }),
-      ...(await warningsFor(deps, specs, namespace)),
+      ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, spec),
     ],
   );

@@ -9,12 +9,12 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { ifacesOf, isEqual, networksOf, withNics } from "@patchbay/core";
-import type { Deps } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
 import { unactedWarnings } from "./unacted.ts";
-import { warningsFor } from "./warnings.ts";
+import { missingNetworkWarnings } from "./missing-networks.ts";
 
 /** Accounts of Patchbay's own services. */
 const OWN_ACCOUNTS = "system:serviceaccount:patchbay:";
@@ -113,7 +113,7 @@ export async function validateVmi(
     [],
     [
       ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }),
-      ...(await warningsFor(deps, specs, namespace)),
+      ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, vmi.spec),
     ],
   );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who asks? Only the API server may say so. Source: Kubernetes "Configure the Aggregation Layer".
 import type { IncomingMessage } from "node:http";
-import type { User } from "../routes/call.ts";
+import type { User } from "./user.ts";
 import type { ClientAuthority } from "./client-authority.ts";
 
 const USER_HEADER = "x-remote-user";

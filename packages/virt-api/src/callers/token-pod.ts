@@ -2,7 +2,16 @@
 // On which node is the pod that a token is bound to?
 import { PODS } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
-import type { NodeOfPod } from "../routes/call.ts";
+
+/** A pod that a token is bound to, as the token's claims name it. */
+export interface TokenPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Finds the node of the pod; undefined where there is no such pod, or it has no node yet. */
+export type NodeOfPod = (pod: TokenPod) => Promise<string | undefined>;
 
 /**
  * Most pods whose node is remembered; the one that was read first is forgotten first. One agent runs on each node.

@@ -7,7 +7,8 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
-import type { Call, Deps } from "../routes/call.ts";
+import type { Call } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import {
   toAcceptedAnswer,
   toLostAnswer,

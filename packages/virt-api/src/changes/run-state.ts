@@ -10,7 +10,8 @@ import {
 } from "@patchbay/api";
 import { isAppError, sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
 import type { JsonPatchOperation, Patch } from "@patchbay/ports";
-import type { Call, Deps } from "../routes/call.ts";
+import type { Call } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import { insist } from "./races.ts";
 import {
   toAcceptedAnswer,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which path leads to which route.
 import { names } from "@patchbay/api";
-import { AppError, messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core";
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -17,7 +17,8 @@ import {
   type Verdict,
 } from "../admission/review.ts";
 import { validate } from "../admission/validate.ts";
-import type { Call, CallHandler, Deps, User } from "../routes/call.ts";
+import type { CallHandler } from "../routes/call.ts";
+import type { Deps } from "../deps.ts";
 import type { ClientAuthority } from "../callers/client-authority.ts";
 import { findRemoteUser } from "../callers/front-proxy.ts";
 import { addIface } from "../routes/add-iface.ts";
@@ -26,6 +27,7 @@ import { removeIface } from "../routes/remove-iface.ts";
 import { restart } from "../routes/restart.ts";
 import { start } from "../routes/start.ts";
 import { stop } from "../routes/stop.ts";
+import { parseBody, toCall } from "./request.ts";
 import { toErrorAnswer, toFailureAnswer, type Answer } from "./answers.ts";
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
@@ -34,9 +36,6 @@ const BODY_MAX_BYTES = 8 * 1024 * 1024;
 const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 const VERSION_PATH = `${GROUP_PATH}/v1`;
-
-/** Nobody comes to a subresource without a user: {@link serveGroup}. */
-const NOBODY: User = { name: "", groups: [] };
 
 function send(response: Response, answer: Answer): void {
   response.status(answer.code).json(answer.body);
@@ -57,41 +56,9 @@ function refuseUnless(isKnown: (request: Request) => boolean): RequestHandler {
   };
 }
 
-function parseBody(request: Request): unknown {
-  const text: unknown = request.body;
-  if (typeof text !== "string" || text.trim() === "") return undefined;
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const reason = messageOf(cause);
-    throw new AppError("API_MALFORMED", { what: "the request body", reason }, { cause });
-  }
-}
-
-function isDryRun(request: Request, body: unknown): boolean {
-  const inBody = typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
-  return [request.query["dryRun"], inBody].flat().includes("All");
-}
-
-function parameterOf(request: Request, name: string): string {
-  const value = request.params[name];
-  return typeof value === "string" ? value : "";
-}
-
-function toCall(request: Request, { frontProxy }: Callers): Call {
-  const body = parseBody(request);
-  return {
-    namespace: parameterOf(request, "namespace"),
-    name: parameterOf(request, "name"),
-    user: findRemoteUser(frontProxy, request) ?? NOBODY,
-    dryRun: isDryRun(request, body),
-    body,
-  };
-}
-
 function serve(handle: CallHandler, callers: Callers): RequestHandler {
   return async (request, response) => {
-    send(response, await handle(toCall(request, callers)));
+    send(response, await handle(toCall(request, callers.frontProxy)));
   };
 }
 

@@ -1,50 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // May somebody use a network of another namespace? Whoever may read its definition.
-import {
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  parseNadName,
-  type KubeObject,
-  type ResourceType,
-} from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
-import type { Deps, MayReadNetwork, User } from "../routes/call.ts";
+import { NETWORK_ATTACHMENT_DEFINITIONS, parseNadName } from "@patchbay/api";
+import type { User } from "../callers/user.ts";
+import type { Deps } from "../deps.ts";
 
-/** A question to the API server. Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
-interface SubjectAccessReview extends KubeObject {
-  readonly spec: {
-    readonly user: string;
-    readonly groups: readonly string[];
-    readonly resourceAttributes: Readonly<Record<string, string>>;
-  };
-  readonly status?: { readonly allowed?: boolean };
-}
-
-const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
-  group: "authorization.k8s.io",
-  version: "v1",
-  resource: "subjectaccessreviews",
-  kind: "SubjectAccessReview",
-  namespaced: false,
-};
-
-const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
-
-/** Asks the API server, which knows the roles. */
-export function askApiServer(store: Store): MayReadNetwork {
-  return async (user, nad) => {
-    const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
-      apiVersion: "authorization.k8s.io/v1",
-      kind: "SubjectAccessReview",
-      metadata: { name: "" },
-      spec: {
-        user: user.name,
-        groups: user.groups,
-        resourceAttributes: { verb: "get", group, version, resource, ...nad },
-      },
-    });
-    return status?.allowed === true;
-  };
-}
+const { group, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
 /**
  * Why the user may not use the network, as a sentence. Undefined where they may, and for a network of the VM's own

@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../addinterface: plugs an iface.
-import {
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  parseNadName,
-  VIRTUAL_MACHINE_INSTANCES,
-  VIRTUAL_MACHINES,
-} from "@patchbay/api";
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { macFor, parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
-import type { Store } from "@patchbay/ports";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler } from "./call.ts";
+import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
+import { hasNad } from "../networks/definitions.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
 import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
-
-/** Whether the definition is there; a name that cannot be one names none. */
-export async function hasNad(
-  store: Store,
-  networkName: string,
-  namespace: string,
-): Promise<boolean> {
-  const nad = parseNadName(networkName);
-  if (nad === undefined) return false;
-  const key = { namespace: nad.namespace ?? namespace, name: nad.name };
-  return (await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
-}
 
 /** Makes the route for VMs or for VMIs. */
 export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {

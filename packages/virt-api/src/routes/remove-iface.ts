@@ -2,7 +2,8 @@
 // PUT .../removeinterface: unplugs an iface.
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { parseRemoveIface, planRemoveIface, type NicTarget } from "@patchbay/core";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler } from "./call.ts";
+import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
 import { toRefusalAnswer } from "../http/answers.ts";
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../restart: a VM's guest is to end and to come anew.
 import { runStrategyOf, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler } from "./call.ts";
+import type { Deps } from "../deps.ts";
 import {
   changeRunState,
   hasGuest,

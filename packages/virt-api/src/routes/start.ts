@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../start: a VM is to run.
 import { runStrategyOf, VIRTUAL_MACHINES, type StateChangeRequest } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler } from "./call.ts";
+import type { Deps } from "../deps.ts";
 import {
   changeRunState,
   hasGuest,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../stop: a VM is not to run any longer.
 import { runStrategyOf, VIRTUAL_MACHINES } from "@patchbay/api";
-import type { Call, CallHandler, Deps } from "./call.ts";
+import type { Call, CallHandler } from "./call.ts";
+import type { Deps } from "../deps.ts";
 import {
   changeRunState,
   hasGuest,

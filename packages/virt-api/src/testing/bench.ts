@@ -15,7 +15,7 @@ import {
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../http/app.ts";
-import type { User } from "../routes/call.ts";
+import type { User } from "../callers/user.ts";
 import { ClientAuthority } from "../callers/client-authority.ts";
 import { Turns } from "../changes/races.ts";
 import { startServer } from "../http/server.ts";

@@ -27,9 +27,11 @@ export function aVm(spec: Partial<VirtualMachine["spec"]> = {}): VirtualMachine 
   };
 }
 
-/** A VM with its pod network. */
-export /** Its VMI, or one without a VM under another name. */
-function aVmi(name = "vm", phase: "Running" | "Scheduled" = "Running"): VirtualMachineInstance {
+/** Its VMI, or one without a VM under another name. */
+export function aVmi(
+  name = "vm",
+  phase: "Running" | "Scheduled" = "Running",
+): VirtualMachineInstance {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm", uid: "vm-uid" };
   return {
     apiVersion: "kubevirt.io/v1",

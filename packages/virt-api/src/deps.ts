@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What routes and admission work with.
+import type { MacOwner, RandomBytes } from "@patchbay/core";
+import type { Logger, Store } from "@patchbay/ports";
+import type { NodeOfPod } from "./callers/token-pod.ts";
+import type { Turns } from "./changes/races.ts";
+import type { MayReadNetwork } from "./networks/access-review.ts";
+
+/** One set for the whole process; nothing in it belongs to one request. */
+export interface Deps {
+  readonly store: Store;
+  readonly log: Logger;
+  readonly randomBytes: RandomBytes;
+  readonly turns: Turns;
+  readonly mayReadNetwork: MayReadNetwork;
+  readonly nodeOfPod: NodeOfPod;
+  /** VMs, and VMIs without a VM, as far as they are known. */
+  readonly listMacOwners: () => readonly MacOwner[];
+}
