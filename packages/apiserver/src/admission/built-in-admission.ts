@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server itself says to a write, around what webhooks say.
 import type { Clock } from "@patchbay/ports";
-import { checkEscalation } from "../auth/escalation.ts";
+import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { LEASE } from "../kinds/lease.ts";
-import { NODE } from "../kinds/node.ts";
-import { POD } from "../kinds/pod.ts";
+import { LEASE } from "../kinds/cluster/lease.ts";
+import { NODE } from "../kinds/cluster/node.ts";
+import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { AdmissionQuestion } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";

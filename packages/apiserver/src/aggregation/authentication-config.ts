@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells aggregated servers how to know this server's front proxy: ConfigMap extension-apiserver-authentication.
-import { CONFIG_MAP } from "../kinds/config-map.ts";
+import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import { apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import { equalJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

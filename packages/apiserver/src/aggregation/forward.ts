@@ -15,7 +15,7 @@ import { type Connections, type Peer } from "../backend/connections.ts";
 import { atAnyAddress } from "../backend/exchange.ts";
 import { describeFailure, printHostPort } from "../backend/failure.ts";
 import type { HostPort } from "../backend/service-address.ts";
-import { StatusError } from "../http/status.ts";
+import { StatusError } from "../meta/status.ts";
 import { requestHeaders, responseHeaders } from "./front-proxy-headers.ts";
 
 /** One request and where it goes. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps an APIService for each group version that this server has itself. Source: Kubernetes kube-aggregator, autoregister.
 import { WorkQueue } from "../controllers/work-queue.ts";
-import { API_SERVICE } from "../kinds/api-service.ts";
+import { API_SERVICE } from "../kinds/extension/api-service.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { equalJson, fieldsOf, textAt } from "../objects/json.ts";

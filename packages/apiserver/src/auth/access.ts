@@ -3,9 +3,9 @@
 import type { Clock, Logger } from "@patchbay/ports";
 import type { Store } from "../storage/store.ts";
 import { AccessLog } from "./access-log.ts";
-import { AccountTokens } from "./account-tokens.ts";
+import { AccountTokens } from "./tokens/account-tokens.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
-import { makeRbac } from "./rbac.ts";
+import { makeRbac } from "./rbac/rbac.ts";
 import type { Authorizer } from "./authorizer.ts";
 
 /** How users are known. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who decides about rights, and what can be asked.
-import type { PolicyRule } from "./policy-rule.ts";
+import type { PolicyRule } from "./rbac/policy-rule.ts";
 import type { Authorize, User } from "./user.ts";
 
 /** Rules that apply to somebody. */

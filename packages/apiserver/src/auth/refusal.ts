@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a refusal for want of rights is worded; tools parse it. Source: Kubernetes responsewriters.Forbidden.
-import { StatusError } from "../http/status.ts";
+import { StatusError } from "../meta/status.ts";
 import type { AccessAttributes, User } from "./user.ts";
 
 function quoted(text: string): string {

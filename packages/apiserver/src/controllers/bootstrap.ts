@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is there before anyone creates it: the standard namespaces.
-import { NAMESPACE } from "../kinds/namespace.ts";
+import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes that the server makes itself: they go through the same rules as everyone's.
-import { StatusError } from "../http/status.ts";
+import { StatusError } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { Call, Deps } from "../verbs/call.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do the defaults in a schema keep to the schema?
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { invalidValue } from "../meta/causes.ts";
 import { type Fields, fieldsOf, isFields } from "../objects/json.ts";
 import { type Schema, itemSchema } from "../schema/structural.ts";

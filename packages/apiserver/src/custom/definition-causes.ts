@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For which causes is a CustomResourceDefinition refused? Source: apiextensions/v1 validation.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { dns1035Fault } from "../meta/names.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";

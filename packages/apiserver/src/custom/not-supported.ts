@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a definition does this server not do? What can be ignored is told; what would spoil data is refused.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, unsupportedValue } from "../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -6,7 +6,7 @@ import { extentFault } from "../objects/extent.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
 import { isTooLong, parseYaml } from "../objects/yaml.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
-import { badRequest, tooLarge, unsupportedMediaType } from "./status.ts";
+import { badRequest, tooLarge, unsupportedMediaType } from "../meta/status.ts";
 
 /** Source: Kubernetes apiserver MaxRequestBodyBytes. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;

@@ -2,26 +2,31 @@
 // From a request for a resource to the verb that serves it.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
-import { isReview } from "../kinds/review-kinds.ts";
+import { isReview } from "../kinds/access/reviews.ts";
 import { createObject } from "../verbs/create.ts";
 import { type Call, type Deps, type Reply, takeTurn } from "../verbs/call.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
-import { refuseKubelet } from "../verbs/kubelet.ts";
+import { refuseKubelet } from "../verbs/subresource/kubelet.ts";
 import { listObjects } from "../verbs/list.ts";
-import { checkWriteOptions } from "../verbs/request-options.ts";
+import { checkWriteOptions } from "../verbs/options/write-options.ts";
 import { patchObject } from "../verbs/patch.ts";
-import { type ReviewDeps, answerReview } from "../verbs/review.ts";
-import { bindPod, evictPod, finalizeNamespace, serveScale } from "../verbs/subresource.ts";
-import { type TokenRequestDeps, requestToken } from "../verbs/token-request.ts";
+import { type ReviewDeps, answerReview } from "../verbs/review/review.ts";
+import {
+  bindPod,
+  evictPod,
+  finalizeNamespace,
+  serveScale,
+} from "../verbs/subresource/subresource.ts";
+import { type TokenRequestDeps, requestToken } from "../verbs/subresource/token-request.ts";
 import { updateObject } from "../verbs/update.ts";
-import { watchObjects } from "../verbs/watch.ts";
-import { chooseRepresentation, chooseStream, isForPeople } from "./accept.ts";
+import { watchObjects } from "../verbs/watch/watch.ts";
+import { chooseRepresentation, chooseStream, isForPeople } from "./answer/accept.ts";
 import { readBody } from "./body.ts";
-import { methodNotAllowed, unknownPath } from "./status.ts";
+import { methodNotAllowed, unknownPath } from "../meta/status.ts";
 import type { Target } from "./target.ts";
-import { setWarnings } from "./warnings.ts";
+import { setWarnings } from "./answer/warnings.ts";
 import { asksToWatch } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
 

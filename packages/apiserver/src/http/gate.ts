@@ -10,7 +10,7 @@ import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import { ANONYMOUS, type User } from "../auth/user.ts";
 import type { Shares } from "../limits/shares.ts";
-import { unauthorized, unknownPath } from "./status.ts";
+import { unauthorized, unknownPath } from "../meta/status.ts";
 
 /** What the gate works with. */
 export interface GateDeps {

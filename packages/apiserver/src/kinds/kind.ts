@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server knows of a kind. Everything particular to one kind is data or a function here.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type ObjectShape, kindShape } from "../shapes/shape.ts";

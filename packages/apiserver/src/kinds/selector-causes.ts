@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is a label selector of an object allowed? Source: Kubernetes metav1/validation.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
 import { labelValueFault, qualifiedFault } from "../meta/names.ts";
 import { fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";

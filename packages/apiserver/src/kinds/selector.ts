@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Label selectors inside objects: as text, and for which causes they are refused. Source: metav1.LabelSelector.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { invalidValue, requiredValue } from "../meta/causes.ts";
 import { type LabelMatcher, matcherOf } from "../meta/label-selector.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt } from "../objects/json.ts";

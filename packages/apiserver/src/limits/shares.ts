@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does one user have of the server's memory and connections?
 import type { Socket } from "node:net";
-import { tooManyRequests } from "../http/status.ts";
+import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 import type { Limits } from "./limits.ts";
 

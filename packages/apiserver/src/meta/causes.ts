@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How single causes of a refusal are worded. Source: Kubernetes util/validation/field.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "./status.ts";
 import { printJson } from "../objects/json.ts";
 
 function shown(value: unknown): string {

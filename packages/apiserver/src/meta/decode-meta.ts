@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads metadata from a client: known fields of the right types; everything else is dropped or refused.
-import { badRequest } from "../http/status.ts";
+import { badRequest } from "./status.ts";
 import { type Fields, isFields, setField } from "../objects/json.ts";
 import type { Meta, OwnerReference } from "../objects/object.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field selectors: text to predicate, for the fields that a kind offers. Source: Kubernetes fields.ParseSelector.
-import { badRequest } from "../http/status.ts";
+import { badRequest } from "./status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import type { KubeObject } from "../objects/object.ts";
 

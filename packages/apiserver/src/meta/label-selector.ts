@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Label selectors: text to predicate. Source: Kubernetes labels.Parse.
-import { badRequest } from "../http/status.ts";
+import { badRequest } from "./status.ts";
 import { labelValueFault, qualifiedFault } from "./names.ts";
 
 /** Whether labels match. */

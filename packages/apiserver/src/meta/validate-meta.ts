@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is an object's metadata allowed? Source: Kubernetes api/validation/objectmeta.go.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "./status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { forbiddenValue, invalidValue, requiredValue, tooLongValue } from "./causes.ts";

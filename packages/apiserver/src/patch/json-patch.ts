@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON patch: all operations or none. Source: RFC 6902.
 import { type Operation, Pointer, applyPatch } from "rfc6902";
-import { StatusError, badRequest } from "../http/status.ts";
+import { StatusError, badRequest } from "../meta/status.ts";
 import { extentFault } from "../objects/extent.ts";
 import { copyJson, isFields, printJson } from "../objects/json.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strategic merge patch for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
-import { badRequest } from "../http/status.ts";
+import { badRequest } from "../meta/status.ts";
 import { type Fields, equalJson, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 import { type ListMerge, type PatchedField, patchedField } from "./merge-keys.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are lists that are sets or maps free of duplicates? Source: apiextensions listtype validation.
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { duplicateValue } from "../meta/causes.ts";
 import { fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 import { LIST_MAP_KEYS, LIST_TYPE, type Schema, itemSchema, propertySchema } from "./structural.ts";

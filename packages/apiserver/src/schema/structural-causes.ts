@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is a schema structural? Source: apiextensions/v1 "structural schema".
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { fieldsOf, isFields, listOf } from "../objects/json.ts";
 import {

@@ -2,7 +2,7 @@
 // Does an object keep to its structural schema? Refusals are worded as Kubernetes words them.
 import { createRequire } from "node:module";
 import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
-import type { Cause } from "../http/status.ts";
+import type { Cause } from "../meta/status.ts";
 import { invalidValue, requiredValue, tooLongValue, unsupportedValue } from "../meta/causes.ts";
 import { jsonTypeOf } from "../meta/decode-meta.ts";
 import { type Fields, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kube-apiserver fills in and the embedded server leaves out: nulls, empty members, tolerations, field managers.
-import { setDefault } from "../kinds/pod-defaults.ts";
+import { setDefault } from "../kinds/workload/pod-defaults.ts";
 import { type Fields, fieldsOf, isFields, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { managedFieldsOf } from "./managed-fields.ts";

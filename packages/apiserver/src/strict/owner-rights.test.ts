@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { AdmissionQuestion } from "../admission/admission.ts";
-import { CONFIG_MAP } from "../kinds/config-map.ts";
-import { NODE } from "../kinds/node.ts";
-import { POD } from "../kinds/pod.ts";
+import { CONFIG_MAP } from "../kinds/config/config-map.ts";
+import { NODE } from "../kinds/cluster/node.ts";
+import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
 import { checkOwnerRights } from "./owner-rights.ts";
 

@@ -4,7 +4,7 @@ import type { AdmissionQuestion } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import { forbiddenBecause } from "../auth/refusal.ts";
 import type { AccessAttributes } from "../auth/user.ts";
-import { blockedBy } from "../controllers/owner-references.ts";
+import { blockedBy } from "../controllers/owners/owner-references.ts";
 import type { Registry } from "../kinds/registry.ts";
 import { equalJson } from "../objects/json.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { POD } from "../kinds/pod.ts";
+import { POD } from "../kinds/workload/pod.ts";
 import { KIND_MANNERS, strictManners } from "./watch-manners.ts";
 
 const request = {

@@ -3,8 +3,8 @@
 import type { Clock, Logger } from "@patchbay/ports";
 import type { Admission } from "../admission/admission.ts";
 import type { Body } from "../http/body.ts";
-import type { Representation } from "../http/accept.ts";
-import type { About } from "../http/status.ts";
+import type { Representation } from "../http/answer/accept.ts";
+import type { About } from "../meta/status.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";

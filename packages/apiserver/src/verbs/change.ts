@@ -2,7 +2,7 @@
 // One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
 import type { GroupVersionKind } from "../admission/admission.ts";
 import { writeOptions } from "../admission/write-options.ts";
-import { invalid, modified, notFound } from "../http/status.ts";
+import { invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";

@@ -8,10 +8,10 @@ import {
   invalid,
   methodNotAllowed,
   notFound,
-} from "../http/status.ts";
+} from "../meta/status.ts";
 import { writeOptions } from "../admission/write-options.ts";
 import { forbiddenTo } from "../auth/refusal.ts";
-import { NAMESPACE } from "../kinds/namespace.ts";
+import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { validateMeta } from "../meta/validate-meta.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -27,7 +27,7 @@ import {
   takeTurn,
 } from "./call.ts";
 import { toObject } from "./decode.ts";
-import { readObjectOf } from "./field-validation.ts";
+import { readObjectOf } from "./options/field-validation.ts";
 import { toStorage } from "./readable.ts";
 
 /** A generated name: at most 63 characters, 5 of them random. Source: Kubernetes names.SimpleNameGenerator. */

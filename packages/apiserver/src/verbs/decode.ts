@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a body to an object of the kind that the path names.
-import { badRequest, invalid } from "../http/status.ts";
+import { badRequest, invalid } from "../meta/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { invalidValue } from "../meta/causes.ts";
 import { decodeMeta } from "../meta/decode-meta.ts";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // DELETE of a collection: each object of the list, as DELETE would.
-import { StatusError } from "../http/status.ts";
+import { StatusError } from "../meta/status.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
 import { deleteOne } from "./delete.ts";
-import { type DeleteOptions, deleteOptionsOf } from "./delete-options.ts";
+import { type DeleteOptions, deleteOptionsOf } from "./options/delete-options.ts";
 import { listObjects } from "./list.ts";
 
 async function deleteStored(

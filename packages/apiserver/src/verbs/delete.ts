@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // DELETE of one object: preconditions, grace, finalizers, propagation. Source: Kubernetes registry/rest BeforeDelete, generic Store.Delete.
-import { conflict, forbidden, notFound, successBody } from "../http/status.ts";
+import { conflict, forbidden, notFound, successBody } from "../meta/status.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
-import { NAMESPACE } from "../kinds/namespace.ts";
+import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf, takeTurn } from "./call.ts";
-import { type DeleteOptions, deleteOptionsFields, deleteOptionsOf } from "./delete-options.ts";
+import {
+  type DeleteOptions,
+  deleteOptionsFields,
+  deleteOptionsOf,
+} from "./options/delete-options.ts";
 import { readObject, toStorage } from "./readable.ts";
 
 /** After so many lost races a deletion is refused. */

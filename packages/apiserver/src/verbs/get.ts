@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET of one object.
-import { notFound } from "../http/status.ts";
+import { notFound } from "../meta/status.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
-import { checkReached, parseRevision } from "./options.ts";
+import { checkReached, parseRevision } from "./options/options.ts";
 
 /** Answers with the object. Throws a StatusError 404. */
 export function getObject(call: Call, deps: Deps): Reply {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET of a collection: current or past states, in pages of one snapshot.
-import { type StatusError, badRequest, expired } from "../http/status.ts";
+import { type StatusError, badRequest, expired } from "../meta/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
 import { Pace } from "../limits/pace.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Deps, Reply } from "./call.ts";
-import { checkReached, parseCount, parseRevision } from "./options.ts";
-import { checkRevisionMatch } from "./revision-match.ts";
-import { type Selection, parseSelection, select } from "./selection.ts";
+import { checkReached, parseCount, parseRevision } from "./options/options.ts";
+import { checkRevisionMatch } from "./options/revision-match.ts";
+import { type Selection, parseSelection, select } from "./options/selection.ts";
 
 type ListReply = Extract<Reply, { type: "list" }>;
 

@@ -8,7 +8,7 @@ import {
   invalid,
   modified,
   unsupportedMediaType,
-} from "../http/status.ts";
+} from "../meta/status.ts";
 import { invalidValue } from "../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, printJson, textAt } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
@@ -18,7 +18,7 @@ import { applyStrategicMerge } from "../patch/strategic-merge.ts";
 import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
 import { decodeObject } from "./decode.ts";
-import { checkFields, warn } from "./field-validation.ts";
+import { checkFields, warn } from "./options/field-validation.ts";
 import { checkAddress } from "./update.ts";
 
 const JSON_PATCH = "application/json-patch+json";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT: a whole object, or its status.
-import { badRequest, conflict, invalid, modified } from "../http/status.ts";
+import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
 import { type Change, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
-import { readObjectOf } from "./field-validation.ts";
+import { readObjectOf } from "./options/field-validation.ts";
 
 /** Refuses an object whose name or namespace is not the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {

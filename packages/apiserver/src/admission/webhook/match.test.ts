@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which resources does a rule name?
+import { expect, test } from "vitest";
+import { defineKind } from "../../kinds/kind.ts";
+import type { AdmissionQuestion } from "../admission.ts";
+import { type MatchDeps, matchingKind } from "./match.ts";
+import type { Webhook } from "./webhook.ts";
+
+const PODS = defineKind({ group: "", version: "v1", resource: "pods", kind: "Pod" });
+const NODES = defineKind({
+  group: "",
+  version: "v1",
+  resource: "nodes",
+  kind: "Node",
+  namespaced: false,
+});
+
+function webhookFor(resources: readonly string[], scope: string): Webhook {
+  const rule = { operations: ["*"], groups: [""], versions: ["v1"], resources, scope };
+  return {
+    name: "hook.test.io",
+    mutating: false,
+    clientConfig: {},
+    rules: [rule],
+    failsClosed: true,
+    matchesEquivalent: false,
+    allowsDryRun: true,
+    timeoutMs: 1000,
+    reinvoked: false,
+    reviewVersion: "v1",
+    selectsNamespaces: false,
+    matchesNamespace: () => false,
+    selectsObjects: false,
+    matchesObject: () => false,
+  };
+}
+
+test.each([
+  { resources: ["pods"], subresource: "", want: true },
+  { resources: ["pods"], subresource: "status", want: false },
+  { resources: ["pods/status"], subresource: "status", want: true },
+  { resources: ["pods/status"], subresource: "", want: false },
+  { resources: ["pods/*"], subresource: "", want: true },
+  { resources: ["pods/*"], subresource: "status", want: true },
+  { resources: ["*"], subresource: "", want: true },
+  { resources: ["*"], subresource: "status", want: false },
+  { resources: ["*/status"], subresource: "status", want: true },
+  { resources: ["*/*"], subresource: "", want: true },
+  { resources: ["*/*"], subresource: "status", want: true },
+  { resources: ["nodes", "nodes/*"], subresource: "", want: false },
+])("$resources matches pods/$subresource: $want", ({ resources, subresource, want }) => {
+  const question = { kind: PODS, subresource, operation: "UPDATE" } as AdmissionQuestion;
+  // Neither selector nor equivalence is asked for: nothing else is looked at.
+  const found = matchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
+  expect(found !== undefined).toBe(want);
+});
+
+test.each([
+  { kind: PODS, scope: "Namespaced", want: true },
+  { kind: PODS, scope: "Cluster", want: false },
+  { kind: NODES, scope: "Cluster", want: true },
+  { kind: NODES, scope: "Namespaced", want: false },
+])("scope $scope matches $kind.kind: $want", ({ kind, scope, want }) => {
+  const question = { kind, subresource: "", operation: "CREATE" } as AdmissionQuestion;
+  const found = matchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
+  expect(found !== undefined).toBe(want);
+});

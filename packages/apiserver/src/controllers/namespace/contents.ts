@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every namespace has: an account for its pods, and the authority by which they know this server.
+import { DEFAULT_ACCOUNT } from "../../admission/service-account.ts";
+import { CONFIG_MAP } from "../../kinds/config/config-map.ts";
+import { NAMESPACE } from "../../kinds/cluster/namespace.ts";
+import { bucketOf } from "../../kinds/kind.ts";
+import { SERVICE_ACCOUNT } from "../../kinds/access/service-account.ts";
+import type { Transaction } from "../../storage/store.ts";
+import type { Deps } from "../../verbs/call.ts";
+import { keepObject } from "../keep-object.ts";
+import { WorkQueue } from "../work-queue.ts";
+
+const NAMESPACES = bucketOf(NAMESPACE);
+const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
+const MAPS = bucketOf(CONFIG_MAP);
+
+/** Source: Kubernetes root-ca-cert-publisher. */
+const ROOT_CA = "kube-root-ca.crt";
+const DESCRIPTION = "kubernetes.io/description";
+
+/** What the contents are made of. */
+export type ContentsDeps = Deps & {
+  /** Authority of the server's certificate, PEM. */
+  readonly rootCaPem: string;
+};
+
+function isActive(transaction: Transaction, name: string): boolean {
+  const namespace = transaction.find({ bucket: NAMESPACES, namespace: "", name });
+  return namespace !== undefined && namespace.view().metadata.deletionTimestamp === undefined;
+}
+
+function keep(transaction: Transaction, namespace: string, deps: ContentsDeps): void {
+  if (!isActive(transaction, namespace)) {
+    return;
+  }
+  const account = { kind: SERVICE_ACCOUNT, namespace, name: DEFAULT_ACCOUNT };
+  keepObject(transaction, { kept: account, deps }, () => undefined);
+  const map = { kind: CONFIG_MAP, namespace, name: ROOT_CA };
+  keepObject(transaction, { kept: map, deps }, (object, isNew) => {
+    if (isNew) {
+      const text = "Authority of the API server's certificate, for clients inside of pods.";
+      object.metadata.annotations = { [DESCRIPTION]: text };
+    }
+    object["data"] = { "ca.crt": deps.rootCaPem };
+  });
+}
+
+/** Gives all namespaces what they are to have. */
+export async function keepNamespaceContents(deps: ContentsDeps): Promise<void> {
+  const namespaces = deps.store.list({ bucket: NAMESPACES });
+  await deps.store.write((transaction) => {
+    for (const { address } of namespaces) {
+      keep(transaction, address.name, deps);
+    }
+  });
+}
+
+/** Starts the controller; it follows the store until `stop` is aborted. */
+export function startNamespaceContents(deps: ContentsDeps, stop: AbortSignal): void {
+  const { clock, logger, store } = deps;
+  const work = (name: string) =>
+    store.write((transaction) => {
+      keep(transaction, name, deps);
+    });
+  const queue = new WorkQueue({ name: "namespace-contents", clock, logger, stop, work });
+  const unsubscribe = store.subscribe((changes) => {
+    for (const { current, type } of changes) {
+      const { bucket, namespace, name } = current.address;
+      if (bucket === NAMESPACES && type === "ADDED") {
+        queue.add(name);
+      } else if (
+        (bucket === ACCOUNTS && name === DEFAULT_ACCOUNT && type === "DELETED") ||
+        (bucket === MAPS && name === ROOT_CA && type !== "ADDED")
+      ) {
+        queue.add(namespace);
+      }
+    }
+  });
+  stop.addEventListener("abort", unsubscribe);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a verb answers to the text that the client wants.
+import { apiVersionOf } from "../../kinds/kind.ts";
+import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
+import { printYaml } from "../../objects/yaml.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import type { Pace } from "../../limits/pace.ts";
+import type { StoredObject } from "../../storage/store.ts";
+import { type IncludeObject, toPartial, toRow, toTable } from "../../table/table.ts";
+import type { Call, Reply, Shown } from "../../verbs/call.ts";
+import { readText, viewObject } from "../../verbs/readable.ts";
+import type { Representation } from "./accept.ts";
+
+/** Longer lists are sent piece by piece. */
+const WHOLE_LENGTH = 64 * 1024;
+
+/** Nobody reads longer ones line by line. */
+const PRETTY_MAX_LENGTH = 256 * 1024;
+
+/** An answer ready to be sent. */
+export interface Rendered {
+  readonly code: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+function isStored(shown: Shown): shown is StoredObject {
+  return typeof shown["view"] === "function";
+}
+
+function includeOf(call: Call): IncludeObject {
+  const asked = call.query.get("includeObject");
+  return asked === "None" || asked === "Object" ? asked : "Metadata";
+}
+
+function toKubeObject(call: Call, shown: Shown): KubeObject {
+  return isStored(shown) ? viewObject(call.kind, shown) : shown;
+}
+
+function objectText(call: Call, shown: Shown, nowMs: number): string {
+  switch (call.representation.as) {
+    case "object":
+      return isStored(shown) ? readText(call.kind, shown) : printJson(shown);
+    case "PartialObjectMetadata":
+      return printJson(toPartial(toKubeObject(call, shown)));
+    case "Table": {
+      const object = toKubeObject(call, shown);
+      const metadata = { resourceVersion: object.metadata.resourceVersion };
+      const options = { kind: call.kind, include: includeOf(call), nowMs, headers: true };
+      return printJson(toTable([object], metadata, options));
+    }
+  }
+}
+
+type ListReply = Extract<Reply, { type: "list" }>;
+
+function listMetadata(reply: ListReply): Fields {
+  return {
+    resourceVersion: String(reply.revision),
+    ...(reply.continueToken === undefined ? {} : { continue: reply.continueToken }),
+    ...(reply.remaining === undefined ? {} : { remainingItemCount: reply.remaining }),
+  };
+}
+
+/** What comes before the items, and the text of each of them. */
+interface ListForm {
+  readonly head: Fields;
+  readonly items: string;
+  readonly toText: (item: StoredObject) => string;
+}
+
+function formOf(call: Call, reply: ListReply, nowMs: number): ListForm {
+  const { kind } = call;
+  const metadata = listMetadata(reply);
+  switch (call.representation.as) {
+    case "object":
+      return {
+        head: { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata },
+        items: "items",
+        toText: (item) => readText(kind, item),
+      };
+    case "PartialObjectMetadata":
+      return {
+        head: {
+          kind: "PartialObjectMetadataList",
+          apiVersion: "meta.k8s.io/v1",
+          metadata,
+        },
+        items: "items",
+        toText: (item) => printJson(toPartial(viewObject(kind, item))),
+      };
+    case "Table": {
+      const options = { kind, include: includeOf(call), nowMs, headers: true };
+      return {
+        head: without(toTable([], metadata, options), "rows"),
+        items: "rows",
+        toText: (item) => printJson(toRow(viewObject(kind, item), options)),
+      };
+    }
+  }
+}
+
+/** A list as pieces of JSON text: never are all in memory, and others are served between them. */
+async function* listPieces(form: ListForm, items: readonly StoredObject[], pace: Pace) {
+  yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
+  let separator = "";
+  for (const item of items) {
+    yield `${separator}${form.toText(item)}`;
+    separator = ",";
+    if (pace.isOver) {
+      await pace.next();
+    }
+  }
+  yield "]}\n";
+}
+
+function listText(form: ListForm, items: readonly StoredObject[]): string {
+  return `${printJson(form.head).slice(0, -1)},"${form.items}":[${items.map(form.toText).join(",")}]}`;
+}
+
+/** Whether the texts of the items are so long that they are not put together. */
+function isLong(items: readonly StoredObject[]): boolean {
+  let length = 0;
+  return items.some((item) => {
+    length += item.text.length;
+    return length > WHOLE_LENGTH;
+  });
+}
+
+/** The pieces of an answer that is too long to be made at once, which is then JSON without line breaks; undefined where `renderReply` makes it. */
+export function piecesOf(
+  call: Call,
+  reply: Reply,
+  at: { readonly nowMs: number; readonly pace: Pace },
+): { readonly contentType: string; readonly pieces: AsyncIterable<string> } | undefined {
+  if (reply.type !== "list" || !isLong(reply.items)) {
+    return undefined;
+  }
+  const isYaml = call.representation.format === "yaml";
+  return {
+    // JSON is YAML too.
+    contentType: isYaml ? "application/yaml" : "application/json",
+    pieces: listPieces(formOf(call, reply, at.nowMs), reply.items, at.pace),
+  };
+}
+
+/** Characters that it takes to make the answer. */
+export function lengthOf(call: Call, reply: Reply): number {
+  return reply.type === "object" && isStored(reply.object)
+    ? reply.object.text.length
+    : call.body.text.length;
+}
+
+/** JSON text in the format that the client wants. */
+export function inFormat(text: string, representation: Representation): Omit<Rendered, "code"> {
+  if (representation.format === "yaml") {
+    return { contentType: "application/yaml", text: printYaml(text) };
+  }
+  const isPretty = representation.pretty && text.length <= PRETTY_MAX_LENGTH;
+  const printed = isPretty ? printJson(parseJson(text), 2) : text;
+  return { contentType: "application/json", text: `${printed}\n` };
+}
+
+/** The answer as text. */
+export function renderReply(call: Call, reply: Reply, nowMs: number): Rendered {
+  switch (reply.type) {
+    case "object":
+      return {
+        code: reply.code,
+        ...inFormat(objectText(call, reply.object, nowMs), call.representation),
+      };
+    case "fields":
+      return { code: reply.code, ...inFormat(printJson(reply.fields), call.representation) };
+    case "list":
+      return {
+        code: 200,
+        ...inFormat(listText(formOf(call, reply, nowMs), reply.items), call.representation),
+      };
+  }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths that tell what is served.
+import type { Express, NextFunction, Request, Response } from "express";
+import {
+  type ServedGroup,
+  groupsOf,
+  toApiGroup,
+  toApiGroupList,
+  toApiResourceList,
+  toApiVersions,
+} from "../../discovery/legacy.ts";
+import {
+  aggregatedContentType,
+  aggregatedVersion,
+  toDiscoveryList,
+} from "../../discovery/aggregated.ts";
+import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
+import type { Registry } from "../../kinds/registry.ts";
+import { type Fields, printJson } from "../../objects/json.ts";
+
+/** What discovery works with. */
+export interface DiscoveryDeps {
+  readonly registry: Registry;
+  readonly remote: RemoteDiscovery;
+}
+
+/** Sends fields in the format that the client wants. */
+export type SendFields = (request: Request, response: Response, fields: Fields) => void;
+
+/** All groups, those of aggregated servers too. */
+export function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
+  const own = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
+  const remote = deps.remote.list().map(({ group, version }) => [group, version] as const);
+  return groupsOf([...own, ...remote], deps.remote.priorities());
+}
+
+function resourceList(deps: DiscoveryDeps, group: string, version: string): Fields | undefined {
+  const kinds = deps.registry
+    .list()
+    .filter((kind) => kind.group === group && kind.version === version);
+  const groupVersion = group === "" ? version : `${group}/${version}`;
+  return kinds.length === 0 || deps.remote.has(group, version)
+    ? undefined
+    : toApiResourceList(groupVersion, kinds);
+}
+
+/** Answers `/api` and `/apis` in one piece where the client can read that. */
+function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const version = aggregatedVersion(request.headers.accept ?? "");
+    if (version === undefined) {
+      next();
+      return;
+    }
+    const groups = servedGroups(deps);
+    const served = { kinds: deps.registry.list(), groups, remote: deps.remote.list() };
+    response.setHeader("content-type", aggregatedContentType(version));
+    response.end(printJson(toDiscoveryList(served, { root, version })));
+  };
+}
+
+/** One segment of a path. */
+function segment(request: Request, name: string): string {
+  const value: unknown = request.params[name];
+  return typeof value === "string" ? value : "";
+}
+
+const PATHS: readonly string[] = [
+  "/api",
+  "/api/v1",
+  "/apis",
+  "/healthz",
+  "/livez",
+  "/openapi/v2",
+  "/openapi/v3",
+  "/readyz",
+  "/version",
+];
+
+/** Adds the routes. */
+export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFields): void {
+  const answer = (find: (request: Request) => Fields | undefined) => {
+    return (request: Request, response: Response, next: NextFunction): void => {
+      const fields = find(request);
+      if (fields === undefined) {
+        next();
+      } else {
+        send(request, response, fields);
+      }
+    };
+  };
+  app.get(
+    "/",
+    answer(() => ({ paths: PATHS })),
+  );
+  app.get("/api", sendAggregated(deps, "/api"));
+  app.get("/apis", sendAggregated(deps, "/apis"));
+  app.get(
+    "/api",
+    answer((request) => toApiVersions(request.headers.host ?? "")),
+  );
+  app.get(
+    "/apis",
+    answer(() => toApiGroupList(servedGroups(deps))),
+  );
+  app.get(
+    "/api/:version",
+    answer((request) => resourceList(deps, "", segment(request, "version"))),
+  );
+  app.get(
+    "/apis/:group",
+    answer((request) => {
+      const group = servedGroups(deps).find(({ name }) => name === segment(request, "group"));
+      return group === undefined ? undefined : toApiGroup(group);
+    }),
+  );
+  app.get(
+    "/apis/:group/:version",
+    answer((request) => resourceList(deps, segment(request, "group"), segment(request, "version"))),
+  );
+}

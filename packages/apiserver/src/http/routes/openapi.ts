@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths of the OpenAPI documents.
+import type { Express, NextFunction, Request, Response } from "express";
+import type { Kind } from "../../kinds/kind.ts";
+import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
+import type { Registry } from "../../kinds/registry.ts";
+import { type Fields, fieldsOf, printJson } from "../../objects/json.ts";
+import {
+  documentAddress,
+  pathOfVersion,
+  toIndex,
+  toOpenApi3,
+  toSwagger,
+} from "../../openapi/documents.ts";
+import { toProtobuf } from "../../openapi/protobuf.ts";
+import type { SendFields } from "./discovery.ts";
+import { sendDocument } from "../answer/send-document.ts";
+
+/** What the routes work with. */
+export interface OpenApiDeps {
+  readonly registry: Registry;
+  readonly remote: RemoteDiscovery;
+}
+
+const V3 = "/openapi/v3/";
+const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
+  return registry.list().filter((kind) => pathOfVersion(kind) === path);
+}
+
+/** Documents of other servers; a request for one is passed on to its server. */
+function remotePaths(remote: RemoteDiscovery): Fields {
+  const entries = remote
+    .list()
+    .filter(({ isAvailable, documents }) => isAvailable && (documents?.openApiUrl ?? "") !== "")
+    .map(({ group, version, documents }) => {
+      return [`apis/${group}/${version}`, { serverRelativeURL: documents?.openApiUrl }] as const;
+    });
+  return Object.fromEntries(entries);
+}
+
+function addressOf(request: Request): URL {
+  return new URL(request.originalUrl, "https://localhost");
+}
+
+function sendJson(request: Request, response: Response, fields: Fields): void {
+  const content = Buffer.from(printJson(fields));
+  sendDocument(request, response, { contentType: "application/json", content });
+}
+
+function sendV2(request: Request, response: Response, kinds: readonly Kind[]): void {
+  const document = toSwagger(kinds);
+  if ((request.headers.accept ?? "").includes("com.github.proto-openapi.spec.v2")) {
+    const content = toProtobuf(document);
+    sendDocument(request, response, { contentType: PROTOBUF, content });
+  } else {
+    sendJson(request, response, document);
+  }
+}
+
+/** A client that asks by hash may keep the answer for ever; where the hash is not the document's it is sent to the right one. */
+function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
+  const { pathname, search } = addressOf(request);
+  const address = documentAddress(pathname.slice(V3.length), kinds);
+  if (search.includes("hash=") && `${pathname}${search}` !== address) {
+    response.redirect(301, address);
+    return;
+  }
+  if (search !== "") {
+    response.setHeader("cache-control", "public, immutable, max-age=31536000");
+  }
+  sendJson(request, response, toOpenApi3(kinds));
+}
+
+/** Adds the routes. Documents are made when they are asked for: that is rare, and they change with every definition. */
+export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
+  const { registry, remote } = deps;
+  app.get("/openapi/v2", (request: Request, response: Response) => {
+    sendV2(request, response, registry.list());
+  });
+  app.get("/openapi/v3", (request: Request, response: Response) => {
+    const { paths } = toIndex(registry.list());
+    send(request, response, { paths: { ...fieldsOf(paths), ...remotePaths(remote) } });
+  });
+  const document = (request: Request, response: Response, next: NextFunction): void => {
+    const path = addressOf(request).pathname.slice(V3.length);
+    const kinds = kindsOfPath(registry, path);
+    const [, group = "", version = ""] = path.split("/");
+    if (kinds.length === 0 || remote.has(group, version)) {
+      next();
+    } else {
+      sendV3(request, response, kinds);
+    }
+  };
+  app.get("/openapi/v3/api/:version", document);
+  app.get("/openapi/v3/apis/:group/:version", document);
+}

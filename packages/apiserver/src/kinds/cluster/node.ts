@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to nodes.
+import { listOf, textAt, valueAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Column, type Kind, defineKind } from "../kind.ts";
+
+const ROLE_PREFIX = "node-role.kubernetes.io/";
+
+function readyCell(node: KubeObject): string {
+  const ready = listOf(valueAt(node, "status", "conditions")).find(
+    (condition) => textAt(condition, "type") === "Ready",
+  );
+  const words: Readonly<Record<string, string>> = { True: "Ready", False: "NotReady" };
+  const state = words[textAt(ready, "status")] ?? "Unknown";
+  return valueAt(node, "spec", "unschedulable") === true ? `${state},SchedulingDisabled` : state;
+}
+
+function rolesCell(node: KubeObject): string {
+  const roles = Object.keys(node.metadata.labels ?? {})
+    .filter((label) => label.startsWith(ROLE_PREFIX))
+    .map((label) => label.slice(ROLE_PREFIX.length))
+    .sort();
+  return roles.length === 0 ? "<none>" : roles.join(",");
+}
+
+function addressCell(node: KubeObject, type: string): string {
+  const address = listOf(valueAt(node, "status", "addresses")).find(
+    (candidate) => textAt(candidate, "type") === type,
+  );
+  return textAt(address, "address") || "<none>";
+}
+
+function infoColumn(name: string, key: string): Column {
+  const cell = (node: KubeObject) => textAt(node, "status", "nodeInfo", key) || "<unknown>";
+  return { name, type: "string", priority: 1, cell };
+}
+
+/** Nodes. */
+export const NODE: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "nodes",
+  kind: "Node",
+  namespaced: false,
+  shortNames: ["no"],
+  strategy: {
+    hasStatus: true,
+    // A kubelet registers itself with its status in one request.
+    keepsStatusAtCreate: true,
+    selectableFields: {
+      "spec.unschedulable": (node) => String(valueAt(node, "spec", "unschedulable") === true),
+    },
+    columns: [
+      { name: "Status", type: "string", cell: readyCell },
+      { name: "Roles", type: "string", cell: rolesCell },
+      AGE,
+      {
+        name: "Version",
+        type: "string",
+        cell: (node) => textAt(node, "status", "nodeInfo", "kubeletVersion"),
+      },
+      {
+        name: "Internal-IP",
+        type: "string",
+        priority: 1,
+        cell: (node) => addressCell(node, "InternalIP"),
+      },
+      {
+        name: "External-IP",
+        type: "string",
+        priority: 1,
+        cell: (node) => addressCell(node, "ExternalIP"),
+      },
+      infoColumn("OS-Image", "osImage"),
+      infoColumn("Kernel-Version", "kernelVersion"),
+      infoColumn("Container-Runtime", "containerRuntimeVersion"),
+    ],
+  },
+});

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to config maps: keys, size, immutability.
+import type { Cause } from "../../meta/status.ts";
+import { forbiddenValue, invalidValue, tooLongValue } from "../../meta/causes.ts";
+import { equalJson, fieldsOf } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Kind, defineKind } from "../kind.ts";
+
+/** 1 MiB over all values. Source: Kubernetes core/v1 MaxSecretSize. */
+const DATA_MAX_BYTES = 1_048_576;
+const KEY = /^[-._a-zA-Z0-9]+$/;
+
+/** Causes for which keys and sizes of a config map or secret are refused. */
+export function dataCauses(object: KubeObject, fields: readonly string[]): Cause[] {
+  let bytes = 0;
+  const causes: Cause[] = [];
+  for (const field of fields) {
+    for (const [key, value] of Object.entries(fieldsOf(object[field]))) {
+      bytes += typeof value === "string" ? Buffer.byteLength(value) : 0;
+      if (!KEY.test(key)) {
+        causes.push(
+          invalidValue(
+            `${field}[${key}]`,
+            key,
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+          ),
+        );
+      }
+    }
+  }
+  return bytes > DATA_MAX_BYTES
+    ? [...causes, tooLongValue(fields[0] ?? "", DATA_MAX_BYTES)]
+    : causes;
+}
+
+/** Causes for which a change of something immutable is refused. */
+export function immutableCauses(
+  object: KubeObject,
+  current: KubeObject,
+  fields: readonly string[],
+): Cause[] {
+  if (current["immutable"] !== true) {
+    return [];
+  }
+  const why = "field is immutable when `immutable` is set";
+  const causes = fields
+    .filter((field) => !equalJson(object[field] ?? {}, current[field] ?? {}))
+    .map((field) => forbiddenValue(field, why));
+  return object["immutable"] === true ? causes : [forbiddenValue("immutable", why), ...causes];
+}
+
+/** Config maps. */
+export const CONFIG_MAP: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "configmaps",
+  kind: "ConfigMap",
+  shortNames: ["cm"],
+  strategy: {
+    validate: (object) => dataCauses(object, ["data", "binaryData"]),
+    validateUpdate: (object, current) => immutableCauses(object, current, ["data", "binaryData"]),
+    columns: [
+      {
+        name: "Data",
+        type: "integer",
+        cell: (object) =>
+          Object.keys(fieldsOf(object["data"])).length +
+          Object.keys(fieldsOf(object["binaryData"])).length,
+      },
+      AGE,
+    ],
+  },
+});

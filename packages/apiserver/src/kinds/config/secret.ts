@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to secrets: base64, stringData, type.
+import { type Cause, badRequest } from "../../meta/status.ts";
+import { invalidValue, requiredValue } from "../../meta/causes.ts";
+import { fieldsOf, textAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { dataCauses, immutableCauses } from "./config-map.ts";
+import { type Kind, defineKind } from "../kind.ts";
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Type of secrets that hold an account's token. */
+export const TOKEN_SECRET = "kubernetes.io/service-account-token";
+
+/** Annotations of such a secret: whose token it holds. */
+export const ACCOUNT_NAME = "kubernetes.io/service-account.name";
+export const ACCOUNT_UID = "kubernetes.io/service-account.uid";
+
+const NEEDED_KEYS: Readonly<Record<string, readonly string[]>> = {
+  "kubernetes.io/tls": ["tls.crt", "tls.key"],
+  "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
+  "kubernetes.io/ssh-auth": ["ssh-privatekey"],
+};
+
+/** stringData is write-only: it is merged into data. */
+function applyDefaults(secret: KubeObject): void {
+  const data = fieldsOf(secret["data"]);
+  for (const value of Object.values(data)) {
+    if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, ""))) {
+      throw badRequest(
+        'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0',
+      );
+    }
+  }
+  for (const [key, value] of Object.entries(fieldsOf(secret["stringData"]))) {
+    data[key] = Buffer.from(String(value)).toString("base64");
+  }
+  if (Object.keys(data).length > 0) {
+    secret["data"] = data;
+  }
+  Reflect.deleteProperty(secret, "stringData");
+  secret["type"] ??= "Opaque";
+}
+
+/** A secret for a token must say whose. */
+function accountCauses(secret: KubeObject): Cause[] {
+  const named = textAt(secret, "metadata", "annotations", ACCOUNT_NAME) !== "";
+  return secret["type"] === TOKEN_SECRET && !named
+    ? [requiredValue(`metadata.annotations[${ACCOUNT_NAME}]`)]
+    : [];
+}
+
+function validate(secret: KubeObject): Cause[] {
+  const needed = NEEDED_KEYS[textAt(secret, "type")] ?? [];
+  const data = fieldsOf(secret["data"]);
+  const missing = needed.filter((key) => !Object.hasOwn(data, key));
+  return [
+    ...accountCauses(secret),
+    ...missing.map((key) => requiredValue(`data[${key}]`)),
+    ...dataCauses(secret, ["data"]),
+  ];
+}
+
+function validateUpdate(secret: KubeObject, current: KubeObject): Cause[] {
+  const changed = secret["type"] !== current["type"];
+  return [
+    ...(changed ? [invalidValue("type", secret["type"], "field is immutable")] : []),
+    ...immutableCauses(secret, current, ["data"]),
+  ];
+}
+
+/** Secrets. */
+export const SECRET: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "secrets",
+  kind: "Secret",
+  strategy: {
+    applyDefaults,
+    validate,
+    validateUpdate,
+    selectableFields: { type: (secret) => textAt(secret, "type") },
+    columns: [
+      { name: "Type", type: "string", cell: (secret) => textAt(secret, "type") },
+      {
+        name: "Data",
+        type: "integer",
+        cell: (secret) => Object.keys(fieldsOf(secret["data"])).length,
+      },
+      AGE,
+    ],
+  },
+});

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which defaults do specifications of pods have, alone and in templates? Source: Kubernetes core/v1 defaults.
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+
+/** Fields that hold containers. */
+export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
+const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
+const HOOKS = ["postStart", "preStop"] as const;
+/** 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
+const FILE_MODE = 420;
+/** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
+const TOKEN_SECONDS = 3600;
+
+/** Sets a field where there is none. */
+export function setDefault(fields: Fields, key: string, value: unknown): void {
+  if (fields[key] === undefined || fields[key] === null) {
+    fields[key] = value;
+  }
+}
+
+/** Objects of a list. */
+export function itemsOf(fields: Fields, key: string): Fields[] {
+  return listOf(fields[key]).filter(isFields);
+}
+
+function pullPolicyOf(image: string): string {
+  const tag = /:([^/:@]+)$/.exec(image)?.[1];
+  return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
+}
+
+function defaultHttpGet(of: Fields): void {
+  const get = of["httpGet"];
+  if (isFields(get)) {
+    setDefault(get, "path", "/");
+    setDefault(get, "scheme", "HTTP");
+  }
+}
+
+function defaultProbes(container: Fields): void {
+  for (const name of PROBES) {
+    const probe = container[name];
+    if (isFields(probe)) {
+      defaultHttpGet(probe);
+      setDefault(probe, "timeoutSeconds", 1);
+      setDefault(probe, "periodSeconds", 10);
+      setDefault(probe, "successThreshold", 1);
+      setDefault(probe, "failureThreshold", 3);
+    }
+  }
+  for (const name of HOOKS) {
+    defaultHttpGet(fieldsOf(valueAt(container, "lifecycle", name)));
+  }
+}
+
+function defaultFieldRef(of: unknown): void {
+  const reference = valueAt(of, "fieldRef");
+  if (isFields(reference)) {
+    setDefault(reference, "apiVersion", "v1");
+  }
+}
+
+function defaultContainer(container: Fields, hostNetwork: boolean): void {
+  setDefault(container, "imagePullPolicy", pullPolicyOf(textAt(container, "image")));
+  setDefault(container, "resources", {});
+  setDefault(container, "terminationMessagePath", "/dev/termination-log");
+  setDefault(container, "terminationMessagePolicy", "File");
+  for (const port of itemsOf(container, "ports")) {
+    setDefault(port, "protocol", "TCP");
+    if (hostNetwork) {
+      setDefault(port, "hostPort", port["containerPort"]);
+    }
+  }
+  for (const variable of itemsOf(container, "env")) {
+    defaultFieldRef(variable["valueFrom"]);
+  }
+  defaultProbes(container);
+}
+
+function defaultDownward(source: Fields): void {
+  itemsOf(source, "items").forEach(defaultFieldRef);
+}
+
+function defaultProjected(source: Fields): void {
+  setDefault(source, "defaultMode", FILE_MODE);
+  for (const projection of itemsOf(source, "sources")) {
+    const token = projection["serviceAccountToken"];
+    if (isFields(token)) {
+      setDefault(token, "expirationSeconds", TOKEN_SECONDS);
+    }
+    defaultDownward(fieldsOf(projection["downwardAPI"]));
+  }
+}
+
+const VOLUME_DEFAULTS: Readonly<Record<string, (source: Fields) => void>> = {
+  configMap: (source) => {
+    setDefault(source, "defaultMode", FILE_MODE);
+  },
+  secret: (source) => {
+    setDefault(source, "defaultMode", FILE_MODE);
+  },
+  downwardAPI: (source) => {
+    setDefault(source, "defaultMode", FILE_MODE);
+    defaultDownward(source);
+  },
+  projected: defaultProjected,
+  hostPath: (source) => {
+    setDefault(source, "type", "");
+  },
+};
+
+function defaultVolume(volume: Fields): void {
+  const sources = Object.keys(volume).filter((key) => key !== "name");
+  if (sources.length === 0) {
+    volume["emptyDir"] = {};
+  }
+  for (const name of sources) {
+    const source = volume[name];
+    if (isFields(source)) {
+      VOLUME_DEFAULTS[name]?.(source);
+    }
+  }
+}
+
+/** Fills in the defaults of a pod's specification, also of one in a template. Changes it. */
+export function defaultPodSpec(spec: Fields): void {
+  setDefault(spec, "restartPolicy", "Always");
+  setDefault(spec, "terminationGracePeriodSeconds", 30);
+  setDefault(spec, "dnsPolicy", "ClusterFirst");
+  setDefault(spec, "schedulerName", "default-scheduler");
+  setDefault(spec, "securityContext", {});
+  // The old name is kept beside the new one for clients that know no other.
+  setDefault(spec, "serviceAccountName", spec["serviceAccount"]);
+  setDefault(spec, "serviceAccount", spec["serviceAccountName"]);
+  for (const key of ["serviceAccount", "serviceAccountName"]) {
+    if (spec[key] === undefined) {
+      Reflect.deleteProperty(spec, key);
+    }
+  }
+  itemsOf(spec, "volumes").forEach(defaultVolume);
+  for (const list of CONTAINER_LISTS) {
+    for (const container of itemsOf(spec, list)) {
+      defaultContainer(container, spec["hostNetwork"] === true);
+    }
+  }
+}
+
+/** What only a pod itself has: links to services, and requests that follow from limits. Changes it. */
+export function defaultOwnSpec(spec: Fields): void {
+  setDefault(spec, "enableServiceLinks", true);
+  for (const container of CONTAINER_LISTS.flatMap((list) => itemsOf(spec, list))) {
+    const resources = fieldsOf(container["resources"]);
+    const limits = fieldsOf(resources["limits"]);
+    if (Object.keys(limits).length > 0) {
+      resources["requests"] = { ...limits, ...fieldsOf(resources["requests"]) };
+    }
+  }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to pods: defaults, immutable specification, graceful deletion. Source: Kubernetes core/v1 Pod.
+import type { Cause } from "../../meta/status.ts";
+import { forbiddenValue } from "../../meta/causes.ts";
+import {
+  type Fields,
+  copyJson,
+  equalJson,
+  fieldsOf,
+  isFields,
+  listOf,
+  textAt,
+  valueAt,
+} from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Column, type Kind, defineKind } from "../kind.ts";
+import { podSpecCauses } from "./pod-causes.ts";
+import { CONTAINER_LISTS, defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
+
+function qosClassOf(spec: Fields): string {
+  const resources = CONTAINER_LISTS.flatMap((list) =>
+    listOf(spec[list]).map((container) => fieldsOf(valueAt(container, "resources"))),
+  );
+  const given = (of: string) =>
+    resources.map((resource) => {
+      const { cpu, memory } = fieldsOf(resource[of]);
+      return { cpu, memory };
+    });
+  const limits = given("limits");
+  const requests = given("requests");
+  const named = [...limits, ...requests].some(({ cpu, memory }) => (cpu ?? memory) !== undefined);
+  if (!named) {
+    return "BestEffort";
+  }
+  const full = limits.every(({ cpu, memory }) => cpu !== undefined && memory !== undefined);
+  const equal = requests.every(
+    ({ cpu, memory }, index) =>
+      (cpu === undefined || equalJson(cpu, limits[index]?.cpu)) &&
+      (memory === undefined || equalJson(memory, limits[index]?.memory)),
+  );
+  return full && equal ? "Guaranteed" : "Burstable";
+}
+
+function prepareCreate(pod: KubeObject): void {
+  pod["status"] = { phase: "Pending", qosClass: qosClassOf(fieldsOf(pod["spec"])) };
+}
+
+/** The specification without what may change. */
+function fixedPart(spec: Fields, like: Fields): Fields {
+  const fixed = copyJson(spec);
+  for (const list of CONTAINER_LISTS) {
+    listOf(fixed[list]).forEach((container, index) => {
+      if (isFields(container)) {
+        container["image"] = valueAt(listOf(like[list])[index], "image");
+      }
+    });
+  }
+  for (const key of ["activeDeadlineSeconds", "tolerations", "schedulingGates"]) {
+    fixed[key] = like[key];
+  }
+  return fixed;
+}
+
+function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
+  // A pod that was stored before a default was introduced has it by now.
+  const was = copyJson(fieldsOf(current["spec"]));
+  defaultPodSpec(was);
+  const fixed = fixedPart(fieldsOf(pod["spec"]), was);
+  const before = fixedPart(was, was);
+  return equalJson(JSON.parse(JSON.stringify(fixed)), JSON.parse(JSON.stringify(before)))
+    ? []
+    : [
+        forbiddenValue(
+          "spec",
+          "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        ),
+      ];
+}
+
+/** A pod that no node has, or that has ended, is removed at once; else its node removes it with grace 0. */
+function graceSeconds(pod: KubeObject, asked: number | undefined): number | undefined {
+  const phase = textAt(pod, "status", "phase");
+  if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
+    return undefined;
+  }
+  const own = valueAt(pod, "spec", "terminationGracePeriodSeconds");
+  const grace = asked ?? (typeof own === "number" ? own : 30);
+  return grace <= 0 ? undefined : grace;
+}
+
+function statusCell(pod: KubeObject): string {
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    return "Terminating";
+  }
+  const phase = textAt(pod, "status", "phase");
+  const waiting = listOf(valueAt(pod, "status", "containerStatuses"))
+    .map(
+      (status) =>
+        textAt(status, "state", "waiting", "reason") ||
+        textAt(status, "state", "terminated", "reason"),
+    )
+    .find((reason) => reason !== "");
+  return waiting ?? (textAt(pod, "status", "reason") || phase || "Unknown");
+}
+
+function readyCell(pod: KubeObject): string {
+  const statuses = listOf(valueAt(pod, "status", "containerStatuses"));
+  const ready = statuses.filter((status) => valueAt(status, "ready") === true).length;
+  return `${String(ready)}/${String(listOf(valueAt(pod, "spec", "containers")).length)}`;
+}
+
+function restartsCell(pod: KubeObject): string {
+  const counts = listOf(valueAt(pod, "status", "containerStatuses")).map((status) =>
+    Number(valueAt(status, "restartCount") ?? 0),
+  );
+  return String(counts.reduce((sum, count) => sum + count, 0));
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: "Ready", type: "string", cell: readyCell },
+  { name: "Status", type: "string", cell: statusCell },
+  { name: "Restarts", type: "string", cell: restartsCell },
+  AGE,
+  {
+    name: "IP",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "status", "podIP") || "<none>",
+  },
+  {
+    name: "Node",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "spec", "nodeName") || "<none>",
+  },
+  {
+    name: "Nominated Node",
+    type: "string",
+    priority: 1,
+    cell: (pod) => textAt(pod, "status", "nominatedNodeName") || "<none>",
+  },
+  { name: "Readiness Gates", type: "string", priority: 1, cell: () => "<none>" },
+];
+
+/** Pods. */
+export const POD: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "pods",
+  kind: "Pod",
+  shortNames: ["po"],
+  categories: ["all"],
+  subresources: [
+    { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
+    { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
+    // Listed, as clients expect; answered with the reason why they are not there.
+    { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
+    { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
+    { name: "log", verbs: ["get"] },
+    { name: "portforward", verbs: ["create", "get"], kind: "PodPortForwardOptions" },
+  ],
+  strategy: {
+    hasStatus: true,
+    returnsDeleted: true,
+    applyDefaults: (pod) => {
+      const spec = fieldsOf(pod["spec"]);
+      defaultPodSpec(spec);
+      defaultOwnSpec(spec);
+      pod["spec"] = spec;
+    },
+    prepareCreate,
+    validate: (pod) => podSpecCauses(fieldsOf(pod["spec"]), "spec"),
+    validateUpdate,
+    graceSeconds,
+    selectableFields: {
+      "spec.nodeName": (pod) => textAt(pod, "spec", "nodeName"),
+      "spec.restartPolicy": (pod) => textAt(pod, "spec", "restartPolicy"),
+      "spec.schedulerName": (pod) => textAt(pod, "spec", "schedulerName"),
+      "spec.serviceAccountName": (pod) => textAt(pod, "spec", "serviceAccountName"),
+      "status.phase": (pod) => textAt(pod, "status", "phase"),
+      "status.podIP": (pod) => textAt(pod, "status", "podIP"),
+      "status.nominatedNodeName": (pod) => textAt(pod, "status", "nominatedNodeName"),
+    },
+    columns: COLUMNS,
+  },
+});

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of fields that nobody knows or that are there twice: refused, told, or dropped in silence. Source: Kubernetes "Field validation".
+import { parseObject } from "../../http/body.ts";
+import { badRequest, invalid } from "../../meta/status.ts";
+import { unsupportedValue } from "../../meta/causes.ts";
+import { duplicateFields } from "../../objects/duplicate-fields.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { type Call, type Deps, takeTurn } from "../call.ts";
+import { decodeObject } from "../decode.ts";
+
+const MODES: readonly string[] = ["", "Ignore", "Strict", "Warn"];
+/** Source: Kubernetes apimachinery, a decoder names no more than that. */
+const FAULTS_MAX = 100;
+
+type Mode = "Ignore" | "Strict" | "Warn";
+
+function optionsKind(call: Call): string {
+  if (call.body.contentType.includes("patch+")) {
+    return "PatchOptions";
+  }
+  return call.name === "" ? "CreateOptions" : "UpdateOptions";
+}
+
+function modeOf(call: Call): Mode {
+  const mode = call.query.get("fieldValidation") ?? "";
+  if (!MODES.includes(mode)) {
+    const about = { group: "meta.k8s.io", resource: "", kind: optionsKind(call) };
+    throw invalid(about, "", [unsupportedValue("fieldValidation", mode, MODES)]);
+  }
+  return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
+}
+
+function repeated(call: Call): string[] {
+  const { text, contentType } = call.body;
+  return contentType.endsWith("yaml")
+    ? []
+    : duplicateFields(text).map((path) => `duplicate field "${path}"`);
+}
+
+/** Speaks up about `unknown` fields, and about those that the body has twice, as the client asked (default: warn). Throws StatusErrors 400 and 422. */
+export function checkFields(call: Call, unknown: readonly string[]): void {
+  const mode = modeOf(call);
+  if (mode === "Ignore") {
+    return;
+  }
+  const faults = [...repeated(call), ...unknown.map((path) => `unknown field "${path}"`)];
+  const told = faults.slice(0, FAULTS_MAX);
+  if (mode !== "Strict") {
+    call.warnings.push(...told);
+  } else if (told.length > 0) {
+    const { kind, version } = call.kind;
+    throw badRequest(
+      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${told.join(", ")}`,
+    );
+  }
+}
+
+/** Tells the client what its kind has to say of an object. */
+export function warn(call: Call, object: KubeObject): void {
+  call.warnings.push(...(call.kind.strategy.warnings?.(object) ?? []));
+}
+
+/** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
+export async function readObjectOf(call: Call, deps: Pick<Deps, "turnstile">): Promise<KubeObject> {
+  const fields = parseObject(call.body);
+  await takeTurn(call, deps, call.body.text.length);
+  const { object, unknown } = decodeObject(call.kind, fields);
+  await takeTurn(call, deps, call.body.text.length);
+  checkFields(call, unknown);
+  warn(call, object);
+  return object;
+}
