@@ -5,8 +5,8 @@ import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
 import { createAuthority } from "@patchbay/pki";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeAgent, send } from "../contract/apiserver-client.ts";
-import { identity } from "../contract/apiserver-harness.ts";
+import { makeAgent, send } from "../contract/apiserver/client.ts";
+import { identity } from "../contract/apiserver/harness.ts";
 import { type Person, VirtApiMachine } from "./virt-api-machine.ts";
 
 const CORE = "/api/v1/namespaces";

@@ -7,7 +7,7 @@ import type { Agent } from "node:https";
 import { type ConnectionOptions, type TLSSocket, connect } from "node:tls";
 import { fileURLToPath } from "node:url";
 import type { ApiServerOptions } from "@patchbay/apiserver";
-import { makeAgent, readText, send } from "../contract/apiserver-client.ts";
+import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 
 const ENTRY = fileURLToPath(new URL("./api-server-child.ts", import.meta.url));
 

@@ -11,14 +11,14 @@ import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
 import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
-import { makeAgent, readText, send } from "../contract/apiserver-client.ts";
+import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 import {
   type Body,
   type Harness,
   identity,
   QUIET,
   startHarness,
-} from "../contract/apiserver-harness.ts";
+} from "../contract/apiserver/harness.ts";
 
 const MAIN = join(import.meta.dirname, "../../packages/virt-api/src/main.ts");
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";

@@ -15,7 +15,7 @@ import {
 import { createClock } from "@patchbay/os";
 import { kubeconfigText } from "@patchbay/pki";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { QUIET, serverOptions } from "./apiserver-harness.ts";
+import { QUIET, serverOptions } from "./apiserver/harness.ts";
 
 const clock = createClock();
 const key = { namespace: "default", name: "one" };

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Harness, QUIET, startHarness } from "./apiserver-harness.ts";
+import { type Harness, QUIET, startHarness } from "./apiserver/harness.ts";
 
 const FOLDER = join(import.meta.dirname, "../../packages/manifests/standalone");
 const REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews";

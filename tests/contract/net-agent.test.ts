@@ -8,7 +8,7 @@ import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { startHarness, type Harness } from "./apiserver-harness.ts";
+import { startHarness, type Harness } from "./apiserver/harness.ts";
 import { CniNode } from "./cni-node.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import { eventually } from "@patchbay/testing";
-import { startHarness, type Harness } from "./apiserver-harness.ts";
+import { startHarness, type Harness } from "./apiserver/harness.ts";
 import { makeGuestImage } from "./launcher-pod.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";

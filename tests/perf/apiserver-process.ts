@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { parse } from "yaml";
-import { type Identity, makeAgent, readText, send } from "../contract/apiserver-client.ts";
+import { type Identity, makeAgent, readText, send } from "../contract/apiserver/client.ts";
 
 const PROGRAM = join(import.meta.dirname, "../../packages/patchbay/bin/patchbay");
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches of a server under load: how long does an event take to reach all of them?
 import type { IncomingMessage } from "node:http";
-import { send } from "../contract/apiserver-client.ts";
+import { send } from "../contract/apiserver/client.ts";
 import { load, quantile, timed } from "./apiserver-load.ts";
 import type { ServerProcess } from "./apiserver-process.ts";
 

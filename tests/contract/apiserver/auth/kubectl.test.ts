@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do kubectl's commands about users and rights work with the API server as they do with Kubernetes?
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Harness, startHarness } from "../harness.ts";
+
+const TIMEOUT_MS = 20_000;
+
+let api: Harness;
+let directory: string;
+
+beforeAll(async () => {
+  api = await startHarness();
+  directory = await mkdtemp(join(tmpdir(), "apiserver-auth-"));
+  await writeFile(join(directory, "kubeconfig"), api.kubeconfig, { mode: 0o600 });
+});
+
+afterAll(async () => {
+  await api.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function kubectl(line: string): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const KUBECONFIG = join(directory, "kubeconfig");
+  const env = { PATH: process.env["PATH"], HOME: directory, KUBECONFIG };
+  execFile("kubectl", line.split(" "), { env, timeout: TIMEOUT_MS }, (error, out, err) => {
+    resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
+  });
+  return promise;
+}
+
+async function mayReadPods(user: string): Promise<string> {
+  return (await kubectl(`auth can-i list pods --as ${user}`)).out.trim();
+}
+
+test("a role that kubectl makes and binds counts", async () => {
+  expect(await mayReadPods("carl")).toBe("no");
+  await kubectl("create role reader --verb=get,list --resource=pods");
+  const bound = await kubectl("create rolebinding reader --role=reader --user=carl");
+  expect(bound.out).toBe("rolebinding.rbac.authorization.k8s.io/reader created\n");
+  expect(await mayReadPods("carl")).toBe("yes");
+  const { code, err } = await kubectl("get pods --as carl -n kube-system");
+  expect([code, err]).toEqual([
+    1,
+    'Error from server (Forbidden): pods is forbidden: User "carl" cannot list resource "pods" in API group "" in the namespace "kube-system"\n',
+  ]);
+});
+
+test("a role of the cluster that kubectl makes and binds counts everywhere", async () => {
+  await kubectl("create clusterrole paths --verb=get --non-resource-url=/logs/*");
+  await kubectl("create clusterrole pods --verb=list --resource=pods");
+  await kubectl("create clusterrolebinding pods --clusterrole=pods --group=watchers");
+  const line = "auth can-i list pods -A --as dora --as-group watchers";
+  expect((await kubectl(line)).out).toBe("yes\n");
+});
+
+test("can-i lists what one may do", async () => {
+  await kubectl("create role lister --verb=get --resource=configmaps --resource-name=one");
+  await kubectl("create rolebinding lister --role=lister --user=emil");
+  const { out } = await kubectl("auth can-i --list --as emil");
+  expect(out).toMatch(/^configmaps +\[\] +\[one\] +\[get\]$/m);
+  expect(out).toMatch(/^ +\[\/healthz\] +\[\] +\[get\]$/m);
+});
+
+test("reconcile adds to a role what a file says", async () => {
+  const manifest = join(directory, "role.json");
+  const role = {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "Role",
+    metadata: { name: "reader", namespace: "default" },
+    rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ["get"] }],
+  };
+  await writeFile(manifest, JSON.stringify(role));
+  const { code, out } = await kubectl(`auth reconcile -f ${manifest}`);
+  expect([code, out]).toEqual([0, expect.stringContaining("reconciled")]);
+  expect((await kubectl("auth can-i get secrets --as carl")).out).toBe("yes\n");
+  expect(await mayReadPods("carl")).toBe("yes");
+});
+
+test("a service account that kubectl makes can be bound and acted for", async () => {
+  await kubectl("create serviceaccount robot");
+  await kubectl("create rolebinding robot --clusterrole=view --serviceaccount=default:robot");
+  expect(await mayReadPods("system:serviceaccount:default:robot")).toBe("yes");
+});

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What if the disk is full? Writes are refused, everything else goes on, and nothing is damaged.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ChildServer } from "./child-process.ts";
+
+const MAPS = "/api/v1/namespaces/default/configmaps";
+const DISK_BYTES = 20 * 1024 * 1024;
+/** Each write takes about so much of the disk. */
+const VALUE = "x".repeat(200_000);
+
+let directory: string;
+let server: ChildServer | undefined;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "apiserver-disk-"));
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${String(DISK_BYTES)}`, "tmpfs", directory]);
+});
+
+afterEach(async () => {
+  await server?.kill();
+  execFileSync("umount", [directory]);
+  rmSync(directory, { recursive: true });
+});
+
+async function fill(of: ChildServer): Promise<{ names: string[]; code: number; message: string }> {
+  const names: string[] = [];
+  for (let count = 0; ; count += 1) {
+    const name = `fill-${String(count)}`;
+    const made = { metadata: { name }, data: { value: VALUE } };
+    const { code, body } = await of.ask("POST", MAPS, made);
+    if (code !== 201) {
+      return { names, code, message: body.message };
+    }
+    names.push(name);
+  }
+}
+
+async function namesOf(of: ChildServer): Promise<string[]> {
+  const { body } = await of.ask("GET", MAPS);
+  return body.items.map(({ metadata }) => metadata.name);
+}
+
+test("a full disk refuses writes only, and is recovered from", async () => {
+  const ballast = join(directory, "ballast");
+  writeFileSync(ballast, Buffer.alloc(DISK_BYTES / 2));
+  const store = join(directory, "store.sqlite");
+  server = await ChildServer.start(store);
+  const { names, code, message } = await fill(server);
+  expect(code).toBe(500);
+  expect(message).toContain("the store could not be written: database or disk is full");
+  expect(names.length).toBeGreaterThan(1);
+
+  expect(await namesOf(server)).toEqual(expect.arrayContaining(names));
+  const { body: found } = await server.ask("GET", `${MAPS}/fill-0`);
+  expect(found.data).toEqual({ value: VALUE });
+
+  rmSync(ballast);
+  const later = { metadata: { name: "later" }, data: { value: VALUE } };
+  expect((await server.ask("POST", MAPS, later)).code).toBe(201);
+  await server.kill();
+  server = await ChildServer.start(store);
+  expect(await namesOf(server)).toEqual(expect.arrayContaining([...names, "later"]));
+});

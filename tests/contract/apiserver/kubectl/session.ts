@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server and kubectl as its client, in a directory of its own.
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { type Harness, startHarness } from "../harness.ts";
+
+const TIMEOUT_MS = 20_000;
+
+/** How a command ended. */
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A server under test and its client. */
+export interface KubectlSession {
+  readonly api: Harness;
+  readonly directory: string;
+  /** Runs kubectl; the words of `line` are its arguments, `more` follow as they are. */
+  kubectl(line: string, ...more: readonly string[]): Promise<Outcome>;
+  /** Runs kubectl until it is killed. */
+  follow(line: string, ...more: readonly string[]): ChildProcessByStdio<null, Readable, null>;
+  /** Writes a file below the directory; gives its path. */
+  write(name: string, content: unknown): Promise<string>;
+  close(): Promise<void>;
+}
+
+function wordsOf(line: string): string[] {
+  return line.split(" ").filter((word) => word !== "");
+}
+
+function run(
+  args: readonly string[],
+  options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string },
+): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  execFile("kubectl", args, { ...options, timeout: TIMEOUT_MS }, (error, out, err) => {
+    resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
+  });
+  return promise;
+}
+
+/** Starts a server; `env`: more variables for kubectl. */
+export async function startKubectlSession(
+  env: Readonly<Record<string, string>> = {},
+): Promise<KubectlSession> {
+  const api = await startHarness();
+  const directory = await mkdtemp(join(tmpdir(), "apiserver-kubectl-"));
+  const kubeconfig = join(directory, "kubeconfig");
+  await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
+  const options = {
+    cwd: directory,
+    env: { PATH: process.env["PATH"], HOME: directory, KUBECONFIG: kubeconfig, ...env },
+  };
+  return {
+    api,
+    directory,
+    kubectl: (line, ...more) => run([...wordsOf(line), ...more], options),
+    follow: (line, ...more) =>
+      spawn("kubectl", [...wordsOf(line), ...more], {
+        ...options,
+        stdio: ["ignore", "pipe", "inherit"],
+        timeout: TIMEOUT_MS,
+      }),
+    write: async (name, content) => {
+      const path = join(directory, name);
+      await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+      return path;
+    },
+    close: async () => {
+      await api.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

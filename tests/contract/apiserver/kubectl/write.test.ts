@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does kubectl change what it is told to change, and nothing else?
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type KubectlSession, startKubectlSession } from "./session.ts";
+
+let session: KubectlSession;
+
+beforeAll(async () => {
+  session = await startKubectlSession({ EDITOR: "sed -i s/size:.s/size:\\ m/" });
+});
+
+afterAll(async () => {
+  await session.close();
+});
+
+function configMap(name: string, data: Readonly<Record<string, string>>) {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data };
+}
+
+async function dataOf(name: string): Promise<unknown> {
+  return (await session.api.get(`/api/v1/namespaces/default/configmaps/${name}`)).body.data;
+}
+
+test("apply adds, changes and takes away what the manifest no longer has", async () => {
+  const path = await session.write("applied.json", configMap("applied", { a: "1", b: "1" }));
+  expect((await session.kubectl("apply -f", path)).out).toBe("configmap/applied created\n");
+  await session.api.patch("/api/v1/namespaces/default/configmaps/applied", { data: { c: "3" } });
+  await session.write("applied.json", configMap("applied", { a: "2" }));
+  expect((await session.kubectl("diff -f", path)).code).toBe(1);
+  expect((await session.kubectl("apply --dry-run=server -f", path)).out).toContain(
+    "server dry run",
+  );
+  expect(await dataOf("applied")).toEqual({ a: "1", b: "1", c: "3" });
+  expect((await session.kubectl("apply -f", path)).out).toBe("configmap/applied configured\n");
+  expect(await dataOf("applied")).toEqual({ a: "2", c: "3" });
+  expect((await session.kubectl("apply -f", path)).out).toBe("configmap/applied unchanged\n");
+});
+
+test("apply names every field that it does not know", async () => {
+  const path = await session.write("typo.json", {
+    ...configMap("typo", {}),
+    dta: {},
+    imutable: true,
+  });
+  const { code, err } = await session.kubectl("apply -f", path);
+  expect(code).toBe(1);
+  expect(err).toMatch(/unknown field "dta"/);
+  expect(err).toMatch(/unknown field "imutable"/);
+});
+
+test("server-side apply is refused in words", async () => {
+  const path = await session.write("ssa.json", configMap("ssa", {}));
+  const { code, err } = await session.kubectl("apply --server-side -f", path);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/not available|unknown format|Unsupported/),
+  ]);
+});
+
+test("a kustomization is applied and deleted", async () => {
+  await mkdir(join(session.directory, "kz"));
+  await session.write("kz/cm.json", configMap("c", { a: "b" }));
+  await session.write("kz/kustomization.yaml", "resources: [cm.json]\nnamePrefix: kz-\n");
+  expect((await session.kubectl("apply -k kz")).out).toBe("configmap/kz-c created\n");
+  expect((await session.kubectl("delete -k kz")).out).toContain('configmap "kz-c" deleted');
+});
+
+test("edit, replace and patch", async () => {
+  const path = await session.write("size.json", configMap("size", { size: "s" }));
+  await session.kubectl("create --save-config -f", path);
+  expect((await session.kubectl("edit cm size")).out).toBe("configmap/size edited\n");
+  expect(await dataOf("size")).toEqual({ size: "m" });
+  expect((await session.kubectl("replace -f", path)).code).toBe(0);
+  expect(await dataOf("size")).toEqual({ size: "s" });
+  await session.kubectl("patch cm size -p", '{"data":{"a":"1"}}');
+  await session.kubectl("patch cm size --type=merge -p", '{"data":{"b":"2"}}');
+  await session.kubectl("patch cm size --type=json -p", '[{"op":"remove","path":"/data/size"}]');
+  expect(await dataOf("size")).toEqual({ a: "1", b: "2" });
+  expect((await session.kubectl("replace --force -f", path)).out).toContain("replaced");
+});
+
+test("labels, annotations and what stands in their way", async () => {
+  await session.kubectl("create configmap noted --from-literal=a=b");
+  expect((await session.kubectl("label cm noted l=1")).out).toContain("labeled");
+  expect((await session.kubectl("label cm noted l=2")).err).toContain("--overwrite is false");
+  expect((await session.kubectl("annotate cm noted n=1 n2-")).code).toBe(0);
+  const stale = await session.kubectl("label cm noted l=3 --overwrite --resource-version=1");
+  expect(stale.err).toContain("the object has been modified");
+});
+
+test("a node is cordoned, tainted, drained", async () => {
+  await session.api.post("/api/v1/nodes", { metadata: { name: "n1" } });
+  expect((await session.kubectl("cordon n1")).out).toBe("node/n1 cordoned\n");
+  expect((await session.kubectl("taint nodes n1 k=v:NoSchedule")).out).toContain("node/n1 tainted");
+  expect((await session.kubectl("get nodes --no-headers")).out).toMatch(
+    /^n1 +Unknown,SchedulingDisabled/,
+  );
+  expect((await session.kubectl("uncordon n1")).out).toBe("node/n1 uncordoned\n");
+  expect((await session.kubectl("drain n1")).out).toContain("drained");
+});
+
+test.concurrent.each([
+  ["create namespace made", "namespace/made"],
+  ["create deployment made --image=i:1", "deployment.apps/made"],
+  ["create quota made --hard=pods=1", "resourcequota/made"],
+  ["create service clusterip made --tcp=80", "service/made"],
+  ["create priorityclass made --value=1", "priorityclass.scheduling.k8s.io/made"],
+  ["create job made --image=i", "job.batch/made"],
+  ["run made --image=i", "pod/made"],
+])("%s", async (line, want) => {
+  expect((await session.kubectl(line)).out).toBe(`${want} created\n`);
+});
+
+test("a deployment is scaled, exposed and given another image", async () => {
+  await session.kubectl("create deployment web --image=i:1");
+  expect((await session.kubectl("scale deployment web --replicas=3")).out).toContain("scaled");
+  expect((await session.kubectl("set image deployment/web i=i:2")).out).toContain("image updated");
+  expect((await session.kubectl("expose deployment web --port=80")).out).toContain("exposed");
+  const path = "/apis/apps/v1/namespaces/default/deployments/web";
+  expect((await session.api.get(path)).body).toMatchObject({
+    metadata: { generation: 3 },
+    spec: { replicas: 3, template: { spec: { containers: [{ image: "i:2" }] } } },
+  });
+});
+
+test("delete by name, by label, and waiting for nothing", async () => {
+  await session.kubectl("create configmap gone --from-literal=a=b");
+  await session.kubectl("label cm gone drop=yes");
+  expect((await session.kubectl("delete cm -l drop=yes")).out).toContain('"gone" deleted');
+  expect((await session.kubectl("delete cm gone")).err).toContain("not found");
+  expect((await session.kubectl("delete cm gone --ignore-not-found")).code).toBe(0);
+  await session.kubectl("run doomed --image=i");
+  const forced = await session.kubectl("delete pod doomed --grace-period=0 --force");
+  expect([forced.code, forced.err]).toEqual([0, expect.stringContaining("mmediate deletion")]);
+});

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that no client should send: each is refused or served, none is a failure of the server.
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Harness, startHarness } from "../harness.ts";
+
+const MAPS = "/api/v1/namespaces/default/configmaps";
+const MERGE = "application/merge-patch+json";
+const STRATEGIC = "application/strategic-merge-patch+json";
+const JSON_PATCH = "application/json-patch+json";
+
+let api: Harness;
+
+beforeAll(async () => {
+  api = await startHarness();
+  await api.post(MAPS, { metadata: { name: "target" }, data: { a: "1" } });
+});
+
+afterAll(async () => {
+  await api.close();
+});
+
+test.each([
+  { what: "deep lists", body: `{"data":${"[".repeat(100_000)}${"]".repeat(100_000)}}` },
+  { what: "deep objects", body: `{"data":${'{"a":'.repeat(50_000)}1${"}".repeat(50_001)}` },
+  { what: "a byte order mark", body: '\u{feff}{"metadata":{"name":"bom"}}' },
+  { what: "a number beyond all", body: '{"metadata":{"name":"n","generation":1e400}}' },
+  { what: "a name that is none", body: '{"metadata":{"name":5}}' },
+  { what: "metadata that is none", body: '{"metadata":[]}' },
+  { what: "a label of the runtime", body: '{"metadata":{"labels":{"__proto__":"x"},"name":"n"}}' },
+  { what: "two objects", body: '{"a":1}{"b":2}' },
+  { what: "a zero byte", body: "\u0000" },
+  { what: "no object", body: "true" },
+])("a body with $what is refused", async ({ body }) => {
+  const { code } = await api.ask("POST", MAPS, { body });
+  expect([400, 422]).toContain(code);
+});
+
+test.each([
+  `${MAPS}/a%2Fb`,
+  `${MAPS}/%zz`,
+  `${MAPS}/a/b/c/d`,
+  `${MAPS}/__proto__`,
+  "/api/v1//configmaps",
+  "/api/v1/constructor",
+  "/apis/__proto__/v1/constructor",
+  "/api/v1/namespaces/%2F/configmaps",
+])("nothing is at %s", async (path) => {
+  expect((await api.get(path)).code).toBe(404);
+});
+
+test.each([MERGE, STRATEGIC])("%s: keys of the runtime are keys like others", async (type) => {
+  const body = '{"data":{"__proto__":"x","constructor":"y"}}';
+  const patched = await api.ask("PATCH", `${MAPS}/target`, { body, type });
+  expect(patched.text).toContain('"__proto__":"x"');
+  expect((await api.get(`${MAPS}/target`)).text).toContain('"constructor":"y"');
+});
+
+test.each(["HEAD", "OPTIONS"])("%s is not served", async (method) => {
+  expect((await api.ask(method, MAPS)).code).toBe(405);
+});
+
+test("a selector may be long", async () => {
+  const values = Array.from({ length: 1500 }, (_, index) => `value-${String(index)}`).join(",");
+  expect((await api.get(`${MAPS}?labelSelector=a+in+(${values})`)).code).toBe(200);
+});
+
+const ANY_BODY = fc.record(
+  {
+    kind: fc.jsonValue(),
+    metadata: fc.record(
+      {
+        name: fc.oneof(fc.constant("target"), fc.jsonValue()),
+        labels: fc.jsonValue(),
+        finalizers: fc.jsonValue(),
+        ownerReferences: fc.jsonValue(),
+        resourceVersion: fc.jsonValue(),
+        deletionTimestamp: fc.jsonValue(),
+      },
+      { requiredKeys: [] },
+    ),
+    data: fc.jsonValue(),
+    preconditions: fc.jsonValue(),
+    propagationPolicy: fc.jsonValue(),
+    spec: fc.jsonValue(),
+  },
+  { requiredKeys: [] },
+);
+
+const ANY_OPERATION = fc.record({
+  op: fc.constantFrom("add", "remove", "replace", "move", "copy", "test", "no"),
+  path: fc.constantFrom("", "/", "/data", "/data/a", "/metadata/labels", "/metadata/-", "/kind"),
+  from: fc.constantFrom("", "/data", "/metadata", "/data/a"),
+  value: fc.jsonValue(),
+});
+
+test.each([
+  { method: "POST", path: MAPS, type: "application/json", body: ANY_BODY },
+  { method: "PUT", path: `${MAPS}/target`, type: "application/json", body: ANY_BODY },
+  { method: "PATCH", path: `${MAPS}/target`, type: MERGE, body: ANY_BODY },
+  { method: "PATCH", path: `${MAPS}/target`, type: STRATEGIC, body: ANY_BODY },
+  { method: "PATCH", path: `${MAPS}/target`, type: JSON_PATCH, body: fc.array(ANY_OPERATION) },
+  { method: "DELETE", path: `${MAPS}/absent`, type: "application/json", body: ANY_BODY },
+  {
+    method: "POST",
+    path: "/api/v1/namespaces/default/pods?dryRun=All",
+    type: "application/json",
+    body: ANY_BODY,
+  },
+])("$method $type of anything is answered", async ({ method, path, type, body }) => {
+  await fc.assert(
+    fc.asyncProperty(body, async (value) => {
+      const { code } = await api.ask(method, path, { body: JSON.stringify(value), type });
+      expect(code).toBeLessThan(500);
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do webhooks take part, wherever they are and whatever becomes of them? They are real https servers here.
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { patchAnswer, startBackend, startWebhook } from "../backend.ts";
+import { expose } from "../aggregation/extension-server.ts";
+import { type Harness, startHarness } from "../harness.ts";
+import { MAPS, aMap, byUrl, configure, forgetWebhooks } from "./configuration.ts";
+
+let api: Harness;
+
+beforeAll(async () => {
+  api = await startHarness();
+});
+
+afterEach(async () => {
+  await forgetWebhooks(api);
+});
+
+afterAll(async () => {
+  await api.close();
+});
+
+test("a mutating webhook changes what is stored, and warns", async () => {
+  await using hook = await startWebhook(api.authority, () => ({
+    ...patchAnswer([{ op: "add", path: "/data/hooked", value: "yes" }]),
+    warnings: ["careful"],
+  }));
+  await configure(api, { type: "Mutating", webhook: byUrl(api, hook) });
+  const { body, headers } = await api.post(MAPS, aMap("mutated"));
+  expect(body.data).toEqual({ a: "1", hooked: "yes" });
+  expect(headers["warning"]).toBe('299 - "careful"');
+});
+
+test("mutating webhooks run in the order of their names", async () => {
+  const append = (letter: string) =>
+    startWebhook(api.authority, ({ object }) =>
+      patchAnswer([
+        { op: "add", path: "/data/order", value: `${object.data?.["order"] ?? ""}${letter}` },
+      ]),
+    );
+  await using second = await append("2");
+  await using first = await append("1");
+  await configure(api, { type: "Mutating", name: "b", webhook: byUrl(api, second) });
+  await configure(api, { type: "Mutating", name: "a", webhook: byUrl(api, first) });
+  expect((await api.post(MAPS, aMap("ordered"))).body.data?.["order"]).toBe("12");
+});
+
+test("a webhook that denies a deletion keeps the object", async () => {
+  await using hook = await startWebhook(api.authority, ({ operation, userInfo }) => ({
+    allowed: operation !== "DELETE",
+    status: { code: 409, reason: "Conflict", message: `not for ${userInfo.username}` },
+  }));
+  await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
+  await api.post(MAPS, aMap("kept"));
+  const { code, body } = await api.delete(`${MAPS}/kept`);
+  expect([code, body.message]).toEqual([
+    409,
+    'admission webhook "hook.test.io" denied the request: not for kubernetes-admin',
+  ]);
+  expect((await api.get(`${MAPS}/kept`)).code).toBe(200);
+});
+
+test("a dry run is told as one, and leaves nothing", async () => {
+  const seen: boolean[] = [];
+  await using hook = await startWebhook(api.authority, ({ dryRun }) => {
+    seen.push(dryRun);
+    return { allowed: true };
+  });
+  await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
+  expect((await api.post(`${MAPS}?dryRun=All`, aMap("dry"))).code).toBe(201);
+  expect((await api.get(`${MAPS}/dry`)).code).toBe(404);
+  expect(seen).toEqual([true]);
+});
+
+test("a webhook behind a Service is found by its endpoints and known by its name", async () => {
+  await using hook = await startWebhook(api.authority, () =>
+    patchAnswer([{ op: "add", path: "/data/hooked", value: "yes" }]),
+  );
+  await expose(api, "hook", [hook.port]);
+  const { clientConfig } = byUrl(api, hook);
+  const service = { namespace: "default", name: "hook", path: "/mutate" };
+  const webhook = { clientConfig: { service, caBundle: clientConfig.caBundle } };
+  await configure(api, { type: "Mutating", webhook });
+  expect((await api.post(MAPS, aMap("by-service"))).body.data?.["hooked"]).toBe("yes");
+});
+
+test.each([
+  { policy: "Fail", want: 500 },
+  { policy: "Ignore", want: 201 },
+])("a webhook that nobody serves: policy $policy gives $want", async ({ policy, want }) => {
+  const backend = await startWebhook(api.authority, () => ({ allowed: true }));
+  await backend[Symbol.asyncDispose]();
+  const webhook = { ...byUrl(api, backend), failurePolicy: policy };
+  await configure(api, { type: "Validating", webhook });
+  expect((await api.post(MAPS, aMap("unserved"))).code).toBe(want);
+});
+
+test("a webhook that does not answer is given up at its deadline", async () => {
+  await using hook = await startBackend(api.authority, "hook.default.svc", () => undefined);
+  const webhook = { ...byUrl(api, hook), timeoutSeconds: 1 };
+  await configure(api, { type: "Validating", webhook });
+  const { code, body } = await api.post(MAPS, aMap("slow"));
+  expect([code, body.message]).toEqual([
+    500,
+    expect.stringMatching(/\?timeout=1s": context deadline exceeded$/),
+  ]);
+});
+
+test("a webhook whose authority is not the one in caBundle is not trusted", async () => {
+  await using hook = await startWebhook(api.authority, () => ({ allowed: true }));
+  const { clientConfig } = byUrl(api, hook);
+  const other = await startHarness();
+  const caBundle = Buffer.from(other.authority.certPem).toString("base64");
+  await other.close();
+  const webhook = { clientConfig: { ...clientConfig, caBundle } };
+  await configure(api, { type: "Validating", webhook });
+  const { code, body } = await api.post(MAPS, aMap("untrusted"));
+  expect([code, body.message]).toEqual([
+    500,
+    expect.stringContaining("x509: certificate signed by unknown authority"),
+  ]);
+});
