@@ -14,7 +14,6 @@ import {
   createNodeRuntimeSandboxes,
   createResultCache,
 } from "@patchbay/cni";
-import { AppError } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -27,9 +26,15 @@ import {
   wishOf,
   type Queue,
 } from "@patchbay/kube";
-import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
+import {
+  createFiles,
+  createNamespaces,
+  createProcessRunner,
+  readBootId,
+  readOwnNetnsInode,
+} from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Cache, Files, Namespaces } from "@patchbay/ports";
+import type { Cache } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
@@ -47,21 +52,6 @@ function networksAskedBy(pod: Pod): readonly string[] {
   return networks.elements.map(({ namespace = "", name }) => {
     return `${namespace === "" ? own : namespace}/${name}`;
   });
-}
-
-async function readBootId(files: Files): Promise<string> {
-  const path = "/proc/sys/kernel/random/boot_id";
-  const text = await files.readText(path);
-  if (text !== undefined) return text.trim();
-  throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it is not there" });
-}
-
-function readHostNetns(namespaces: Namespaces): string {
-  const path = "/proc/self/ns/net";
-  const netns = namespaces.open(path);
-  netns?.close();
-  if (netns !== undefined) return netns.inode;
-  throw new AppError("OS_FILE_FAILED", { call: "open", path, reason: "it is no namespace" });
 }
 
 /** Wakes pods: their own changes, and changes of the networks that they ask for. */
@@ -136,7 +126,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     failures: createFailures(clock),
     tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),
-    hostNetnsInode: readHostNetns(namespaces),
+    hostNetnsInode: readOwnNetnsInode(),
     isIsolated: flags.namespaceIsolation,
   };
   const synced = Promise.all([caches.pods.synced(), caches.nads.synced()]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of os.
+export { readBootId } from "./boot.ts";
 export { createClock } from "./clock.ts";
 export { createFiles } from "./files/files.ts";
 export { limitProcesses } from "./processes/process-limit.ts";
@@ -7,7 +8,7 @@ export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
 export { createLaunchers, type LaunchersOptions } from "./launchers/launchers.ts";
 export { readProcessStartTime, waitForProcessEnd } from "./processes/process-end.ts";
-export { createNamespaces } from "./namespaces.ts";
+export { createNamespaces, readOwnNetnsInode } from "./namespaces.ts";
 export { replaceDirectory } from "./files/replace-directory.ts";
 export { connectUnixSocket, type SocketPlace } from "./sockets/unix-socket.ts";
 export { startRelay } from "./sockets/relay.ts";

@@ -16,6 +16,20 @@ function openPath(path: string): number | undefined {
   }
 }
 
+/** Source: namespaces(7) */
+const OWN_NETNS = "/proc/self/ns/net";
+
+/**
+ * Inode of the network namespace that this process is in, decimal text: on a node the host's own, in which no pod is.
+ * @throws AppError with OS_FILE_FAILED
+ */
+export function readOwnNetnsInode(): string {
+  const netns = createNamespaces().open(OWN_NETNS);
+  netns?.close();
+  if (netns !== undefined) return netns.inode;
+  throw toFileError(new Error("it is no namespace"), "open", OWN_NETNS);
+}
+
 /** Network namespaces of this machine. */
 export function createNamespaces(): Namespaces {
   return {

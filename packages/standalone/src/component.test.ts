@@ -7,6 +7,7 @@ import {
   createClock,
   createFiles,
   isRunning,
+  readBootId,
   signalProcess,
   startDaemon,
   waitForLine,
@@ -17,7 +18,6 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Component, type ComponentDeps } from "./component.ts";
 import { numberOf, readFields, textOf } from "./json.ts";
 import { directoriesOf, pathsOf } from "./paths.ts";
-import { readBootId } from "./state.ts";
 
 const DEADLINE_MS = 5000;
 const files = createFiles();

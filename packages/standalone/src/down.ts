@@ -6,6 +6,7 @@ import {
   createFiles,
   createProcessRunner,
   isRunning,
+  readBootId,
   readProcessStartTime,
   signalProcess,
 } from "@patchbay/os";
@@ -20,13 +21,7 @@ import { pathsOf, type Paths } from "./paths.ts";
 import { makeDirectories } from "./prepare.ts";
 import { isInstalled, hasSystemd, stopService } from "./service-unit.ts";
 import { isOurs } from "./settings.ts";
-import {
-  findSupervisor,
-  readBootId,
-  reasonOf,
-  StateWriter,
-  type SupervisorState,
-} from "./state.ts";
+import { findSupervisor, reasonOf, StateWriter, type SupervisorState } from "./state.ts";
 
 /** Guests get their grace, and cleaning its time, milliseconds. */
 const DOWN_TIMEOUT_MS = 300_000;

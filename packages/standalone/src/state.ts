@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the supervisor says of itself, and how others follow it: a small file, replaced at each step.
-import { isRunning, type ProcessName } from "@patchbay/os";
+import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/ports";
 import { isFields, numberOf, readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
@@ -30,11 +30,6 @@ export interface SupervisorState extends ProcessName {
 export function reasonOf(state: SupervisorState | undefined, otherwise: string): string {
   const reason = state?.reason ?? "";
   return reason === "" ? otherwise : reason;
-}
-
-/** Reads when the machine was booted, as a name. Source: proc(5) random/boot_id. */
-export async function readBootId(files: Files): Promise<string> {
-  return ((await files.readText("/proc/sys/kernel/random/boot_id")) ?? "").trim();
 }
 
 function toStep(value: unknown): readonly Step[] {

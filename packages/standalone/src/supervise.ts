@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of the supervisor's process: lock, start, wait, stop.
 import { messageOf } from "@patchbay/core/errors";
-import { createClock, createFiles, createProcessRunner, readProcessStartTime } from "@patchbay/os";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  readBootId,
+  readProcessStartTime,
+} from "@patchbay/os";
 import type { Logger } from "@patchbay/ports";
 import { ownPid, stopSignal, type ProcessArguments } from "./config.ts";
 import { takeLock } from "./lock.ts";
 import { pathsOf } from "./paths.ts";
 import { makeDirectories } from "./prepare.ts";
-import { readBootId, StateWriter } from "./state.ts";
+import { StateWriter } from "./state.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const DAY_MS = 24 * 3_600_000;

@@ -11,11 +11,12 @@ import {
   createLaunchers,
   createProcessRunner,
   limitProcesses,
+  readOwnNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Hypervisor, Launchers } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
-import { readHostNetnsInode, type Flags } from "./config.ts";
+import type { Flags } from "./config.ts";
 import { runLoop } from "./loop.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
@@ -35,7 +36,7 @@ function openLaunchers({ podsDir }: Flags): Launchers {
     podsDir,
     sandboxes: createNodeRuntimeSandboxes(createFiles(), podsDir),
     uid: names.LAUNCHER_UID,
-    hostNetnsInode: readHostNetnsInode(),
+    hostNetnsInode: readOwnNetnsInode(),
   });
 }
 

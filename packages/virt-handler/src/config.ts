@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-handler.
-import { statSync } from "node:fs";
 import { hostname } from "node:os";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
@@ -29,9 +28,4 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
-}
-
-/** Inode of the host's own network namespace, which no launcher may be in. */
-export function readHostNetnsInode(): string {
-  return String(statSync("/proc/self/ns/net").ino);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does this machine say of itself? Read anew for each heartbeat, from small files of the kernel.
 import { names } from "@patchbay/api";
+import { readBootId } from "@patchbay/os";
 import type { Files, ProcessRunner } from "@patchbay/ports";
 import { runProgram } from "../run-program.ts";
 
@@ -68,7 +69,7 @@ export async function readIdentity(
   return {
     architecture,
     hostIp: await readHostIp(runner),
-    bootId: await readLine(files, "/proc/sys/kernel/random/boot_id"),
+    bootId: await readBootId(files),
     machineId: await readLine(files, "/etc/machine-id"),
     systemUuid: await readLine(files, "/sys/class/dmi/id/product_uuid"),
     kernelVersion: await readLine(files, "/proc/sys/kernel/osrelease"),
