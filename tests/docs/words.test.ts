@@ -68,7 +68,8 @@ describe("phases and reasons", () => {
     "packages/core/src/status/hindrance.ts",
     "packages/core/src/status/libvirt-reasons.ts",
     "packages/core/src/plan/attachments.ts",
-    "packages/net-agent/src/reconcilers/pod/act.ts",
+    "packages/net-agent/src/reconcilers/pod/name-in-use.ts",
+    "packages/net-agent/src/reconcilers/pod/tell.ts",
     "packages/virt-handler/src/reconcilers/vmi/announce.ts",
   ])("reasons of %s are explained", (path) => {
     const reasons = quotedReasons(path);

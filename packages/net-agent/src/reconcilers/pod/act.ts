@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
-import { isAppError, messageOf, type AttachmentAction } from "@patchbay/core";
-import { parseKey, type Step } from "@patchbay/kube";
+import type { Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { AttachmentError } from "../../failures.ts";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
-import type { OwnedRow, PodFacts } from "./observe.ts";
+import { nameInUseError, type Holder } from "./name-in-use.ts";
+import type { PodFacts } from "./observe.ts";
+import { interfaceOf, stepOf, type Action } from "./step.ts";
+import { tellFailed, tellFound } from "./tell.ts";
 
 /** What a plan's steps came to. */
 export interface Outcome {
@@ -16,8 +18,6 @@ export interface Outcome {
   /** When the first of the failed steps may be tried again, milliseconds; undefined: none has failed. */
   readonly againMs: number | undefined;
 }
-
-type Action = AttachmentAction<OwnedRow>;
 
 /** Performs the actions in order, but for those that are left alone. Never throws for an attachment's sake. */
 export async function act(
@@ -31,91 +31,27 @@ export async function act(
     facts.uid,
     actions.map((action) => stepOf(action, facts, deps)),
   );
-  const holders = new Map<string, Extract<Action, { readonly kind: "del" }>>();
+  const holders = new Map<string, Holder>();
   for (const action of actions) {
     const interfaceName = interfaceOf(action);
-    const holder = action.kind === "add" ? holders.get(interfaceName) : undefined;
+    const holder = holders.get(interfaceName);
     const failed =
-      holder === undefined
-        ? await tryOne(action, facts, deps)
-        : { error: waitFor(holder, { action, facts, errors }, deps) };
+      action.kind === "add" && holder !== undefined
+        ? { error: nameInUseError(action, { facts, holder }, deps) }
+        : await tryOne(action, facts, deps);
     if (failed === undefined) {
       // What was adopted may be to go, which only the next look tells.
       if (action.kind === "adopt") pauses.push(0);
       continue;
     }
     errors.set(interfaceName, failed.error);
-    if (action.kind === "del") holders.set(interfaceName, action);
+    if (action.kind === "del") {
+      const { network } = action.owned;
+      holders.set(interfaceName, { network, message: failed.error.message });
+    }
     if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
   return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
-}
-
-/**
- * A name that could not be freed is still in use, and its row is the recipe of its removal. What is told of the
- * attachment that waits is never the failure of another network; of its own, why it was not made.
- */
-function waitFor(
-  { owned }: Extract<Action, { readonly kind: "del" }>,
-  waiting: {
-    readonly action: Action;
-    readonly facts: PodFacts;
-    readonly errors: ReadonlyMap<string, AttachmentError>;
-  },
-  deps: Deps,
-): AttachmentError {
-  const { action, facts, errors } = waiting;
-  const { interfaceName, network } = owned;
-  const { message = "" } = errors.get(interfaceName) ?? {};
-  const own = deps.failures.lastOf(stepOf(action, facts, deps));
-  if (own !== undefined) return own;
-  return action.kind === "add" && action.wanted.network === network
-    ? { reason: "CniFailed", message }
-    : {
-        reason: "InterfaceNameTaken",
-        message: `${interfaceName} is in use until ${network} is detached: ${message}`,
-      };
-}
-
-function interfaceOf(action: Action): string {
-  switch (action.kind) {
-    case "add":
-      return action.wanted.interfaceName;
-    case "del":
-    case "forget":
-      return action.owned.interfaceName;
-    case "adopt":
-      return action.foreign.interfaceName;
-    case "reportError":
-      return action.interfaceName;
-  }
-}
-
-/** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
-function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
-  switch (action.kind) {
-    case "add": {
-      const { network, selection } = action.wanted;
-      const config = deps.nads.find(parseKey(network))?.spec?.config;
-      return [network, selection, config, facts.sandbox];
-    }
-    case "del":
-    case "forget":
-      return [action.owned.row.sequence, facts.sandbox, facts.attachments.pod];
-    case "adopt":
-      return [action.foreign, facts.sandbox];
-    case "reportError":
-      return [];
-  }
-}
-
-function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
-  const what = action.kind === "reportError" ? `: ${action.message}` : "";
-  return {
-    scope: facts.uid,
-    name: `${action.kind} ${interfaceOf(action)}${what}`,
-    circumstances: JSON.stringify(circumstancesOf(action, facts, deps)),
-  };
 }
 
 interface FailedAction {
@@ -139,12 +75,7 @@ async function tryOne(
     return undefined;
   } catch (thrown) {
     const failed = deps.failures.fail(step, thrown);
-    logFailure(action, { facts, thrown, retryMs: failed.pauseMs }, deps);
-    const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
-    const about = interfaceOf(action);
-    const message = `${about}: ${failed.error.message}`;
-    const note = { type: "Warning", reason, message, about } as const;
-    if (facts.pod !== undefined) deps.events.record(facts.pod, note);
+    tellFailed(action, { facts, thrown, failed }, deps);
     return failed;
   }
 }
@@ -175,22 +106,6 @@ function tellError(
   deps: Deps,
 ): FailedAction {
   const error = { reason, message };
-  if (deps.failures.isNews(step, error) && facts.pod !== undefined) {
-    deps.events.record(facts.pod, { type: "Warning", reason, message, about });
-  }
+  if (deps.failures.isNews(step, error)) tellFound(error, { facts, about }, deps);
   return { error };
-}
-
-function logFailure(
-  action: Action,
-  failure: { readonly facts: PodFacts; readonly thrown: unknown; readonly retryMs: number },
-  deps: Deps,
-): void {
-  const { facts, thrown, retryMs } = failure;
-  const isKnown = isAppError(thrown);
-  deps.log[isKnown ? "warn" : "error"]("attachment failed", {
-    ...{ pod: facts.key, step: action.kind, link: interfaceOf(action), retryMs },
-    ...(isKnown ? { code: thrown.code } : { err: thrown }),
-    reason: messageOf(thrown),
-  });
 }

@@ -22,6 +22,7 @@ import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { interfacesOf } from "./annotations.ts";
+import { isLive } from "./attachment/live-row.ts";
 
 /** A row of the journal as the plan sees it. */
 export interface OwnedRow extends OwnedAttachment {
@@ -53,10 +54,7 @@ function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string):
     network: row.network,
     interfaceName: row.request.interfaceName,
     state: row.state,
-    isStale:
-      row.bootId !== bootId ||
-      row.request.containerId !== sandbox?.id ||
-      row.netnsInode !== sandbox.netnsInode,
+    isStale: !isLive(row, sandbox, bootId),
     isAdopted: row.isAdopted === true,
     ...(mac === undefined ? {} : { mac }),
   };

@@ -6,20 +6,12 @@ import { AppError, isAppError } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "./act.ts";
+import { isLive } from "./attachment/live-row.ts";
 import type { PodFacts } from "./observe.ts";
 import { annotationPatch, changedAnnotations, mergeNetworkStatus } from "./annotations.ts";
 
 /** Tries against other writers of the pod; afterwards the pass fails and comes again. */
 const ATTEMPTS = 5;
-
-function isLive(row: JournalRow, facts: PodFacts, bootId: string): boolean {
-  const { sandbox } = facts;
-  return (
-    row.bootId === bootId &&
-    row.request.containerId === sandbox?.id &&
-    row.netnsInode === sandbox.netnsInode
-  );
-}
 
 /** The pod as it is now; undefined when it is gone or another one has its name. */
 async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
@@ -38,7 +30,7 @@ async function writeOnce(
   deps: Deps,
 ): Promise<boolean> {
   const { annotations, resourceVersion = "" } = pod.metadata;
-  const live = what.rows.filter((row) => isLive(row, what.facts, deps.bootId));
+  const live = what.rows.filter((row) => isLive(row, what.facts.sandbox, deps.bootId));
   const current = parseNetworkStatus(annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   const entries = mergeNetworkStatus(current, live, what.rows);
   const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);

@@ -9,26 +9,10 @@ import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
+import { tellAttached } from "../tell.ts";
+import { listLinks } from "./netns.ts";
 import { missingOf, requestOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
-
-/** The NICs in the sandbox; its namespace is checked to be the one that the runtime named. */
-async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
-  const { sandbox, key } = facts;
-  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
-  try {
-    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
-      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
-    }
-    if (netns.inode === deps.hostNetnsInode) {
-      const reason = "it is the host's own network namespace";
-      throw new AppError("OS_PATH_REFUSED", { path: sandbox.netnsPath, reason });
-    }
-    return await deps.podNetwork.listLinks(netns);
-  } finally {
-    netns?.close();
-  }
-}
 
 /**
  * Attaches what is wanted.
@@ -49,12 +33,8 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const startMs = deps.clock.monotonicMs();
   const result = await addOrUndo(wanted, { facts, row }, deps);
   await deps.journal.write({ ...row, state: "attached", result });
-  const { interfaceName: link, network } = wanted;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
-  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
-  if (facts.pod === undefined) return;
-  const message = addedMessage(wanted, result);
-  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+  tellAttached(wanted, { facts, result, durationMs }, deps);
 }
 
 /** In a new sandbox the runtime has made again what the annotation names, and has said so. */
@@ -88,12 +68,6 @@ async function begin(
   const row: JournalRow = { ...(await newRow(wanted, what, deps)), state: "begun" };
   await writeRow(row, what.facts, deps);
   return row;
-}
-
-function addedMessage({ network, interfaceName }: WantedAttachment, result: CniResult): string {
-  const { mac, ips = [] } = networkStatusOf(result, network, interfaceName);
-  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
-  return `Added ${interfaceName} from ${network}${parts === "" ? "" : ` (${parts})`}`;
 }
 
 /** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */

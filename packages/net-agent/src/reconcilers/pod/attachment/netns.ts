@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which network namespace may be worked in? That of the pod's sandbox, or that of an ADD: never another that is at the
+// same path by now, and nothing is ever attached to the host's own.
+import type { JournalRow } from "@patchbay/cni";
+import { AppError } from "@patchbay/core";
+import type { Link, OpenNetns } from "@patchbay/ports";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+
+/**
+ * The NICs in the sandbox.
+ * @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED
+ */
+export async function listLinks({ sandbox, key }: PodFacts, deps: Deps): Promise<readonly Link[]> {
+  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
+  try {
+    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
+      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+    }
+    if (netns.inode === deps.hostNetnsInode) {
+      const reason = "it is the host's own network namespace";
+      throw new AppError("OS_PATH_REFUSED", { path: sandbox.netnsPath, reason });
+    }
+    return await deps.podNetwork.listLinks(netns);
+  } finally {
+    netns?.close();
+  }
+}
+
+/** The namespace of ADD, while it is there; another one at the same path is none of ours. The caller closes it. */
+export function openNetnsOf(row: JournalRow, deps: Deps): OpenNetns | undefined {
+  const { netnsPath } = row.request;
+  if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;
+  const netns = deps.namespaces.open(netnsPath);
+  if (netns?.inode === row.netnsInode) return netns;
+  netns?.close();
+  return undefined;
+}

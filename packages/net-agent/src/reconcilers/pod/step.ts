@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which step is an action of a plan, and what does its outcome rest on?
+import type { AttachmentAction } from "@patchbay/core";
+import { parseKey, type Step } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import type { OwnedRow, PodFacts } from "./observe.ts";
+
+/** An action of the plan for one pod's attachments. */
+export type Action = AttachmentAction<OwnedRow>;
+
+/** The NIC in the pod that an action is about; empty for the annotation as a whole. */
+export function interfaceOf(action: Action): string {
+  switch (action.kind) {
+    case "add":
+      return action.wanted.interfaceName;
+    case "del":
+    case "forget":
+      return action.owned.interfaceName;
+    case "adopt":
+      return action.foreign.interfaceName;
+    case "reportError":
+      return action.interfaceName;
+  }
+}
+
+/** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
+function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
+  switch (action.kind) {
+    case "add": {
+      const { network, selection } = action.wanted;
+      const config = deps.nads.find(parseKey(network))?.spec?.config;
+      return [network, selection, config, facts.sandbox];
+    }
+    case "del":
+    case "forget":
+      return [action.owned.row.sequence, facts.sandbox, facts.attachments.pod];
+    case "adopt":
+      return [action.foreign, facts.sandbox];
+    case "reportError":
+      return [];
+  }
+}
+
+/** The step by which a failure of the action is remembered; what is only told is another step with other words. */
+export function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
+  const what = action.kind === "reportError" ? `: ${action.message}` : "";
+  return {
+    scope: facts.uid,
+    name: `${action.kind} ${interfaceOf(action)}${what}`,
+    circumstances: JSON.stringify(circumstancesOf(action, facts, deps)),
+  };
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do people hear of a pod's attachments? Events of the pod, and lines of the log.
+import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { isAppError, messageOf, type WantedAttachment } from "@patchbay/core";
+import type { CniResult } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import type { AttachmentError, Failed } from "../../failures.ts";
+import type { PodFacts } from "./observe.ts";
+import { interfaceOf, type Action } from "./step.ts";
+
+/** An attachment was made; `durationMs`: how long its plugins took. */
+export function tellAttached(
+  { network, interfaceName: link }: WantedAttachment,
+  { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
+  deps: Deps,
+): void {
+  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
+  if (facts.pod === undefined) return;
+  const { mac, ips = [] } = networkStatusOf(result, network, link);
+  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
+  const message = `Added ${link} from ${network}${parts === "" ? "" : ` (${parts})`}`;
+  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+}
+
+/** An attachment is gone. One that was never seen to succeed is no event: its failure was one. */
+export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
+  const { network } = row;
+  const link = row.request.interfaceName;
+  deps.log.info("detached network", { pod: facts.key, network, link });
+  if (row.state !== "attached" || facts.pod === undefined) return;
+  const message = `Removed ${link} of ${network}`;
+  const reason = "RemovedInterface";
+  deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
+}
+
+/** An attachment was taken apart past its plugin: `why`, and what became of its addresses, in words. */
+export function tellTakenApart(
+  row: JournalRow,
+  { facts, why, released }: { facts: PodFacts; why: string; released: string },
+  deps: Deps,
+): void {
+  const { network, request } = row;
+  const link = request.interfaceName;
+  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin made on the node may be left`;
+  deps.log.warn("network detached without its plugin", {
+    pod: facts.key,
+    network,
+    link,
+    reason: message,
+  });
+  const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
+  // A pod that is gone can still be told about.
+  const pod = facts.pod ?? { apiVersion: "v1", kind: "Pod", metadata };
+  const reason = "RemovedInterfaceByForce";
+  deps.events.record(pod, { type: "Warning", reason, message, about: link });
+}
+
+/** An action has failed: the log gets this failure's words, the event those that are kept while it stays the same. */
+export function tellFailed(
+  action: Action,
+  { facts, thrown, failed }: { facts: PodFacts; thrown: unknown; failed: Failed },
+  deps: Deps,
+): void {
+  const link = interfaceOf(action);
+  const isKnown = isAppError(thrown);
+  deps.log[isKnown ? "warn" : "error"]("attachment failed", {
+    ...{ pod: facts.key, step: action.kind, link, retryMs: failed.pauseMs },
+    ...(isKnown ? { code: thrown.code } : { err: thrown }),
+    reason: messageOf(thrown),
+  });
+  if (facts.pod === undefined) return;
+  const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
+  const message = `${link}: ${failed.error.message}`;
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
+}
+
+/** The plan has found something that only a change of the pod can mend. */
+export function tellFound(
+  { reason, message }: AttachmentError,
+  { facts, about }: { facts: PodFacts; about: string },
+  deps: Deps,
+): void {
+  if (facts.pod === undefined) return;
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about });
+}
