@@ -4,8 +4,8 @@
 import { nextAskInMs } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
 
-/** Guests by the uid of their VMI. */
-export interface Guests {
+/** What the guests' agents said, by the uid of the VMI. */
+export interface GuestNames {
   /** Names by MAC; empty when the guest has not been asked. */
   namesOf(uid: string): ReadonlyMap<string, string>;
   /**
@@ -15,6 +15,7 @@ export interface Guests {
   askInMs(uid: string, listeners: string): number | undefined;
   /** The guest was asked; undefined when it did not answer, which changes no name. True when there are other names. */
   note(uid: string, names: ReadonlyMap<string, string> | undefined): boolean;
+  /** The VMI is gone, and with it what its guest said. */
   forget(uid: string): void;
 }
 
@@ -30,7 +31,8 @@ function isSame(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, st
   return left.size === right.size && [...left].every(([mac, name]) => right.get(mac) === name);
 }
 
-export function createGuests(clock: Clock): Guests {
+/** No guest was asked yet; the clock tells when one is to be. */
+export function createGuestNames(clock: Clock): GuestNames {
   const guests = new Map<string, Guest>();
   const names = new Map<string, ReadonlyMap<string, string>>();
   return {

@@ -22,9 +22,9 @@ import type {
   PodNetwork,
   Store,
 } from "@patchbay/ports";
-import { createAsked } from "./unplug-requests.ts";
+import { createUnplugRequests } from "./unplug-requests.ts";
 import type { Deps } from "./deps.ts";
-import { createGuests } from "./guest-names.ts";
+import { createGuestNames } from "./guest-names.ts";
 import { createPace, givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
@@ -53,8 +53,8 @@ function depsOf(parts: LoopParts): Deps {
   return {
     ...parts,
     sessions: withPenalties(createSessions({ launchers, hypervisor, log }), clock),
-    asked: createAsked(clock),
-    guests: createGuests(clock),
+    unplugRequests: createUnplugRequests(clock),
+    guestNames: createGuestNames(clock),
     ownWrites: createOwnWrites(),
     ...createPace(clock),
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
@@ -66,11 +66,11 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   const pod = launcherOf(vmi, deps);
   if (pod !== undefined) deps.sessions.close(pod);
   const uid = vmi.metadata.uid ?? "";
-  deps.asked.retain(uid, []);
+  deps.unplugRequests.retain(uid, []);
   deps.steps.forget(uid);
   deps.passes.forget(uid);
   deps.failures.delete(uid);
-  deps.guests.forget(uid);
+  deps.guestNames.forget(uid);
 }
 
 /** Runs until the signal is aborted. */

@@ -20,9 +20,9 @@ import {
   type FakeStore,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createAsked } from "../unplug-requests.ts";
+import { createUnplugRequests } from "../unplug-requests.ts";
 import type { Deps } from "../deps.ts";
-import { createGuests } from "../guest-names.ts";
+import { createGuestNames } from "../guest-names.ts";
 import { createPace, givenTo } from "../pace.ts";
 import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
@@ -245,8 +245,8 @@ class MemoryBench implements Bench {
         log: LOG,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
-      asked: createAsked(this.#clock),
-      guests: createGuests(this.#clock),
+      unplugRequests: createUnplugRequests(this.#clock),
+      guestNames: createGuestNames(this.#clock),
       ...createPace(this.#clock),
       ownWrites: createOwnWrites(),
       events: {

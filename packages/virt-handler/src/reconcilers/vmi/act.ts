@@ -89,7 +89,7 @@ async function tryOnIface(action: FallibleAction, turn: Turn): Promise<Obstacle 
 }
 
 function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts, deps }: Turn): Obstacle {
-  const asked = deps.asked.count(facts.vmi.metadata.uid ?? "", action.iface);
+  const asked = deps.unplugRequests.count(facts.vmi.metadata.uid ?? "", action.iface);
   return { hindrance: hindranceOfWait(action, asked, facts), pauseMs: action.forMs };
 }
 

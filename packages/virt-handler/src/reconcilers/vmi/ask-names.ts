@@ -37,15 +37,15 @@ async function namesFrom(
  * Asks if it is time to; a guest that takes long delays nobody but itself. Milliseconds until there is something to do
  * again, 0 when there are new names to report; undefined: not before something changes.
  */
-export async function askGuest(
+export async function askNames(
   facts: NodeVmFacts,
   session: Session,
   deps: Deps,
 ): Promise<number | undefined> {
   const uid = facts.vmi.metadata.uid ?? "";
   const listeners = listenersOf(facts);
-  const dueInMs = deps.guests.askInMs(uid, listeners);
+  const dueInMs = deps.guestNames.askInMs(uid, listeners);
   if (dueInMs !== 0) return dueInMs;
-  const isNew = deps.guests.note(uid, await namesFrom(facts, session, deps));
-  return isNew ? 0 : deps.guests.askInMs(uid, listeners);
+  const isNew = deps.guestNames.note(uid, await namesFrom(facts, session, deps));
+  return isNew ? 0 : deps.guestNames.askInMs(uid, listeners);
 }

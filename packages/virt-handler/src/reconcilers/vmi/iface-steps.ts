@@ -45,7 +45,7 @@ async function detach(iface: string, alias: string, { facts, session, deps }: Tu
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
   const note = (): void => {
-    deps.asked.note(facts.vmi.metadata.uid ?? "", iface, before);
+    deps.unplugRequests.note(facts.vmi.metadata.uid ?? "", iface, before);
   };
   try {
     const live = connection.detachDevice(name, alias, "live");

@@ -13,7 +13,7 @@ import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, stepsOf, type Outcome } from "./act.ts";
-import { askGuest } from "./ask-names.ts";
+import { askNames } from "./ask-names.ts";
 import { observeNodeVm } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { reportNodeVm } from "./report.ts";
@@ -70,7 +70,7 @@ async function converge(
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
 function forgetDone({ vmi, ifaces, domain }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
   const asked = ifaces.filter(letsGo).map(({ name }) => name);
-  deps.asked.retain(vmi.metadata.uid ?? "", asked);
+  deps.unplugRequests.retain(vmi.metadata.uid ?? "", asked);
   const hindered = Object.keys(outcome.hindrances).flatMap(stepsOf);
   deps.steps.retain(vmi.metadata.uid ?? "", [
     ...hindered,
@@ -84,7 +84,7 @@ async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps)
   forgetDone(facts, outcome, deps);
   await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
-  const askInMs = await askGuest(facts, session, deps);
+  const askInMs = await askNames(facts, session, deps);
   return after(Math.min(LOOK_AGAIN_MS, outcome.againInMs ?? Infinity, askInMs ?? Infinity));
 }
 

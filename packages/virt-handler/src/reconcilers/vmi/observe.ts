@@ -43,7 +43,7 @@ export async function observeNodeVm(
   const { links, isWired } = await deps.podNetwork.look(session.launcher.netns);
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
-  const guestNames = deps.guests.namesOf(uid);
+  const guestNames = deps.guestNames.namesOf(uid);
   const ifaces = collectIfaceFacts({ vmi, links, isWired, nics, guestNames }, deps.sha256Hex);
   const kubevirt = deps.kubevirts.list()[0];
   return {
@@ -53,6 +53,8 @@ export async function observeNodeVm(
     useEmulation: usesEmulation(kubevirt),
     network: networkConfigOf(kubevirt),
     uuid: machineUuidOf(vmi, deps.sha256Hex),
-    askedAgoMs: Object.fromEntries(ifaces.map(({ name }) => [name, deps.asked.agoMs(uid, name)])),
+    askedAgoMs: Object.fromEntries(
+      ifaces.map(({ name }) => [name, deps.unplugRequests.agoMs(uid, name)]),
+    ),
   };
 }
