@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a VM is looked at, whatever its libvirt does to wake us, and what is told when its launcher cannot be.
+// When a VM is left alone, whatever its libvirt does to wake us: before a pass, and after one that its launcher failed.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, type AppError } from "@patchbay/core";
 import { done, keyOf, printKey, type Next } from "@patchbay/kube";

@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps on an iface, each of which may be repeated.
+// The steps on an iface: what each is called, and how it is done. Each may be repeated.
 import { names } from "@patchbay/api";
 import {
   aliasOf,
   domainNameOf,
   findByName,
+  hindranceOfFailure,
   isAppError,
   requestsReported,
   type ErrorCode,
   type NodeAction,
 } from "@patchbay/core";
+import type { Fallible } from "./tries.ts";
 import { isLost, type Turn } from "./turn.ts";
 
 /** A step on an iface. */
 export type IfaceAction = Extract<NodeAction, { iface: string }>;
 /** One that does something. */
 export type FallibleAction = Exclude<IfaceAction, { kind: "wait" }>;
+
+const KINDS: readonly FallibleAction["kind"][] = [
+  "wireTap",
+  "attachDevice",
+  "detachDevice",
+  "unwireTap",
+  "setLink",
+];
+
+/** Names of all steps on an iface, among the steps that are left alone. */
+export function stepsOf(iface: string): readonly string[] {
+  return KINDS.map((kind) => `${kind} ${iface}`);
+}
+
+/** The action as a step that is left alone when it fails. Its circumstances are all NICs: others may free what it needs. */
+export function fallibleOf(action: FallibleAction, { facts }: Turn): Fallible {
+  const { kind, iface } = action;
+  const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
+  return {
+    scope: facts.vmi.metadata.uid ?? "",
+    name: `${kind} ${iface}`,
+    circumstances: JSON.stringify([action, nics]),
+    explain: (error) => hindranceOfFailure(kind, error, findByName(facts.ifaces, iface)?.reported),
+  };
+}
 
 /** Takes some refusals for success: what was asked for is so already, or is on its way. */
 async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {

@@ -12,10 +12,11 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
-import { actNodeVm, stepsOf, type Outcome } from "./act.ts";
+import { actNodeVm, type Outcome } from "./act.ts";
 import { askNames } from "./ask-names.ts";
 import { observeNodeVm } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
+import { stepsOf } from "./iface-steps.ts";
 import { reportNodeVm } from "./report.ts";
 import { START_STEP } from "./start-guest.ts";
 

@@ -17,17 +17,18 @@ export function isLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }
 
-/** What a failure is known by: words may differ each time. */
-export function codeOf(error: unknown): string {
-  return isAppError(error) ? error.code : "UNKNOWN";
-}
-
-export function logAction(action: NodeAction, turn: Turn, startedMs: number): void {
-  const { vmi } = turn.facts;
-  turn.deps.log.info("performed step", {
-    vmi: printKey(keyOf(vmi)),
+/** Performs a step, and logs how long it took when it succeeded. */
+export async function timed(
+  action: NodeAction,
+  { facts, deps }: Turn,
+  perform: () => Promise<void>,
+): Promise<void> {
+  const startedMs = deps.clock.monotonicMs();
+  await perform();
+  deps.log.info("performed step", {
+    vmi: printKey(keyOf(facts.vmi)),
     action: action.kind,
     ...("iface" in action ? { iface: action.iface } : {}),
-    durationMs: Math.round(turn.deps.clock.monotonicMs() - startedMs),
+    durationMs: Math.round(deps.clock.monotonicMs() - startedMs),
   });
 }
