@@ -67,7 +67,7 @@ export function programsOf(
       WEBHOOK_CLIENT,
     ]),
     netAgent: serviceOf(paths, "net-agent", [...node, "--state-dir", paths.netAgent]),
-    virtHandler: serviceOf(paths, "virt-handler", [...node, "--state-dir", paths.virtHandler]),
+    virtHandler: serviceOf(paths, "virt-handler", node),
     virtController: serviceOf(paths, "virt-controller", []),
   };
 }

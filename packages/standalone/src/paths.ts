@@ -16,7 +16,6 @@ export interface Paths {
   readonly pods: string;
   readonly nodeRuntime: string;
   readonly netAgent: string;
-  readonly virtHandler: string;
   readonly cniConf: string;
   readonly cniLeases: string;
   readonly logs: string;
@@ -42,7 +41,6 @@ export function pathsOf(dataDir: string): Paths {
     pods: below("pods"),
     nodeRuntime: below("node-runtime"),
     netAgent: below("net-agent"),
-    virtHandler: below("virt-handler"),
     cniConf: below("cni", "net.d"),
     cniLeases: below("cni", "leases"),
     logs: below("logs"),
@@ -67,7 +65,6 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
     [paths.pods, PUBLIC],
     [paths.nodeRuntime, PRIVATE],
     [paths.netAgent, PRIVATE],
-    [paths.virtHandler, PRIVATE],
     [paths.cniConf, PRIVATE],
     [paths.cniLeases, PRIVATE],
     [paths.logs, PRIVATE],

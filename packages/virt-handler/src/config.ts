@@ -7,7 +7,6 @@ import { Command } from "commander";
 export interface Flags extends CommonFlags {
   readonly nodeName: string;
   readonly podsDir: string;
-  readonly stateDir: string;
   readonly concurrency: number;
 }
 
@@ -20,11 +19,6 @@ export function parseFlags(argv: readonly string[]): Flags {
     .description("Makes the links and devices of the VMs of one node.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
-    .option(
-      "--state-dir <dir>",
-      "directory for what must outlive a restart",
-      "/var/lib/virt-handler",
-    )
     .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
