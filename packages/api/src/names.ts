@@ -33,6 +33,10 @@ export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Node of a VMI. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
+/** Namespace of the services' accounts and pods. */
+export const SERVICES_NAMESPACE = "patchbay";
+/** Before a service's name: its account as the API server names it. Source: Kubernetes service accounts. */
+export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
 /** Before a node's name: group of an account that may only write what is of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 

@@ -21,8 +21,6 @@ const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
 /** A certificate that ends sooner is made anew at the next start. */
 const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
-/** Namespace of the product. */
-const NAMESPACE = "patchbay";
 
 /** Common name of what the API server shows to aggregated servers; they believe whom it names. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
@@ -159,10 +157,10 @@ const ADMINISTRATOR: Account = {
 function accountsOf(nodeName: string): readonly Account[] {
   const services = SERVICES.map((name) => ({
     name,
-    user: `system:serviceaccount:${NAMESPACE}:${name}`,
+    user: `${names.SERVICE_ACCOUNT_PREFIX}${name}`,
     groups: [
       "system:serviceaccounts",
-      `system:serviceaccounts:${NAMESPACE}`,
+      `system:serviceaccounts:${names.SERVICES_NAMESPACE}`,
       ...(name === NODE_SERVICE ? [`${names.NODE_GROUP_PREFIX}${nodeName}`] : []),
     ],
   }));
@@ -216,7 +214,11 @@ export async function keepComponentCertificates(
     name: "virt-api",
     request: {
       commonName: "virt-api",
-      dnsNames: [`virt-api.${NAMESPACE}.svc`, `virt-api.${NAMESPACE}`, "localhost"],
+      dnsNames: [
+        `virt-api.${names.SERVICES_NAMESPACE}.svc`,
+        `virt-api.${names.SERVICES_NAMESPACE}`,
+        "localhost",
+      ],
       usages: ["server"],
     },
   });

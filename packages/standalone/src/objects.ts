@@ -11,7 +11,6 @@ import {
 import { keepManifests, keepObject, parseManifests, readManifests } from "@patchbay/manifests";
 import type { Files, Store } from "@patchbay/ports";
 
-const NAMESPACE = "patchbay";
 const SERVICE = "virt-api";
 const WEBHOOK_TIMEOUT_SECONDS = 10;
 
@@ -47,7 +46,7 @@ function newObject(
   name: string,
   fields: Readonly<Record<string, unknown>>,
 ): AnyObject {
-  const metadata = type.namespaced ? { name, namespace: NAMESPACE } : { name };
+  const metadata = type.namespaced ? { name, namespace: names.SERVICES_NAMESPACE } : { name };
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
 }
 
@@ -129,7 +128,7 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   const spec = {
     group: names.SUBRESOURCES_GROUP,
     version: "v1",
-    service: { name: SERVICE, namespace: NAMESPACE, port: 443 },
+    service: { name: SERVICE, namespace: names.SERVICES_NAMESPACE, port: 443 },
     caBundle: Buffer.from(caPem).toString("base64"),
     groupPriorityMinimum: 1000,
     versionPriority: 15,
@@ -141,6 +140,6 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
     [VALIDATING, [VALIDATE, GUARD]],
   ] as const) {
     const webhooks = asked.map((webhook) => printWebhook(webhook, address));
-    await keepObject(store, type, newObject(type, NAMESPACE, { webhooks }));
+    await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));
   }
 }

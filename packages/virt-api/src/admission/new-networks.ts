@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which networks does a request name that were not named before, and may who asks use them?
-import type { Network, VmiSpec } from "@patchbay/api";
+import { names, type Network, type VmiSpec } from "@patchbay/api";
 import { findByName, networksOf } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
@@ -20,9 +20,6 @@ export function newNetworks({ spec, old }: Specs): readonly Network[] {
   });
 }
 
-/** Patchbay's own services: virt-api has asked about a request's user itself, virt-controller takes a VM's networks over. */
-const OWN_ACCOUNTS = "system:serviceaccount:patchbay:";
-
 /** The refusal, or undefined; what was named before is not asked about again. */
 export async function refuseForeignNetworks(
   deps: Deps,
@@ -30,7 +27,8 @@ export async function refuseForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  if (user.name.startsWith(OWN_ACCOUNTS)) return undefined;
+  // virt-api has asked about its request's user itself, virt-controller takes a VM's networks over.
+  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of newNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";
     const message = await foreignNetworkProblem(deps, user, { networkName, namespace });

@@ -7,10 +7,8 @@ import type { TokenPod } from "../callers/token-pod.ts";
 import type { User } from "../callers/user.ts";
 import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
 
-/** Namespace of the agents, and so of the pods that their tokens are bound to. */
-const NAMESPACE = "patchbay";
 /** The account of all agents that write the status of VMIs. */
-const AGENT = `system:serviceaccount:${NAMESPACE}:virt-handler`;
+const AGENT = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
 /** Pod that a token is bound to. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
@@ -38,7 +36,7 @@ function tokenPodOf({ extra }: User): TokenPod | undefined {
   const isOne = otherNames.length === 0 && otherUids.length === 0;
   return name === undefined || uid === undefined || !isOne
     ? undefined
-    : { namespace: NAMESPACE, name, uid };
+    : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
 /** The node that an agent serves. Undefined where none or several are named, and where the pod of a token that names none has none. */

@@ -2,6 +2,7 @@
 // Whether a VM may be stored.
 import {
   isAbsent,
+  names,
   validatePluggedBindings,
   validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
@@ -20,7 +21,7 @@ import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
 /** The account under which virt-api itself writes. */
-const OWN_ACCOUNT = "system:serviceaccount:patchbay:virt-api";
+const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
 
 /** A VM and what was stored before. */
 interface Vms {

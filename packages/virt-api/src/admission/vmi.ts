@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VMI may be stored, and who may change it.
 import {
+  names,
   validatePluggedBindings,
   validateVmiNetworkChange,
   validateVmiChange,
@@ -16,10 +17,8 @@ import { twinCauses } from "./twins.ts";
 import { unactedWarnings } from "./unacted.ts";
 import { missingNetworkWarnings } from "./missing-networks.ts";
 
-/** Accounts of Patchbay's own services. */
-const OWN_ACCOUNTS = "system:serviceaccount:patchbay:";
 /** The one writer of the networks of a VMI that a VM owns. */
-const OWNED_WRITER = `${OWN_ACCOUNTS}virt-controller`;
+const OWNED_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 /** A VMI and what was stored before. */
 interface Vmis {
@@ -78,7 +77,7 @@ function restrictionOf(request: AdmissionRequest, { vmi, old }: Vmis): Verdict |
   }
   const rest = withNics(vmi.spec, networksOf(old.spec), ifacesOf(old.spec));
   const before = withNics(old.spec, networksOf(old.spec), ifacesOf(old.spec));
-  const isOwn = request.user.name.startsWith(OWN_ACCOUNTS);
+  const isOwn = request.user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX);
   return isOwn || isEqual(rest, before) ? undefined : refuseRestricted();
 }
 
