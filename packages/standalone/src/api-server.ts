@@ -4,12 +4,12 @@ import { AppError } from "@patchbay/core/errors";
 import { startApiServer } from "@patchbay/apiserver";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
-import { keepAdminKubeconfig, keepServerCertificates } from "./certificates.ts";
+import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
-import type { Print } from "./follow.ts";
-import { numberOf, readFields, type JsonFields } from "./json.ts";
-import { pathsOf, type Paths } from "./paths.ts";
-import { isStrict } from "./settings.ts";
+import type { Print } from "./supervisor/follow.ts";
+import { numberOf, readFields, type JsonFields } from "./data-dir/json.ts";
+import { pathsOf, type Paths } from "./data-dir/paths.ts";
+import { isStrict } from "./settings/settings.ts";
 
 /** How the API server is to run. */
 export interface ApiServerRun {

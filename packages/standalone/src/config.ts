@@ -2,7 +2,7 @@
 // What this package needs to know of its own process: the flags of the supervisor, and how it is called again.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { WantedSettings } from "./settings.ts";
+import type { WantedSettings } from "./settings/settings.ts";
 
 /** From sources the supervisor runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");

@@ -13,15 +13,15 @@ import {
 import type { Files } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, ownPid, printProgress } from "./config.ts";
-import { follow, printSeconds, type Print } from "./follow.ts";
-import { numberOf, readFields, textOf } from "./json.ts";
-import { takeLock } from "./lock.ts";
-import { mountsBelow } from "./leftovers.ts";
-import { pathsOf, type Paths } from "./paths.ts";
+import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
+import { numberOf, readFields, textOf } from "./data-dir/json.ts";
+import { takeLock } from "./data-dir/lock.ts";
+import { mountsBelow } from "./host/leftovers.ts";
+import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { makeDirectories } from "./prepare.ts";
-import { isInstalled, hasSystemd, stopService } from "./service-unit.ts";
-import { isOurs } from "./settings.ts";
-import { findSupervisor, reasonOf, StateWriter, type SupervisorState } from "./state.ts";
+import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
+import { isOurs } from "./settings/settings.ts";
+import { findSupervisor, reasonOf, StateWriter, type SupervisorState } from "./supervisor/state.ts";
 
 /** Guests get their grace, and cleaning its time, milliseconds. */
 const DOWN_TIMEOUT_MS = 300_000;
@@ -91,7 +91,7 @@ async function stopHere(deps: Deps): Promise<void> {
   const log = createSilentLogger();
   const runner = createProcessRunner();
   // Loaded only here: asking a supervisor needs none of it.
-  const { Supervisor } = await import("./supervisor.ts");
+  const { Supervisor } = await import("./supervisor/supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   await state.enter("stopping");
   await supervisor.startForStop();

@@ -14,7 +14,7 @@ try {
     const { runApiServer } = await import("./api-server.ts");
     await runApiServer({ dataDir: wanted.dataDir });
   } else {
-    const { supervise } = await import("./supervise.ts");
+    const { supervise } = await import("./supervisor/process.ts");
     await supervise(wanted, log);
   }
   process.exitCode = 0;

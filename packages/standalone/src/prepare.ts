@@ -7,14 +7,14 @@ import {
   keepComponentCertificates,
   keepServerCertificates,
   type Certificates,
-} from "./certificates.ts";
-import { keepDefaultNetwork } from "./cni-conf.ts";
+} from "./data-dir/certificates.ts";
+import { keepDefaultNetwork } from "./host/cni-conf.ts";
 import { nodeNameOfHost } from "./config.ts";
-import { directoriesOf, type Paths } from "./paths.ts";
-import { textOf } from "./json.ts";
-import { listLinks } from "./bridges.ts";
-import { keepSettings, type MachineFacts, type Settings, type WantedSettings } from "./settings.ts";
-import { listRoutes } from "./subnet.ts";
+import { directoriesOf, type Paths } from "./data-dir/paths.ts";
+import { textOf } from "./data-dir/json.ts";
+import { listLinks } from "./host/bridges.ts";
+import { keepSettings, type MachineFacts, type Settings, type WantedSettings } from "./settings/settings.ts";
+import { listRoutes } from "./settings/subnet.ts";
 
 /** What preparing needs. */
 export interface PrepareDeps {

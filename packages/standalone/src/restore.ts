@@ -3,7 +3,7 @@
 import { restoreStore } from "@patchbay/apiserver";
 import { AppError } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
-import { pathsOf } from "./paths.ts";
+import { pathsOf } from "./data-dir/paths.ts";
 
 /** What to restore. */
 export interface RestoreOptions {

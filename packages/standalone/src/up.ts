@@ -5,14 +5,14 @@ import { AppError } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDaemon, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
-import { follow, type Print } from "./follow.ts";
-import { parseFields, textOf } from "./json.ts";
-import { pathsOf, type Paths } from "./paths.ts";
+import { follow, type Print } from "./supervisor/follow.ts";
+import { parseFields, textOf } from "./data-dir/json.ts";
+import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { machineFacts, makeDirectories } from "./prepare.ts";
-import { installService } from "./service-unit.ts";
-import { ignoredFlags } from "./setting-problems.ts";
-import { checkSettings, readSettings, type WantedSettings } from "./settings.ts";
-import { findSupervisor, reasonOf, type SupervisorState } from "./state.ts";
+import { installService } from "./host/service-unit.ts";
+import { ignoredFlags } from "./settings/problems.ts";
+import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
+import { findSupervisor, reasonOf, type SupervisorState } from "./supervisor/state.ts";
 
 /** How long everything may take to come up, milliseconds. */
 const UP_TIMEOUT_MS = 180_000;

@@ -9,10 +9,10 @@ import {
   readProcessStartTime,
 } from "@patchbay/os";
 import type { Logger } from "@patchbay/ports";
-import { ownPid, stopSignal, type ProcessArguments } from "./config.ts";
-import { takeLock } from "./lock.ts";
-import { pathsOf } from "./paths.ts";
-import { makeDirectories } from "./prepare.ts";
+import { ownPid, stopSignal, type ProcessArguments } from "../config.ts";
+import { takeLock } from "../data-dir/lock.ts";
+import { pathsOf } from "../data-dir/paths.ts";
+import { makeDirectories } from "../prepare.ts";
 import { StateWriter } from "./state.ts";
 import { Supervisor } from "./supervisor.ts";
 

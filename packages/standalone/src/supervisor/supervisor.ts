@@ -3,18 +3,18 @@
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
-import { OwnBridges, rememberHostLinks } from "./bridges.ts";
+import { OwnBridges, rememberHostLinks } from "../host/bridges.ts";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
-import { architecture, commandFor } from "./config.ts";
+import { architecture, commandFor } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
-import { probeKvm, type KvmFinding } from "./kvm-probe.ts";
-import { removeLeftovers } from "./leftovers.ts";
-import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "./objects.ts";
-import { removeMasquerade } from "./masquerade.ts";
-import type { Paths } from "./paths.ts";
-import { prepare, serverUrlOf, type Prepared } from "./prepare.ts";
-import type { WantedSettings } from "./settings.ts";
+import { probeKvm, type KvmFinding } from "../host/kvm-probe.ts";
+import { removeLeftovers } from "../host/leftovers.ts";
+import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "../objects.ts";
+import { removeMasquerade } from "../host/masquerade.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
+import type { WantedSettings } from "../settings/settings.ts";
 import type { StateWriter } from "./state.ts";
 
 /** What the supervisor works with. */

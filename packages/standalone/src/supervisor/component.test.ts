@@ -16,8 +16,8 @@ import {
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Component, type ComponentDeps } from "./component.ts";
-import { numberOf, readFields, textOf } from "./json.ts";
-import { directoriesOf, pathsOf } from "./paths.ts";
+import { numberOf, readFields, textOf } from "../data-dir/json.ts";
+import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
 
 const DEADLINE_MS = 5000;
 const files = createFiles();

@@ -2,9 +2,9 @@
 // What is chosen once for a standalone machine and kept.
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
-import { numberOf, readFields, textOf, type JsonFields } from "./json.ts";
-import type { Paths } from "./paths.ts";
-import { isPort, settingProblems, type AskedSettings } from "./setting-problems.ts";
+import { numberOf, readFields, textOf, type JsonFields } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import { isPort, settingProblems, type AskedSettings } from "./problems.ts";
 import { chooseSubnetBeside } from "./subnet.ts";
 
 /** Settings of a machine. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which network the pods get: one that nothing on the host leads to already.
 import type { ProcessRunner } from "@patchbay/ports";
-import { isFields, textOf } from "./json.ts";
+import { isFields, textOf } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
 /** Podman's own networks begin at 10.88.0.0; this is out of their way. */

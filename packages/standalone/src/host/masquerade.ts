@@ -2,9 +2,9 @@
 // Rules that the bridge plugin leaves behind: it tears down by the addresses of the pod's NIC, which a guest may have taken over.
 import { messageOf } from "@patchbay/core";
 import type { Files, Logger, ProcessRunner } from "@patchbay/ports";
-import { readFields, textOf } from "./json.ts";
-import type { Paths } from "./paths.ts";
-import { rangeOf } from "./subnet.ts";
+import { readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import { rangeOf } from "../settings/subnet.ts";
 
 const TIMEOUT_MS = 10_000;
 /** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */

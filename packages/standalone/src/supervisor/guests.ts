@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, type KubeClient } from "@patchbay/kube";
 import type { Cache, Clock, Files, Logger } from "@patchbay/ports";
-import type { Paths } from "./paths.ts";
+import type { Paths } from "../data-dir/paths.ts";
 
 /** Beyond a pod's own grace: for its links, leases and namespaces, milliseconds. */
 const CLEANING_MS = 30_000;

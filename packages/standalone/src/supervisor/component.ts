@@ -11,8 +11,8 @@ import {
   type ProcessName,
 } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/ports";
-import { numberOf, parseFields, readFields, textOf } from "./json.ts";
-import type { Paths } from "./paths.ts";
+import { numberOf, parseFields, readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
 
 /** How long a component may take until it says that it is ready, milliseconds. */
 const READY_TIMEOUT_MS = 60_000;

@@ -5,7 +5,7 @@ import { createFakeFiles, createFakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { OwnBridges, rememberHostLinks, removeBridges, type CleaningDeps } from "./bridges.ts";
-import { pathsOf } from "./paths.ts";
+import { pathsOf } from "../data-dir/paths.ts";
 
 interface Link {
   readonly ifname: string;

@@ -5,8 +5,8 @@ import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from
 import { messageOf } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
 import type { Files, Logger, ProcessRunner, Store } from "@patchbay/ports";
-import { isFields, parseFields, readFields, textOf } from "./json.ts";
-import type { Paths } from "./paths.ts";
+import { isFields, parseFields, readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
 
 const TIMEOUT_MS = 10_000;
 

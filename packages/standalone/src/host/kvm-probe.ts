@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Files, ProcessRunner } from "@patchbay/ports";
-import { readFields, textOf } from "./json.ts";
-import type { Paths } from "./paths.ts";
+import { readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
 
 /** A guest that needs longer than this under KVM does not boot, milliseconds. */
 const BOOT_TIMEOUT_MS = 15_000;

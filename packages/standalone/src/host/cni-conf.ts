@@ -2,8 +2,8 @@
 // The default network of the pods: a bridge on the host with addresses for everyone and a way out.
 import { join } from "node:path";
 import type { Files } from "@patchbay/ports";
-import type { Paths } from "./paths.ts";
-import type { Settings } from "./settings.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
 
 const FILE = "10-patchbay.conflist";
 

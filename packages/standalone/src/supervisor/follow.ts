@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/core";
 import { waitForProcessEnd } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
-import type { Paths } from "./paths.ts";
+import type { Paths } from "../data-dir/paths.ts";
 import { readState, type SupervisorPhase, type SupervisorState } from "./state.ts";
 
 /** Prints one line for a person. */

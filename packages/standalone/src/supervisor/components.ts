@@ -2,14 +2,14 @@
 // Which processes make up a standalone machine, and with which arguments.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FRONT_PROXY_CLIENT, kubeconfigOf, WEBHOOK_CLIENT } from "./certificates.ts";
+import { FRONT_PROXY_CLIENT, kubeconfigOf, WEBHOOK_CLIENT } from "../data-dir/certificates.ts";
 import type { ComponentProgram } from "./component.ts";
-import type { Paths } from "./paths.ts";
-import type { Settings } from "./settings.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
 
 /** The executable of a package of this project. */
 function executableOf(name: string): string {
-  return fileURLToPath(new URL(`../../${name}/bin/${name}`, import.meta.url));
+  return fileURLToPath(new URL(`../../../${name}/bin/${name}`, import.meta.url));
 }
 
 /** The components, by name. */

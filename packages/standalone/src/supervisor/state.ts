@@ -2,8 +2,8 @@
 // What the supervisor says of itself, and how others follow it: a small file, replaced at each step.
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/ports";
-import { isFields, numberOf, readFields, textOf } from "./json.ts";
-import type { Paths } from "./paths.ts";
+import { isFields, numberOf, readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
 
 /** Where a supervisor is. */
 export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "failed";

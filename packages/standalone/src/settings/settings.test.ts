@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readFields } from "./json.ts";
-import { takeLock } from "./lock.ts";
-import { pathsOf } from "./paths.ts";
-import { ignoredFlags } from "./setting-problems.ts";
+import { readFields } from "../data-dir/json.ts";
+import { takeLock } from "../data-dir/lock.ts";
+import { pathsOf } from "../data-dir/paths.ts";
+import { ignoredFlags } from "./problems.ts";
 import { isOurs, keepSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();

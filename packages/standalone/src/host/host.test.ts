@@ -5,7 +5,7 @@ import { defaultNetworkOf } from "./cni-conf.ts";
 import { mountsBelow } from "./leftovers.ts";
 import { restoreText, rulesWithin } from "./masquerade.ts";
 import { unitText } from "./service-unit.ts";
-import { chooseSubnetBeside, rangeOf } from "./subnet.ts";
+import { chooseSubnetBeside, rangeOf } from "../settings/subnet.ts";
 
 describe("the pods' subnet", () => {
   test.each([
