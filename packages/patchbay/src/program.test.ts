@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadCommand } from "./command-modules.ts";
-import { COMMANDS } from "./command-table.ts";
+import { loadCommand } from "./commands/modules.ts";
+import { COMMANDS } from "./commands/table.ts";
 import { createProgram } from "./program.ts";
 
 let directory = "";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do the arguments of the process become one command's input? Loads nothing but commander.
 import { Command, Option } from "commander";
-import { loadCommand } from "./command-modules.ts";
+import { loadCommand } from "./commands/modules.ts";
 import {
   COMMANDS,
   GLOBAL_FLAGS,
   GROUPS,
   type CommandSpec,
   type FlagSpec,
-} from "./command-table.ts";
+} from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
 import { OUTPUT_FORMATS, type Context, type GlobalOptions, type Input } from "./context.ts";
 import { parseDuration, parsePort } from "./flag-values.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a step of a waited-for change look to a person?
-import { printStage, type Step } from "../wait/steps.ts";
+import { printStage, type Step } from "../change/steps.ts";
 
 const TIME_WIDTH = 9;
 

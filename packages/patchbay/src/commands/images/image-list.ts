@@ -2,10 +2,10 @@
 // patchbay image list: lists images.
 import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
-import type { Context } from "../context.ts";
-import { imagesDirectory } from "../images.ts";
-import { printResult } from "../print/output.ts";
-import { printTable } from "../print/table.ts";
+import type { Context } from "../../context.ts";
+import { imagesDirectory } from "./directory.ts";
+import { printResult } from "../../print/output.ts";
+import { printTable } from "../../print/table.ts";
 
 /** Runs the command. */
 export async function run(context: Context): Promise<void> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay start: starts a VM.
-import type { Context, Input } from "../context.ts";
-import { requestPower } from "../power.ts";
-import { startVerdict } from "../wait/verdict.ts";
+import type { Context, Input } from "../../context.ts";
+import { requestPower } from "./request-power.ts";
+import { startVerdict } from "../../change/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -2,10 +2,10 @@
 // patchbay image remove: removes an image.
 import { AppError } from "@patchbay/core";
 import { createFiles } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { findImageUsers } from "../image-users.ts";
-import { imageDirectory } from "../images.ts";
-import { printResult } from "../print/output.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { findImageUsers } from "./users.ts";
+import { imageDirectory } from "./directory.ts";
+import { printResult } from "../../print/output.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay version: prints the version.
-import type { Context } from "../context.ts";
-import { printResult } from "../print/output.ts";
+import type { Context } from "../../context.ts";
+import { printResult } from "../../print/output.ts";
 
 /** Runs the command. */
 export async function run(context: Context): Promise<void> {

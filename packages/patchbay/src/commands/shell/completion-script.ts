@@ -7,7 +7,7 @@ import {
   type CommandSpec,
   type FlagSpec,
   type Values,
-} from "../command-table.ts";
+} from "../table.ts";
 
 const LOCAL_FLAGS = ["--output", "--help"];
 const COMPLETED: readonly CommandSpec[] = COMMANDS.filter(({ isHidden }) => isHidden !== true);

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createProgram } from "./program.ts";
-import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "./testing/fake-machine.ts";
+import { createProgram } from "../program.ts";
+import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "../testing/fake-machine.ts";
 
 const vm = {
   metadata: { namespace: "blue", name: "one" },

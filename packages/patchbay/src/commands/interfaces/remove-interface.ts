@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay removeinterface: asks for the end of an interface.
-import { argumentAt, hasFlag, textOption, type Context, type Input } from "../context.ts";
-import { requestChange } from "../request.ts";
-import { withSession } from "../session.ts";
-import { findTarget, type Target } from "../target.ts";
-import type { Sight } from "../wait/follow-target.ts";
-import { ifaceStage } from "../wait/steps.ts";
-import { unplugVerdict } from "../wait/verdict.ts";
+import { argumentAt, hasFlag, textOption, type Context, type Input } from "../../context.ts";
+import { requestChange } from "../../change/request.ts";
+import { withSession } from "../../session.ts";
+import { findTarget, type Target } from "../../target.ts";
+import type { Sight } from "../../change/follow-target.ts";
+import { ifaceStage } from "../../change/steps.ts";
+import { unplugVerdict } from "../../change/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -6,10 +6,10 @@ import { stdin, stdout } from "node:process";
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import { connectUnixSocket, startRelay, takeFileLock, type FileLock } from "@patchbay/os";
-import { joinTerminal } from "../terminal.ts";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { withSession } from "../session.ts";
-import { findTarget } from "../target.ts";
+import { joinTerminal } from "./terminal.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { withSession } from "../../session.ts";
+import { findTarget } from "../../target.ts";
 
 /** What is a name of one directory; nothing else is looked for below the directory of pods. */
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]*$/;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod, VirtualMachine } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { usersOf } from "./image-users.ts";
+import { usersOf } from "./users.ts";
 
 function podOf(name: string, change: Partial<Pod["spec"]>, phase: "Running" | "Failed"): Pod {
   return {

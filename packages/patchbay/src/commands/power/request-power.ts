@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do start, stop and restart have in common?
 import { AppError } from "@patchbay/core";
-import { argumentAt, type Context, type Input } from "./context.ts";
-import { requestChange } from "./request.ts";
-import { withSession } from "./session.ts";
-import { findTarget } from "./target.ts";
-import type { Sight } from "./wait/follow-target.ts";
-import { vmiStage } from "./wait/steps.ts";
-import type { Verdict } from "./wait/verdict.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { requestChange } from "../../change/request.ts";
+import { withSession } from "../../session.ts";
+import { findTarget } from "../../target.ts";
+import type { Sight } from "../../change/follow-target.ts";
+import { vmiStage } from "../../change/steps.ts";
+import type { Verdict } from "../../change/verdict.ts";
 
 /** One of the three. */
 export interface PowerAction {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay up: starts everything on this machine.
 import { resolve } from "node:path";
-import { hasFlag, textOption, type Context, type Input } from "../context.ts";
-import { printResult } from "../print/output.ts";
+import { hasFlag, textOption, type Context, type Input } from "../../context.ts";
+import { printResult } from "../../print/output.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

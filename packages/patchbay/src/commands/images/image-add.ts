@@ -2,9 +2,9 @@
 // patchbay image add: copies a directory into an image.
 import { resolve } from "node:path";
 import { createFiles, replaceDirectory } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { imageDirectory, imagesDirectory } from "../images.ts";
-import { printResult } from "../print/output.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { imageDirectory, imagesDirectory } from "./directory.ts";
+import { printResult } from "../../print/output.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -9,11 +9,11 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { imagesDirectory } from "../images.ts";
-import { toIfaceRows } from "../print/iface-rows.ts";
-import { withSession, type Session } from "../session.ts";
-import { findTarget } from "../target.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { imagesDirectory } from "../images/directory.ts";
+import { toIfaceRows } from "../../print/iface-rows.ts";
+import { withSession, type Session } from "../../session.ts";
+import { findTarget } from "../../target.ts";
 
 /** A person waits for the next key; milliseconds. */
 const TIMEOUT_MS = 3_000;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay restore: replaces the objects of a machine that is down by those of a backup.
 import { resolve } from "node:path";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { printResult } from "../print/output.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { printResult } from "../../print/output.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -2,14 +2,14 @@
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { hasFlag, numberOption, type Context, type Input } from "./context.ts";
-import { printResult } from "./print/output.ts";
-import { printStep } from "./print/step.ts";
-import type { Session } from "./session.ts";
-import { printTarget, subresourcePath, type Target } from "./target.ts";
-import { TargetFollower, type Sight } from "./wait/follow-target.ts";
-import { StepRecorder, type Stage, type Step } from "./wait/steps.ts";
-import type { Verdict } from "./wait/verdict.ts";
+import { hasFlag, numberOption, type Context, type Input } from "../context.ts";
+import { printResult } from "../print/output.ts";
+import { printStep } from "../print/step.ts";
+import type { Session } from "../session.ts";
+import { printTarget, subresourcePath, type Target } from "../target.ts";
+import { TargetFollower, type Sight } from "./follow-target.ts";
+import { StepRecorder, type Stage, type Step } from "./steps.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** What is asked of a VM or VMI. */
 export interface Change {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay explain: shows what is known of one interface and what happens next.
 import { AppError } from "@patchbay/core";
-import { argumentAt, hasFlag, type Context, type Input } from "../context.ts";
-import { printExplanation } from "../print/explanation.ts";
-import { toIfaceRows } from "../print/iface-rows.ts";
-import { printResult } from "../print/output.ts";
-import { withSession } from "../session.ts";
-import { findTarget } from "../target.ts";
-import { startTrouble, vmTrouble } from "../wait/verdict.ts";
+import { argumentAt, hasFlag, type Context, type Input } from "../../context.ts";
+import { printExplanation } from "../../print/explanation.ts";
+import { toIfaceRows } from "../../print/iface-rows.ts";
+import { printResult } from "../../print/output.ts";
+import { withSession } from "../../session.ts";
+import { findTarget } from "../../target.ts";
+import { startTrouble, vmTrouble } from "../../change/verdict.ts";
 
 /** Runs the command. */
 export async function run(context: Context, input: Input): Promise<void> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay apiserver: runs the API server alone, in the foreground.
 import { resolve } from "node:path";
-import { numberOption, type Context, type Input } from "../context.ts";
+import { numberOption, type Context, type Input } from "../../context.ts";
 
 /** Port of the API server. Source: Kubernetes. */
 const DEFAULT_PORT = 6443;

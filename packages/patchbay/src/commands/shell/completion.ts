@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay completion: prints a completion script.
 import { InvalidArgumentError } from "commander";
-import { argumentAt, type Context, type Input } from "../context.ts";
-import { printBashCompletion, printZshCompletion } from "../print/completion-script.ts";
+import { argumentAt, type Context, type Input } from "../../context.ts";
+import { printBashCompletion, printZshCompletion } from "./completion-script.ts";
 
 /** Runs the command. */
 export function run(context: Context, input: Input): Promise<void> {

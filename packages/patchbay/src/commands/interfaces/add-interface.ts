@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay addinterface: asks for an interface.
-import { argumentAt, hasFlag, textOption, type Context, type Input } from "../context.ts";
-import { requestChange } from "../request.ts";
-import { withSession } from "../session.ts";
-import { findTarget, type Target } from "../target.ts";
-import type { Sight } from "../wait/follow-target.ts";
-import { ifaceStage } from "../wait/steps.ts";
-import { plugVerdict } from "../wait/verdict.ts";
+import { argumentAt, hasFlag, textOption, type Context, type Input } from "../../context.ts";
+import { requestChange } from "../../change/request.ts";
+import { withSession } from "../../session.ts";
+import { findTarget, type Target } from "../../target.ts";
+import type { Sight } from "../../change/follow-target.ts";
+import { ifaceStage } from "../../change/steps.ts";
+import { plugVerdict } from "../../change/verdict.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
 function bodyOf(input: Input): Readonly<Record<string, unknown>> {
