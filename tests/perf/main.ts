@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS]`, `npm run perf ports [ROUNDS]` or
 // `npm run perf apiserver [SECTION...]`.
-import { measureApiServer } from "./apiserver.ts";
+import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measurePorts } from "./ports.ts";
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root in a guest answers its agent's questions as it likes.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
+
+let node: AttackedNode;
+
+beforeAll(() => {
+  node = new AttackedNode();
+});
+
+afterAll(() => node.close());
+
+test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and the child lives", async () => {
+  const neighbour = await node.neighbour();
+  const connection = await node.attack("an agent with long names");
+  for (let turn = 0; turn < 3; turn += 1) {
+    const nics = await connection.readGuestInterfaces("default_vm1");
+    expect(nics).toHaveLength(256);
+    expect(nics[0]).toEqual({ name: "n".repeat(256), mac: "02:00:00:00:00:01" });
+  }
+  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect(node.pids).toHaveLength(1);
+});

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest that never lets go of a NIC, and one whose agent raves: virt-handler's loop stays calm.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { aVmi, eventually } from "@patchbay/testing";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { AttackedLoop, launchersAt, POD_UID } from "../false-libvirt/attacked-loop.ts";
+import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
+
+/** How long the attacks go on, milliseconds. */
+const ATTACK_MS = 2000;
+const MAC = "02:00:00:00:00:01";
+
+let node: AttackedNode;
+let loop: AttackedLoop;
+
+afterEach(async () => {
+  await loop.close();
+  await node.close();
+});
+
+/** A running VM with a NIC that the guest has. */
+function runningVmi(state: "absent" | undefined): VirtualMachineInstance {
+  const vmi = aVmi({
+    nics: [{ name: "one", mac: MAC }],
+    status: {
+      phase: "Running",
+      activePods: { [POD_UID]: "node1" },
+      attachments: [
+        {
+          name: "one",
+          networkName: "default/blue",
+          podInterfaceName: "pod1",
+          state: "Attached",
+          mac: MAC,
+        },
+      ],
+    },
+  });
+  for (const iface of vmi.spec.domain.devices?.interfaces ?? []) {
+    if (state !== undefined) Object.assign(iface, { state });
+  }
+  return vmi;
+}
+
+async function attack(behaviour: string, vmi: VirtualMachineInstance): Promise<void> {
+  node = new AttackedNode();
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)), vmi);
+  await eventually(() => loop.vmi?.status?.interfaces !== undefined, { withinMs: 20_000 });
+  const start = process.cpuUsage();
+  await sleep(ATTACK_MS);
+  const { user, system } = process.cpuUsage(start);
+  expect((user + system) / 1000).toBeLessThan(ATTACK_MS / 4);
+}
+
+test("attack 39: a guest that refuses an unplug is asked no sooner than after 10 s, and it is told", async () => {
+  await attack("refuses every unplug", runningVmi("absent"));
+  expect(loop.vmi?.status?.interfaces?.[0]?.hotplug).toMatchObject({
+    type: "Unplug",
+    phase: "Detaching",
+    attempts: 1,
+  });
+  expect(loop.writes).toBeLessThan(5);
+});
+
+test("attack 40: an agent that raves is heard a few times, and nothing of what it says is told that is no name", async () => {
+  await attack("an agent that rages", runningVmi(undefined));
+  expect(loop.writes).toBeLessThan(5);
+  expect(loop.log).toHaveLength(1);
+  const [iface] = loop.vmi?.status?.interfaces ?? [];
+  expect(iface).toMatchObject({ name: "one", mac: MAC });
+  expect(iface).not.toHaveProperty("interfaceName");
+});

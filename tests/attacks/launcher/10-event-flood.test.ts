@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher floods its client with events and drops connections; and what else could make the child stand still.
+import { execFileSync } from "node:child_process";
+import { eventually } from "@patchbay/testing";
+import { afterEach, expect, test } from "vitest";
+import { AttackedNode, failureOf, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
+
+/** How long a neighbour's event may take beside the attack, milliseconds; without it, it takes 5. */
+const EVENT_MS = 2000;
+
+let node: AttackedNode;
+
+afterEach(() => node.close());
+
+test("attack 10: floods of events whose connections end leave a neighbour its events", async () => {
+  node = new AttackedNode();
+  const neighbour = await node.neighbour();
+  let events = 0;
+  neighbour.onEvent(() => {
+    events += 1;
+  });
+  const addresses = await Promise.all([1, 2, 3].map(() => node.daemons.start("floods")));
+  let attacks = 0;
+  const attack = async (index: number): Promise<void> => {
+    const address = addresses[index];
+    if (address === undefined) throw new Error("no such daemon");
+    for (let turn = 0; turn < 15; turn += 1) {
+      const connection = await node.hypervisor.open(address);
+      attacks += 1;
+      // It is cut off, or we let go of it in the middle.
+      if (turn % 2 === 0) await connection.closed;
+      await connection.close();
+    }
+  };
+  const attacked = Promise.all([0, 1, 2].map(attack));
+  for (const change of ["destroyDomain", "startDomain", "destroyDomain", "startDomain"] as const) {
+    const before = events;
+    await neighbour[change]("test");
+    await eventually(() => events > before, { withinMs: EVENT_MS });
+  }
+  await attacked;
+  expect(attacks).toBe(45);
+  expect(node.pids).toHaveLength(1);
+});
+
+test("attack 10: a child that stands still is noticed and replaced", async () => {
+  node = new AttackedNode({ beatMs: 300 });
+  const neighbour = await node.neighbour();
+  process.kill(node.pids[0] ?? 0, "SIGSTOP");
+  expect(await neighbour.closed).toMatchObject({ by: "client" });
+  await node.neighbour();
+  expect(node.pids).toHaveLength(2);
+});
+
+test("attack 10: a child without threads to spare refuses a connection and lives", async () => {
+  node = new AttackedNode();
+  const neighbour = await node.neighbour();
+  const { uid, gid } = LAUNCHER;
+  const asLauncher = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
+  const limit = ["prlimit", "--pid", String(node.pids[0]), "--nproc=1:1"];
+  execFileSync("setpriv", [...asLauncher, ...limit]);
+  expect(await failureOf(node.neighbour())).toBe("LIBVIRT_UNREACHABLE");
+  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect(node.pids).toHaveLength(1);
+});

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launchers that are silent, that answer keep-alives only, and that hang in a call: no other VM of the node waits for them.
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
+import { NodeLoop } from "../false-libvirt/hung-node.ts";
+
+/** How much longer a pass over another VM may take, milliseconds. */
+const DELAY_MS = 100;
+const HUNG = ["silent", "keepalive only", "hangs in a call"];
+
+let loop: NodeLoop;
+
+beforeAll(() => {
+  loop = new NodeLoop();
+});
+
+afterAll(() => loop.close());
+
+async function medianPass(): Promise<number> {
+  const passes: number[] = [];
+  for (let turn = 0; turn < 15; turn += 1) passes.push(await loop.passOver("honest"));
+  return passes.sort((left, right) => left - right)[7] ?? Infinity;
+}
+
+test("attack 11: launchers whose listener is another process each time keep no thread of the child", async () => {
+  const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 1000, stuckMax: 0 });
+  try {
+    const neighbour = await node.neighbour();
+    const address = await node.daemons.startListeners();
+    const opens = Array.from({ length: 20 }, () => failureOf(node.hypervisor.open(address)));
+    const codes = await Promise.all(opens);
+    expect(codes.every((code) => /LIBVIRT_(TIMED_OUT|UNREACHABLE)/.test(code))).toBe(true);
+    await sleep(1500);
+    expect((await neighbour.findDomain("test"))?.state).toBe("running");
+    expect(node.pids).toHaveLength(1);
+  } finally {
+    await node.close();
+  }
+});
+
+test("attack 11: a pass over another VM takes as long as without six launchers that hang", async () => {
+  await loop.addLauncher("honest", "honest");
+  await loop.passOver("honest");
+  const alone = await medianPass();
+  const hung = [...HUNG, ...HUNG].map((behaviour, index) => ({
+    behaviour,
+    name: `hung-${String(index)}`,
+  }));
+  await Promise.all(hung.map(({ name, behaviour }) => loop.addLauncher(name, behaviour)));
+  for (const { name } of hung) loop.queue.add(name);
+  expect((await medianPass()) - alone).toBeLessThan(DELAY_MS);
+  // Also one that comes now, and has to be opened first.
+  await loop.addLauncher("newcomer", "honest");
+  expect(await loop.passOver("newcomer")).toBeLessThan(10 * DELAY_MS);
+  expect(loop.node.pids).toHaveLength(1);
+});

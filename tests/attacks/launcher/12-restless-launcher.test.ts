@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher whose every answer wakes the node's loop again: connections that drop, guests that cannot start.
+import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "@patchbay/testing";
+import { afterEach, expect, test } from "vitest";
+import { AttackedLoop, launchersAt } from "../false-libvirt/attacked-loop.ts";
+import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
+
+/** How long the attacks go on, milliseconds. */
+const ATTACK_MS = 3_000;
+
+let node: AttackedNode;
+let loop: AttackedLoop;
+
+async function attack(behaviour: string): Promise<void> {
+  node = new AttackedNode();
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)));
+  await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
+  const { user, system } = process.cpuUsage();
+  // The attack is what goes on meanwhile, not what is waited for.
+  await sleep(ATTACK_MS);
+  const used = process.cpuUsage({ user, system });
+  expect((used.user + used.system) / 1000).toBeLessThan(ATTACK_MS / 4);
+}
+
+afterEach(async () => {
+  await loop.close();
+  await node.close();
+});
+
+test("attack 12: a connection that is dropped at each read is opened ever more seldom, in few words", async () => {
+  await attack("drops at each read");
+  const opened = loop.log.filter((line) => line.includes("opened session"));
+  expect(opened.length).toBeLessThan(20);
+  expect(loop.log.join("\n").length).toBeLessThan(20_000);
+  expect(node.lines).toBeLessThan(10);
+  expect(loop.writes).toBeLessThan(20);
+  expect(loop.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
+  expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
+});
+
+test("attack 12: one that is dropped after each read that went well is too", async () => {
+  node = new AttackedNode();
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start("drops after each read")));
+  await eventually(() => loop.log.length > 2, { withinMs: 20_000 });
+  await sleep(ATTACK_MS);
+  expect(loop.log.filter((line) => line.includes("opened session")).length).toBeLessThan(10);
+  expect(loop.log.join("\n").length).toBeLessThan(10_000);
+});
+
+test("attack 13: a guest whose kernel is not there is started a few times, and it is said once", async () => {
+  await attack("a guest that never starts");
+  const failed = loop.log.filter((line) => line.includes("cannot be started"));
+  expect(failed.length).toBeLessThan(6);
+  expect(loop.log.length).toBeLessThan(30);
+  expect(loop.writes).toBeLessThan(10);
+  expect(loop.events).toEqual([expect.stringContaining("no kernel")]);
+  expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "GuestNotStarted" });
+});

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher's libvirt that is none: bytes, documents and errors that are made to hurt who reads them.
+import { isAppError } from "@patchbay/core";
+import { parseDomain } from "@patchbay/domain";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
+
+/** How long reading and judging one document may take, milliseconds. */
+const READ_MS = 1000;
+
+let node: AttackedNode;
+
+beforeAll(() => {
+  node = new AttackedNode({ openTimeoutMs: 500 });
+});
+
+afterAll(() => node.close());
+
+/** The neighbour and the child are as they were. */
+async function expectUnhurt(): Promise<void> {
+  const neighbour = await node.neighbour();
+  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  await neighbour.close();
+  expect(node.pids).toHaveLength(1);
+}
+
+test.each(["garbage", "false lengths", "packets of 1 GB"])("attack 14: %s", async (behaviour) => {
+  expect(await failureOf(node.attack(behaviour))).toMatch(/LIBVIRT_(UNREACHABLE|TIMED_OUT)/);
+  await expectUnhurt();
+});
+
+async function judge(behaviour: string): Promise<string> {
+  const connection = await node.attack(behaviour);
+  try {
+    const startMs = performance.now();
+    const parsed = parseDomain(await connection.readDomainXml("default_vm1", "live"));
+    expect(performance.now() - startMs).toBeLessThan(READ_MS);
+    return parsed.ok ? "taken" : parsed.reason;
+  } catch (error) {
+    if (isAppError(error)) return error.code;
+    throw error;
+  } finally {
+    await connection.close();
+  }
+}
+
+test.each([
+  { behaviour: "XML of 1 MiB", judgement: "LIBVIRT_REFUSED" },
+  { behaviour: "XML of 5 MB", judgement: "LIBVIRT_REFUSED" },
+  { behaviour: "XML of control characters", judgement: "Illegal control character" },
+  { behaviour: "XML with entities", judgement: "it has a DOCTYPE" },
+  { behaviour: "XML of 30,000 levels", judgement: "nested" },
+  { behaviour: "XML with __proto__", judgement: "__proto__" },
+])("attack 15: $behaviour", async ({ behaviour, judgement }) => {
+  expect(await judge(behaviour)).toContain(judgement);
+  await expectUnhurt();
+});
+
+test.each([
+  { behaviour: "XML with 6,000 NICs", judgement: "more than 256 NICs" },
+  { behaviour: "XML with 20,000 attributes", judgement: "taken" },
+  { behaviour: "XML with false numbers", judgement: "is not a number" },
+])("attack 16: $behaviour", async ({ behaviour, judgement }) => {
+  expect(await judge(behaviour)).toContain(judgement);
+  await expectUnhurt();
+});
+
+test("attack 17: errors of 4 MB are cut before they leave the child", async () => {
+  const connection = await node.attack("errors of 4 MB");
+  await expect(connection.findDomain("default_vm1")).rejects.toMatchObject({
+    code: "LIBVIRT_REFUSED",
+    details: { message: "\u0001".repeat(1000) },
+  });
+  await expectUnhurt();
+});

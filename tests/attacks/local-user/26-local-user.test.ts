@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may a local user, or a pod, take from a standalone machine that root has brought up? One machine, without guests.
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const PATCHBAY = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
+/** A descriptor that Node.js does not seal by itself: there is a gap before it. */
+const INHERITED_FD = 20;
+const NOBODY = 65_534;
+const BRIDGE = `pba${String(process.pid % 100_000)}`;
+const POD = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "thief" },
+  spec: {
+    restartPolicy: "Never",
+    terminationGracePeriodSeconds: 0,
+    securityContext: { runAsUser: 107, runAsGroup: 107 },
+    containers: [{ name: "compute", image: "virt-launcher", command: ["sleep", "600"] }],
+  },
+};
+
+const directory = mkdtempSync(join(tmpdir(), "patchbay-attack-"));
+const dataDir = join(directory, "data");
+const secret = join(directory, "secret");
+let squatter: Server;
+
+function kubectl(args: readonly string[], input?: string): string {
+  const flags = ["--kubeconfig", join(dataDir, "kubeconfig"), "--cache-dir", join(directory, "c")];
+  return execFileSync("kubectl", [...flags, ...args], { encoding: "utf8", input: input ?? "" });
+}
+
+beforeAll(async () => {
+  writeFileSync(secret, "root's", { mode: 0o600 });
+  const digest = createHash("sha256").update(dataDir).digest("hex");
+  squatter = createServer().listen(`\0patchbay-${digest}`);
+  await once(squatter, "listening");
+  const port = String(20_000 + (process.pid % 10_000));
+  const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge ${BRIDGE}`;
+  const script = `exec ${String(INHERITED_FD)}<${secret}; exec ${PATCHBAY} ${flags}`;
+  execFileSync("bash", ["-c", script], { stdio: "pipe" });
+});
+afterAll(() => {
+  squatter.close();
+  execFileSync(PATCHBAY, ["--data-dir", dataDir, "down", "--purge"], { stdio: "pipe" });
+  rmSync(directory, { recursive: true });
+});
+
+/** Processes that have the file open, with their command lines. */
+function holdersOf(path: string): readonly string[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => {
+    try {
+      const open = readdirSync(`/proc/${pid}/fd`).map((fd) =>
+        readlinkSync(`/proc/${pid}/fd/${fd}`),
+      );
+      return open.includes(path) ? [readFileSync(`/proc/${pid}/cmdline`, "utf8")] : [];
+    } catch {
+      return []; // it ended meanwhile
+    }
+  });
+}
+
+test("attack 26: what the shell that ran `up` had open reaches no pod and no component", async () => {
+  kubectl(["create", "-f", "-"], JSON.stringify(POD));
+  const phase = ["get", "pod", "thief", "-o", "jsonpath={.status.phase}"];
+  await eventually(() => kubectl(phase) === "Running", { withinMs: 20_000 });
+  expect(holdersOf(secret)).toEqual([]);
+});
+
+test("attack 67: a name that was taken before `up` does not keep the machine down", () => {
+  expect(squatter.listening).toBe(true);
+  expect(kubectl(["get", "--raw", "/readyz"])).toBe("ok");
+});
+
+test("attack 67: the lock is a file that nobody else can open", () => {
+  const lock = join(dataDir, "run", "supervisor.lock");
+  expect(spawnSync("flock", ["-n", lock, "true"]).status).toBe(1);
+  const asNobody = spawnSync("flock", ["-n", lock, "true"], { uid: NOBODY, gid: NOBODY });
+  expect(asNobody.stderr.toString()).toContain("Permission denied");
+});
+
+test("attack 68: keys, objects, logs and states are root's alone", () => {
+  const isOpen = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;
+  const entries = readdirSync(dataDir).filter((name) => isOpen(join(dataDir, name)));
+  expect(entries.sort()).toEqual(["images", "pods", "standalone.json"]);
+});

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can requests that never come to their end, or connections without one, use the server up?
+import { once } from "node:events";
+import { type Socket, connect } from "node:net";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ApiServerProcess } from "../api-server-process.ts";
+
+const MAPS = "/api/v1/namespaces/default/configmaps";
+const WITHIN = { withinMs: 10_000 };
+const SLOW = 100;
+const STRANGERS = 256;
+
+let api: ApiServerProcess;
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  api = await ApiServerProcess.start({ headersMs: 500, requestMs: 1500, strangers: STRANGERS });
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  await api[Symbol.asyncDispose]();
+});
+
+function keep<S extends Socket>(socket: S): S {
+  sockets.push(socket);
+  socket.on("error", () => undefined).resume();
+  return socket;
+}
+
+async function expectAllClosed(waiting: readonly Socket[]): Promise<void> {
+  await eventually(() => waiting.every(({ closed }) => closed), WITHIN);
+  expect(await api.greet()).toBeLessThan(2500);
+}
+
+const HEAD = `POST ${MAPS} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
+
+test.each([
+  { what: "heads without an end", text: HEAD },
+  { what: "bodies without an end", text: `${HEAD}content-length: 3000000\r\n\r\n{` },
+  { what: "chunks without an end", text: `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n` },
+  { what: "silence", text: "" },
+])("attack 64: $what are cut off", async ({ text }) => {
+  const waiting: Socket[] = [];
+  for (let index = 0; index < SLOW; index += 1) {
+    const socket = keep(await api.connect());
+    socket.write(text);
+    waiting.push(socket);
+  }
+  await expectAllClosed(waiting);
+});
+
+test("attack 64: a watch goes on for longer than a request may take to come", async () => {
+  const socket = keep(await api.connect());
+  let said = "";
+  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  socket.write(`GET ${MAPS}?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n`);
+  const slow = keep(await api.connect());
+  slow.write(HEAD);
+  // As long as this one is allowed to last, the watch has lasted.
+  await once(slow, "close");
+  const late = keep(await api.connect());
+  late.write(`${HEAD}content-length: 10\r\n\r\n`);
+  await once(late, "close");
+  await api.ask("POST", MAPS, '{"metadata":{"name":"late"}}');
+  await eventually(() => said.includes('"name":"late"'), WITHIN);
+  expect(socket.closed).toBe(false);
+});
+
+test("attack 65: of 2,000 connections by nobody only the last ones stay, and others are served", async () => {
+  const strangers: Socket[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    for (let index = 0; index < 100; index += 1) {
+      strangers.push(keep(connect(api.port, "127.0.0.1")));
+    }
+    expect(await api.greet()).toBeLessThan(2500);
+  }
+  await eventually(() => strangers.filter(({ closed }) => !closed).length <= STRANGERS, WITHIN);
+  expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
+});

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does virt-api tell strangers who has which MAC, and who may do what?
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { VirtApiMachine } from "../virt-api-machine.ts";
+
+const MAC = "02:00:00:00:00:66";
+const QUESTIONS = ["/mutate", "/validate"];
+
+/** A question in the place of the API server: a VM with somebody's MAC. */
+function review(namespace: string): object {
+  const interfaces = [{ name: "n", bridge: {}, macAddress: MAC }];
+  const networks = [{ name: "n", multus: { networkName: "default/blue" } }];
+  const spec = { domain: { devices: { interfaces } }, networks };
+  return {
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    request: {
+      uid: "1",
+      operation: "CREATE",
+      kind: { kind: "VirtualMachine" },
+      namespace,
+      userInfo: { username: "kubernetes-admin", groups: ["system:masters"] },
+      object: { metadata: { name: "probe" }, spec: { template: { spec } } },
+    },
+  };
+}
+
+describe("where the API server shows a certificate", () => {
+  let machine: VirtApiMachine;
+
+  beforeAll(async () => {
+    machine = await VirtApiMachine.start((caFile) => [
+      ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+    ]);
+  });
+  afterAll(() => machine[Symbol.asyncDispose]());
+
+  test.each([
+    { who: "nobody", name: "" },
+    { who: "another client of the authority", name: "jane" },
+    { who: "an agent", name: "system:serviceaccount:patchbay:virt-handler" },
+    { who: "the front proxy", name: "front-proxy-client" },
+  ])("attack 66: $who gets no answer", async ({ name }) => {
+    const stranger = await machine.person(name);
+    for (const path of QUESTIONS) {
+      const answer = await stranger.ask("POST", `${machine.url}${path}`, review("default"));
+      expect(answer).toMatchObject({ code: 401, body: { message: "Unauthorized" } });
+    }
+  });
+
+  test("attack 66: the API server itself is answered", async () => {
+    expect(await machine.makeVm("default", "victim", MAC)).toMatchObject({ code: 201 });
+    const twin = await machine.makeVm("default", "twin", MAC);
+    expect(twin).toMatchObject({ code: 422 });
+    expect(twin.body.message).toContain("by VM default/victim");
+  });
+});
+
+describe("where it shows none", () => {
+  let machine: VirtApiMachine;
+
+  beforeAll(async () => {
+    machine = await VirtApiMachine.start();
+    await machine.makeVm("default", "victim", MAC);
+  });
+  afterAll(() => machine[Symbol.asyncDispose]());
+
+  test("attack 66: no VM of another namespace is named, to strangers and to tenants", async () => {
+    const stranger = await machine.person();
+    const { body } = await stranger.ask("POST", `${machine.url}/validate`, review("other"));
+    const said = JSON.stringify(body);
+    expect(said).toContain("by a VM of another namespace");
+    expect(said).not.toContain("victim");
+    await machine.api.post("/api/v1/namespaces", { metadata: { name: "other" } });
+    const twin = await machine.makeVm("other", "twin", MAC);
+    expect(twin.body.message).toContain("by a VM of another namespace");
+  });
+});

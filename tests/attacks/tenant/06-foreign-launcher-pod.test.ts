@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant makes a pod that says it is the launcher of somebody else's VMI.
+import {
+  names,
+  PODS,
+  VIRTUAL_MACHINES,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { KubeClient } from "@patchbay/kube";
+import { eventually } from "@patchbay/testing";
+import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import {
+  startController,
+  type Controller,
+} from "../../../packages/virt-controller/src/testing/controllers.ts";
+import { launcherNameOf, Scene } from "../../../packages/virt-controller/src/testing/scene.ts";
+
+const ELSEWHERE = "tenant";
+const NAMESPACES = {
+  group: "",
+  version: "v1",
+  resource: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+
+let server: TestServer;
+let admin: KubeClient;
+let controller: Controller;
+let scene: Scene;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await server.client("kubernetes-admin", ["system:masters"]);
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: ELSEWHERE } };
+  await admin.store.create(NAMESPACES, namespace);
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+beforeEach(async () => {
+  controller = await startController(server);
+  scene = new Scene(admin, "victim");
+  await scene.createVm([{ name: "one", mac: "02:00:00:00:00:01" }]);
+});
+
+afterEach(async () => {
+  await scene.end();
+  for (const { metadata } of (await admin.store.list(PODS)).items) {
+    const key = { namespace: metadata.namespace ?? "", name: metadata.name };
+    await admin.store.delete(PODS, key, { gracePeriodSeconds: 0 });
+  }
+  await controller.stop();
+});
+
+/** A pod with all words of the VMI's launcher. */
+function impostor(
+  vmi: VirtualMachineInstance,
+  metadata: Partial<Pod["metadata"]> & Pick<Pod["metadata"], "name">,
+): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      namespace: "default",
+      labels: {
+        [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
+        [names.CREATED_BY_LABEL]: vmi.metadata.uid ?? "",
+        [names.VM_NAME_LABEL]: vmi.metadata.name,
+      },
+      annotations: { [names.DOMAIN_ANNOTATION]: vmi.metadata.name },
+      ...metadata,
+    },
+    spec: { containers: [{ name: "compute", image: "evil" }] },
+  };
+}
+
+async function runImpostor({ metadata }: Pod): Promise<void> {
+  const { namespace = "", name } = metadata;
+  const target = { apiVersion: "v1", kind: "Node", name: "evil-node" };
+  await admin.requestRaw({
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/pods/${name}/binding`,
+    body: { apiVersion: "v1", kind: "Binding", metadata: { name }, target },
+  });
+  const operations = [{ op: "add", path: "/status", value: { phase: "Running" } }] as const;
+  const patch = { type: "json", operations } as const;
+  await admin.store.patch(PODS, { namespace, name }, patch, { subresource: "status" });
+}
+
+const ROWS = [
+  { name: "in the VMI's namespace", metadata: { name: "impostor" }, owned: false },
+  {
+    name: "in another namespace, under the launcher's name and owner",
+    metadata: { name: "launcher", namespace: ELSEWHERE },
+    owned: true,
+  },
+  {
+    name: "with the VMI's owner reference, but not its name",
+    metadata: { name: "impostor" },
+    owned: true,
+  },
+] as const;
+
+test.each(ROWS)("attack 6: a pod $name is no launcher", async ({ metadata, owned }) => {
+  const own = await scene.pod();
+  const vmi = await scene.vmi();
+  const ownerReferences = owned ? (own.metadata.ownerReferences ?? []) : [];
+  const name = metadata.name === "launcher" ? own.metadata.name : metadata.name;
+  const evil = impostor(vmi, { ...metadata, name, ownerReferences });
+  await admin.store.create(PODS, evil);
+  await runImpostor(evil);
+  await scene.runPod();
+  await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
+  const { status, metadata: told } = await scene.vmi();
+  expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
+  expect(told.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
+});
+
+test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its", async () => {
+  const own = await scene.pod();
+  const vmi = await scene.vmi();
+  const evil = impostor(vmi, {
+    name: own.metadata.name,
+    namespace: ELSEWHERE,
+    ownerReferences: own.metadata.ownerReferences ?? [],
+  });
+  await admin.store.create(PODS, evil);
+  await admin.store.delete(VIRTUAL_MACHINES, scene.key);
+  await eventually(
+    async () => {
+      await scene.removePod();
+      return (await scene.findVmi()) === undefined;
+    },
+    { withinMs: 5000 },
+  );
+});
+
+test("attack 6: a pod that has the launcher's name beforehand is told, not taken over", async () => {
+  await scene.pod();
+  const other = new Scene(admin, "other");
+  controller.freeze("virtualmachineinstances");
+  await other.createVm([]);
+  const vmi = await eventually(() => other.findVmi(), { withinMs: 5000 });
+  const evil = impostor(vmi, { name: launcherNameOf(vmi) });
+  await admin.store.create(PODS, evil);
+  await runImpostor(evil);
+  controller.thaw();
+  const told = await other.vmiWhen(({ status }) =>
+    (status?.conditions ?? []).some(({ reason }) => reason === "FailedCreate"),
+  );
+  expect(told.status?.activePods).toBeUndefined();
+  await other.end();
+});

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody gets the uid of a foreign pod into a VMI's status: the node agent asks the runtime whose pod that is.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createNodeRuntimeSandboxes } from "@patchbay/cni";
+import { createFiles, createLaunchers } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { AttackedLoop, POD_UID } from "../false-libvirt/attacked-loop.ts";
+import { AttackedNode, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
+
+let node: AttackedNode;
+let podsDir = "";
+
+beforeEach(() => {
+  node = new AttackedNode();
+  podsDir = mkdtempSync(join(tmpdir(), "foreign-pod-"));
+});
+
+afterEach(async () => {
+  await node.close();
+  rmSync(podsDir, { recursive: true });
+});
+
+test("attack 6: the launcher of another VMI is not worked with, and the VMI says so", async () => {
+  const directory = join(podsDir, POD_UID);
+  mkdirSync(directory);
+  const ids = { id: POD_UID, podUid: POD_UID, netnsPath: "/nonexistent", netnsInode: "1" };
+  const sandbox = { ...ids, pod: { namespace: "tenant", name: "victim" } };
+  writeFileSync(join(directory, "sandbox.json"), JSON.stringify(sandbox));
+  const launchers = createLaunchers({
+    podsDir,
+    sandboxes: createNodeRuntimeSandboxes(createFiles(), podsDir),
+    uid: LAUNCHER.uid,
+    hostNetnsInode: "0",
+  });
+  const loop = new AttackedLoop(node, launchers);
+  try {
+    await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
+    expect(loop.vmi?.status?.hindrance?.message).toMatch(
+      /it is pod tenant\/victim, not the launcher/,
+    );
+    expect(loop.vmi?.status?.phase).toBe("Scheduled");
+  } finally {
+    await loop.close();
+  }
+});

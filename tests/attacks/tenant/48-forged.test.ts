@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a tenant, who may edit a namespace, write that is not theirs: states, and text that becomes XML?
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
+
+const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
+const VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances";
+const PODS = "/api/v1/namespaces/default/pods";
+const BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+const BLUE = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
+const GROUP = "rbac.authorization.k8s.io";
+
+let machine: VirtApiMachine;
+let tenant: Person;
+
+function vmi(name: string, iface: object, network = "nic1"): object {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: { name },
+    spec: {
+      domain: { devices: { interfaces: [{ name: "nic1", bridge: {}, ...iface }] } },
+      networks: [{ name: network, multus: { networkName: "default/blue" } }],
+    },
+  };
+}
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start();
+  const { api } = machine;
+  await api.post(BINDINGS, {
+    metadata: { name: "tenant" },
+    roleRef: { apiGroup: GROUP, kind: "ClusterRole", name: "edit" },
+    subjects: [{ kind: "User", name: "tenant", apiGroup: GROUP }],
+  });
+  await api.post(BLUE, {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name: "blue" },
+    spec: { config: '{"cniVersion":"1.0.0","type":"bridge"}' },
+  });
+  tenant = await machine.person("tenant");
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+test("attack 48: a tenant does not write the status of a VM, a VMI or a pod", async () => {
+  await machine.makeVm("default", "a", "02:00:00:00:00:0a");
+  expect(await tenant.ask("POST", VMIS, vmi("b", {}))).toMatchObject({ code: 201 });
+  const containers = [{ name: "c", image: "c:1" }];
+  const pod = { metadata: { name: "p" }, spec: { containers } };
+  expect(await tenant.ask("POST", PODS, pod)).toMatchObject({ code: 201 });
+  const forged = { status: { phase: "Running", nodeName: "elsewhere", activePods: { x: "y" } } };
+  for (const path of [`${VMS}/a`, `${VMIS}/b`, `${PODS}/p`]) {
+    expect(await tenant.ask("PATCH", `${path}/status`, forged)).toMatchObject({ code: 403 });
+    const whole = await tenant.ask("PATCH", path, forged);
+    expect(whole.body.status?.["nodeName"]).toBeUndefined();
+  }
+});
+
+const HOSTILE = "x'/><hostdev mode='subsystem'/><a b='";
+
+test.each([
+  { what: "a MAC", iface: { macAddress: `02:00:00:00:00:01${HOSTILE}` } },
+  { what: "a MAC with a second line", iface: { macAddress: "02:00:00:00:00:01\n" } },
+  { what: "a model", iface: { model: `virtio${HOSTILE}` } },
+  { what: "a PCI address", iface: { pciAddress: `0000:01:00.0${HOSTILE}` } },
+  { what: "a boot order", iface: { bootOrder: HOSTILE } },
+  { what: "an ACPI index", iface: { acpiIndex: HOSTILE } },
+  { what: "a name", iface: { name: HOSTILE }, network: HOSTILE },
+])("attack 50: XML in $what of an interface is refused", async ({ iface, network }) => {
+  const answer = await tenant.ask("POST", VMIS, vmi("c", iface, network));
+  expect(answer).toMatchObject({ code: 422 });
+  expect(answer.body.message).toMatch(/interface|network/i);
+});

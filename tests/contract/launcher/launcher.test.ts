@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher's PID 1 over real libvirt, with a real guest, in a container made by the shim.
+import { readFileSync } from "node:fs";
+import { eventually, type GuestConsole } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { makeGuestImage, startLauncher, type LauncherPod } from "./pod.ts";
+
+let image = "";
+beforeAll(() => {
+  image = makeGuestImage();
+});
+
+describe("a launcher with a guest that goes on", () => {
+  let pod: LauncherPod;
+  let guest: GuestConsole;
+
+  // A guest takes seconds to boot: these tests follow one another in one.
+  beforeAll(async () => {
+    pod = await startLauncher(image);
+    guest = await pod.boot();
+  });
+  afterAll(async () => {
+    await pod.remove();
+  });
+
+  test("boots it as a user without any capability, and the guest answers", async () => {
+    const [qemu = 0] = pod.pids("qemu");
+    const status = readFileSync(`/proc/${String(qemu)}/status`, "utf8");
+    expect(status).toMatch(/^Uid:\s+107\s+107\s+107\s+107$/m);
+    expect(status).toMatch(/^CapBnd:\s+0+$/m);
+    expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
+    expect(await guest.run("report")).toEqual({ code: 0, lines: [] });
+    expect((await guest.run("address eth7 10.0.0.1/24")).code).toBe(1);
+  });
+
+  test("starts libvirt again when it dies; the guest does not notice", async () => {
+    const [before = 0] = pod.pids("libvirtd");
+    process.kill(before, "SIGKILL");
+    const state = await eventually(
+      async () => pod.pids("libvirtd")[0] !== before && (await pod.virsh("domstate", "vm")),
+      { withinMs: 20_000 },
+    );
+    expect(state.trim()).toBe("running");
+    expect((await guest.run("report")).code).toBe(0);
+  });
+
+  test("goes on when the guest reboots", async () => {
+    const since = guest.position();
+    await guest.run("reboot");
+    await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, since });
+    expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
+  });
+});
+
+describe("a launcher", () => {
+  let pod: LauncherPod;
+  afterEach(async () => {
+    await pod.remove();
+  });
+
+  test("shuts the guest down on SIGTERM and ends with 0", async () => {
+    pod = await startLauncher(image);
+    const guest = await pod.boot();
+    process.kill(pod.pid(), "SIGTERM");
+    await guest.waitForLine(/^power button$/, { timeoutMs: 10_000, fromStart: true });
+    expect(await pod.exitCode(10_000)).toBe(0);
+    expect(pod.pids("")).toEqual([]);
+  });
+
+  test("ends at once on SIGTERM when there is no guest", async () => {
+    pod = await startLauncher(image);
+    process.kill(pod.pid(), "SIGTERM");
+    expect(await pod.exitCode(2_000)).toBe(0);
+  });
+
+  test("ends a guest that does not shut down at the deadline", async () => {
+    pod = await startLauncher(image, { graceSeconds: 2 });
+    await pod.start();
+    await pod.virsh("suspend", "vm");
+    process.kill(pod.pid(), "SIGTERM");
+    expect(await pod.exitCode(10_000)).toBe(0);
+  });
+
+  test("ends with 0 when the guest turned itself off", async () => {
+    pod = await startLauncher(image);
+    const guest = await pod.boot();
+    await guest.run("poweroff");
+    expect(await pod.exitCode(10_000)).toBe(0);
+  });
+
+  test("goes on when a guest cannot be started", async () => {
+    pod = await startLauncher(image);
+    await expect(pod.start("no-such-kernel")).rejects.toThrow("no-such-kernel");
+    await pod.start();
+    expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
+  });
+
+  test("ends with 1 when QEMU was killed, also while libvirt is away", async () => {
+    pod = await startLauncher(image);
+    await pod.start();
+    const [libvirtd = 0] = pod.pids("libvirtd");
+    const [qemu = 0] = pod.pids("qemu");
+    process.kill(libvirtd, "SIGKILL");
+    process.kill(qemu, "SIGKILL");
+    expect(await pod.exitCode(20_000)).toBe(1);
+  });
+});

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of the hypervisor port on libvirt's test driver and on QEMU under a session libvirtd of user 107.
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createHypervisor } from "@patchbay/libvirt";
+import { createChildStarter, createClock } from "@patchbay/os";
+import type { Hypervisor } from "@patchbay/ports";
+import {
+  describeHotplugContract,
+  describeHypervisorContract,
+  type HotplugBench,
+  type HypervisorBench,
+} from "@patchbay/ports/testing";
+import { afterAll, beforeAll } from "vitest";
+import { silentLogger } from "./logger.ts";
+import {
+  LAUNCHER,
+  makeOwnDirectory,
+  qemuDomainXml,
+  qemuNicXml,
+  startSessionDaemon,
+} from "./session.ts";
+
+/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
+const O_PATH = 0o10000000;
+
+const nobody = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
+let cacheDirectory = "";
+/** Its child takes longer to start than most tests run; each test has a daemon of its own. */
+let shared: Hypervisor;
+
+function hypervisorOfLaunchers(): Hypervisor {
+  return createHypervisor({
+    starter: createChildStarter(),
+    clock: createClock(),
+    logger: silentLogger,
+    identity: LAUNCHER,
+  });
+}
+
+function makeTestDriverBench(): Promise<HypervisorBench> {
+  const hypervisor = hypervisorOfLaunchers();
+  return Promise.resolve({
+    hypervisor,
+    address: { kind: "uri", uri: "test:///default" },
+    deadAddress: nobody,
+    domainXml: (name: string) =>
+      `<domain type='test'><name>${name}</name><memory>1024</memory><os><type>hvm</type></os></domain>`,
+    close: () => hypervisor.close(),
+  });
+}
+
+async function makeQemuBench(): Promise<HotplugBench> {
+  const daemon = await startSessionDaemon({ cacheDirectory });
+  const fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  return {
+    hypervisor: shared,
+    address: { kind: "socket", fd },
+    deadAddress: nobody,
+    domainXml: qemuDomainXml,
+    nicXml: qemuNicXml,
+    // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+    grantUnplugs: async (name) => {
+      await daemon.virsh("reset", name);
+    },
+    killGuest: () => {
+      daemon.killGuest();
+      return Promise.resolve();
+    },
+    stopDaemon: () => daemon.stop(),
+    close: async () => {
+      closeSync(fd);
+      await daemon.close();
+    },
+  };
+}
+
+beforeAll(() => {
+  cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
+  shared = hypervisorOfLaunchers();
+});
+
+afterAll(async () => {
+  await shared.close();
+  rmSync(cacheDirectory, { recursive: true });
+});
+
+describeHypervisorContract("libvirt, test:///default", makeTestDriverBench);
+describeHypervisorContract("libvirt, QEMU", makeQemuBench);
+describeHotplugContract("libvirt, QEMU", makeQemuBench);

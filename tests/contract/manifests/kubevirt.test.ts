@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests as people have them for KubeVirt, and misspelt ones: what the API server and virt-controller say of them.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
+import { findObstacle } from "@patchbay/core";
+import { keyOf, type KubeClient } from "@patchbay/kube";
+import { eventually } from "@patchbay/testing";
+import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import {
+  startController,
+  type Controller,
+} from "../../../packages/virt-controller/src/testing/controllers.ts";
+
+let server: TestServer;
+let admin: KubeClient;
+let controller: Controller;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await server.client("kubernetes-admin", ["system:masters"]);
+  controller = await startController(server);
+});
+
+afterAll(async () => {
+  await controller.stop();
+  await server.close();
+});
+
+function readObjects(name: string): readonly KubeObject[] {
+  const text = readFileSync(join(import.meta.dirname, "kubevirt", name), "utf8");
+  return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+}
+
+function isVm(object: KubeObject): object is VirtualMachine {
+  return object.kind === VIRTUAL_MACHINES.kind;
+}
+
+function vmOf(name: string): VirtualMachine {
+  const vm = readObjects(name).find(isVm);
+  if (vm === undefined) throw new RangeError(`${name} has no VM`);
+  return { ...vm, metadata: { ...vm.metadata, namespace: "default" } };
+}
+
+/** As today's kubectl applies: fields that nobody knows are refused. */
+async function createStrictly(object: KubeObject): Promise<void> {
+  const [group = "", version = ""] = object.apiVersion.split("/");
+  const resource = `${object.kind.toLowerCase()}s`;
+  const path = `/apis/${group}/${version}/namespaces/default/${resource}?fieldValidation=Strict`;
+  await admin.requestRaw({ method: "POST", path, body: object });
+}
+
+const SPEC = "spec.template.spec";
+const NO_KERNEL = `${SPEC}.domain.firmware.kernelBoot.container`;
+
+describe("a manifest for KubeVirt is stored as it is, and not started with other hardware than it asks for", () => {
+  test.each([
+    {
+      file: "refused-vm.yaml",
+      printed: "ErrorUnsupportedSpec",
+      fields: [
+        NO_KERNEL,
+        `${SPEC}.domain.memory.hugepages`,
+        `${SPEC}.domain.devices.gpus`,
+        `${SPEC}.domain.devices.interfaces[0].masquerade`,
+        "spec.instancetype",
+      ],
+    },
+    {
+      file: "quickstart-vm.yaml",
+      printed: "Stopped",
+      fields: [
+        NO_KERNEL,
+        `${SPEC}.domain.devices.interfaces[0].masquerade`,
+        `${SPEC}.domain.devices.disks`,
+        `${SPEC}.volumes`,
+      ],
+    },
+    {
+      file: "pvc-vm-services.yaml",
+      printed: "ErrorUnsupportedSpec",
+      fields: [
+        NO_KERNEL,
+        `${SPEC}.domain.firmware.bootloader.efi`,
+        `${SPEC}.domain.clock.timer`,
+        `${SPEC}.domain.devices.interfaces[0].masquerade`,
+        `${SPEC}.domain.devices.disks`,
+        `${SPEC}.domain.devices.rng`,
+        `${SPEC}.volumes`,
+      ],
+    },
+  ])("$file: $printed, and every field is named", async ({ file, printed, fields }) => {
+    const vm = vmOf(file);
+    await createStrictly(vm);
+    const { status } = await eventually(
+      async () => {
+        const stored = await admin.store.find(VIRTUAL_MACHINES, keyOf(vm));
+        return stored?.status?.printableStatus === printed ? stored : undefined;
+      },
+      { withinMs: 5000 },
+    );
+    const message = findObstacle(status?.conditions)?.message ?? "";
+    const named = message.split("; ").map((part) => part.split(": ")[0] ?? "");
+    expect(named.filter((part) => part.startsWith("spec.")).sort()).toEqual([...fields].sort());
+    const stored = await admin.store.find(VIRTUAL_MACHINES, keyOf(vm));
+    expect(stored?.spec).toEqual(vm.spec);
+  });
+
+  test("multus-two-interfaces.yaml: not built: the version v1alpha2 of the API", async () => {
+    const [vmi] = readObjects("multus-two-interfaces.yaml");
+    if (vmi === undefined) throw new RangeError("no document");
+    await expect(createStrictly(vmi)).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+  });
+});
+
+test.each([
+  ["spec.template.spec.domain.devices.interfacs", { domain: { devices: { interfacs: [] } } }],
+  ["spec.template.spec.domain.memory.gest", { domain: { memory: { gest: "1Gi" } } }],
+  ["spec.template.spec.network", { domain: {}, network: [] }],
+  ["spec.template.spec.networks[0].mutlus", { domain: {}, networks: [{ name: "a", mutlus: {} }] }],
+])("a misspelt field is refused by its name: %s", async (field, spec) => {
+  const { apiVersion, kind } = vmOf("refused-vm.yaml");
+  const metadata = { name: "misspelt", namespace: "default" };
+  const vm = { apiVersion, kind, metadata, spec: { running: false, template: { spec } } };
+  await expect(createStrictly(vm)).rejects.toThrow(`unknown field "${field}"`);
+});

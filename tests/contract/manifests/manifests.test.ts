@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do kubectl and the supervisor make the same of the manifests, and does the server grant what they say?
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import {
+  keepManifests,
+  parseManifests,
+  readManifests,
+  rightsOf,
+  type Right,
+} from "@patchbay/manifests";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
+
+const FOLDER = join(import.meta.dirname, "../../../packages/manifests/standalone");
+const REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
+let api: Harness;
+let client: KubeClient;
+let directory: string;
+
+beforeAll(async () => {
+  api = await startHarness();
+  directory = await mkdtemp(join(tmpdir(), "manifests-"));
+  const kubeconfig = join(directory, "kubeconfig");
+  await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
+  client = createKubeClient(await loadKubeConfig({ kubeconfig }), {
+    logger: QUIET,
+    clock: createClock(),
+  });
+});
+
+afterAll(async () => {
+  await client.close();
+  await api.close();
+  await rm(directory, { recursive: true });
+});
+
+async function readObjects(): Promise<ReturnType<typeof parseManifests>> {
+  return parseManifests(await readManifests(createFiles(), "standalone"));
+}
+
+/** What kubectl says of each object. */
+async function apply(): Promise<readonly string[]> {
+  const files = ["--kubeconfig", join(directory, "kubeconfig"), "--cache-dir", directory];
+  const argv = ["kubectl", ...files, "apply", "-k", FOLDER] as const;
+  const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
+  return stdout.trim().split("\n");
+}
+
+async function versions(): Promise<readonly (string | undefined)[]> {
+  const { body } = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles");
+  return body.items.map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
+}
+
+test("kubectl applies them, and the supervisor then finds nothing to change", async () => {
+  const said = await apply();
+  expect(said).toHaveLength((await readObjects()).length);
+  expect(said.filter((line) => !line.endsWith(" created"))).toEqual([]);
+  const before = await versions();
+  await keepManifests(client.store, await readObjects());
+  expect(await versions()).toEqual(before);
+});
+
+test("each right is granted, also in a namespace, and its neighbours are not", async () => {
+  const isAllowed = async (right: Right): Promise<unknown> => {
+    const { user, verb, resource: text, namespace = "ns" } = right;
+    const [whole = "", subresource = ""] = text.split("/");
+    const [resource = "", ...group] = whole.split(".");
+    const target = {
+      group: group.join("."),
+      resource,
+      subresource,
+      namespace,
+      name: "NODE_NAME",
+    };
+    const spec = { user, groups: [], resourceAttributes: { verb, ...target } };
+    const review = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
+    return (await api.post(REVIEWS, review)).body.status?.["allowed"];
+  };
+  const rights = rightsOf(await readObjects());
+  const granted = await Promise.all(rights.map(isAllowed));
+  expect(new Set(granted)).toEqual(new Set([true]));
+  const users = [...new Set(rights.map(({ user }) => user))];
+  for (const resource of ["secrets", "clusterroles.rbac.authorization.k8s.io", "pods/exec"]) {
+    const answers = await Promise.all(
+      users.map((user) => isAllowed({ user, verb: "create", resource })),
+    );
+    expect(new Set(answers)).toEqual(new Set([false]));
+  }
+});

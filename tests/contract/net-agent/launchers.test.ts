@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do plugins that cannot set a MAC carry a VM, and is a NIC unplugged that the pod's runtime has made?
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  names,
+  printNetworkStatus,
+  VIRTUAL_MACHINE_INSTANCES,
+  type OwnerReference,
+} from "@patchbay/api";
+import { createCni, networkStatusOf } from "@patchbay/cni";
+import { createClock, createNamespaces, createProcessRunner } from "@patchbay/os";
+import { createPodNetwork } from "@patchbay/podnet";
+import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/ports";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { run } from "../cni/node.ts";
+import { AgentMachine } from "./machine.ts";
+
+const MAC = "02:00:00:00:77:01";
+const WITHIN = { withinMs: 10_000 };
+const NAMESPACE = "default";
+const asked = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
+
+let machine: AgentMachine;
+let owner: OwnerReference;
+
+beforeAll(async () => {
+  machine = await AgentMachine.start();
+  const { kind } = VIRTUAL_MACHINE_INSTANCES;
+  const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
+    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name: "vm1" } },
+    spec: { domain: {} },
+  });
+  const { uid = "" } = vmi.metadata;
+  owner = { apiVersion: "kubevirt.io/v1", kind, name: "vm1", uid, controller: true };
+});
+
+afterAll(async () => {
+  await machine.close();
+});
+
+/** Bridge and tap around the NIC, as virt-handler makes them. */
+async function wire(sandbox: Sandbox): Promise<void> {
+  const netns = createNamespaces().open(sandbox.netnsPath);
+  if (netns === undefined) throw new Error("the sandbox has no namespace");
+  const network = createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
+  const links = { podInterfaceName: "net1", bridgeName: "k6t-net1", tapName: "tap1" };
+  await network.wireTap(netns, { ...links, mac: MAC, mtu: 1500, owner: 107, queues: 1 });
+  netns.close();
+}
+
+describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
+  let plugin: NetworkConfigList["plugins"][number];
+  let device: string;
+
+  beforeAll(async () => {
+    device = type === "host-device" ? machine.node.addParent() : "";
+    const { ipam } = machine.node.bridgePlugin();
+    plugin = type === "ptp" ? { type, ipam } : { type, device };
+    await machine.putNad(NAMESPACE, type, [plugin]);
+  });
+
+  test("is attached although nobody can give it the guest's MAC, and the wiring does", async () => {
+    const pod = { namespace: NAMESPACE, name: `launcher-${type}` };
+    const metadata = { ownerReferences: [owner] };
+    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
+    await eventually(
+      async () => (await machine.networkStatus(pod.namespace, pod.name)).length > 0,
+      WITHIN,
+    );
+    expect(await machine.errors(pod.namespace, pod.name)).toEqual({});
+    const before = macOf(sandbox);
+    expect(before).not.toBe(MAC);
+    await wire(sandbox);
+    expect(macOf(sandbox)).toBe(MAC);
+    await machine.ask(pod.namespace, pod.name, "");
+    await eventually(() => !machine.node.nics(sandbox).includes("net1"), WITHIN);
+    // A card is back on the machine as it was.
+    const card = device === "" ? String(before) : run("ip", "link", "show", device);
+    expect(card).toContain(before);
+  });
+
+  test("that its VMI does not control is refused: a person asked for that MAC", async () => {
+    const pod = { namespace: NAMESPACE, name: `impostor-${type}` };
+    const metadata = { ownerReferences: [{ ...owner, controller: false }] };
+    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
+    await eventually(
+      async () => (await machine.errors(pod.namespace, pod.name))["net1"] !== undefined,
+      WITHIN,
+    );
+    expect(await machine.errors(pod.namespace, pod.name)).toMatchObject({
+      net1: { reason: "RequestNotMet" },
+    });
+    expect(machine.node.nics(sandbox)).toEqual([]);
+  });
+});
+
+test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
+  const pod = { namespace: NAMESPACE, name: "cold" };
+  // A launcher's name, by which the agent knows it as its own, also when the wish goes before the agent has looked.
+  const interfaceName = "pod0000000c01d";
+  const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
+  const cni = createCni({
+    ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: "runtime" },
+  });
+  const requestIn = ({ id: containerId, netnsPath }: Sandbox): AttachmentRequest => ({
+    ...{ containerId, netnsPath, interfaceName, config, capabilityArgs: {} },
+    args: [["IgnoreUnknown", "1"]],
+  });
+  const prepare = async (sandbox: Sandbox): Promise<Readonly<Record<string, string>>> => {
+    const result = await cni.add(requestIn(sandbox));
+    const results = join(machine.cacheDir, "results");
+    mkdirSync(results, { recursive: true });
+    const entry = {
+      ...{
+        kind: "cniCacheV1",
+        containerId: sandbox.id,
+        ifName: interfaceName,
+        networkName: "cold",
+      },
+      ...{ config: Buffer.from(JSON.stringify(config)).toString("base64"), result },
+      cniArgs: [["IgnoreUnknown", "1"]],
+    };
+    writeFileSync(join(results, `cold-${sandbox.id}-${interfaceName}`), JSON.stringify(entry));
+    const status = [networkStatusOf(result, `${NAMESPACE}/cold`, interfaceName)];
+    return { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(status) };
+  };
+  const sandbox = await machine.runPod({ ...pod, networks: `cold@${interfaceName}`, prepare });
+  expect(machine.node.leases("cold")).toHaveLength(1);
+  await machine.ask(pod.namespace, pod.name, "");
+  await eventually(
+    async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
+    WITHIN,
+  );
+  expect(machine.node.nics(sandbox)).toEqual([]);
+  expect(machine.node.leases("cold")).toEqual([]);
+  await cni.del(requestIn(sandbox));
+});
+
+function macOf(sandbox: Sandbox): string | undefined {
+  return machine.node.links(sandbox).find(({ ifname }) => ifname === "net1")?.address;
+}

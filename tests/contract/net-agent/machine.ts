@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// A net-agent with the rights of its role, an API server, sandboxes and the real plugins, all in this process.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  parseNetworkStatus,
+  PODS,
+  type NetworkStatus,
+  type Pod,
+} from "@patchbay/api";
+import type { KubeClient } from "@patchbay/kube";
+import { runAgent } from "@patchbay/net-agent";
+import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { CniNode } from "../cni/node.ts";
+
+const NODE = "node-1";
+const ACCOUNT = "system:serviceaccount:patchbay:net-agent";
+const NAMESPACES = {
+  ...{ group: "", version: "v1", resource: "namespaces", kind: "Namespace" },
+  namespaced: false,
+};
+
+/** A pod to be made. */
+export interface PodWish {
+  readonly namespace: string;
+  readonly name: string;
+  /** Text of the annotation of networks. */
+  readonly networks: string;
+  /** More of its metadata. */
+  readonly metadata?: Partial<Pod["metadata"]>;
+  /** What the pod's runtime does in the sandbox before the pod runs; more annotations, as it would write. */
+  readonly prepare?: (sandbox: Sandbox) => Promise<Readonly<Record<string, string>>>;
+}
+
+/** The machine; close it in the end. */
+export class AgentMachine {
+  readonly node = new CniNode();
+  readonly #server: TestServer;
+  readonly admin: KubeClient;
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  private constructor(server: TestServer, admin: KubeClient) {
+    this.#server = server;
+    this.admin = admin;
+  }
+
+  /** Starts everything; resolves when the agent is at work. */
+  static async start(): Promise<AgentMachine> {
+    const server = await startTestServer();
+    const admin = await server.client("kubernetes-admin", ["system:masters"]);
+    const machine = new AgentMachine(server, admin);
+    await machine.#startAgent();
+    return machine;
+  }
+
+  async addNamespace(name: string): Promise<void> {
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+    await this.admin.store.create(NAMESPACES, namespace);
+  }
+
+  /** A network of one list of plugins, or of a text that is its configuration. */
+  async putNad(
+    namespace: string,
+    name: string,
+    config: NetworkConfigList["plugins"] | string,
+  ): Promise<void> {
+    const text =
+      typeof config === "string"
+        ? config
+        : JSON.stringify({ cniVersion: "1.0.0", plugins: config });
+    const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
+    await this.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
+      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { namespace, name } },
+      spec: { config: text },
+    });
+  }
+
+  /** Makes a pod that runs in a sandbox of its own. */
+  async runPod({ namespace, name, networks, metadata, prepare }: PodWish): Promise<Sandbox> {
+    const annotations = { [names.NETWORKS_ANNOTATION]: networks };
+    const pod = await this.admin.store.create(PODS, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { namespace, name, annotations, ...metadata },
+      spec: { nodeName: NODE, containers: [{ name: "c", image: "i:1" }] },
+    });
+    const uid = pod.metadata.uid ?? "";
+    const sandbox = this.node.addSandbox(uid);
+    mkdirSync(join(this.#podsDir, uid), { recursive: true });
+    writeFileSync(join(this.#podsDir, uid, "sandbox.json"), JSON.stringify(sandbox));
+    const fields = {
+      metadata: { annotations: { ...(await prepare?.(sandbox)) } },
+      status: { phase: "Running" },
+    };
+    const patch = { type: "merge", fields } as const;
+    await this.admin.store.patch(PODS, { namespace, name }, patch, { subresource: "status" });
+    return sandbox;
+  }
+
+  /** Asks for other networks. */
+  async ask(namespace: string, name: string, networks: string): Promise<void> {
+    const fields = { metadata: { annotations: { [names.NETWORKS_ANNOTATION]: networks } } };
+    await this.admin.store.patch(PODS, { namespace, name }, { type: "merge", fields });
+  }
+
+  async networkStatus(namespace: string, name: string): Promise<readonly NetworkStatus[]> {
+    const pod = await this.admin.store.find(PODS, { namespace, name });
+    return parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  }
+
+  /** Why attachments of the pod fail, by NIC. */
+  async errors(
+    namespace: string,
+    name: string,
+  ): Promise<Readonly<Record<string, { readonly reason: string; readonly message: string }>>> {
+    const pod = await this.admin.store.find(PODS, { namespace, name });
+    const text = pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION] ?? "{}";
+    // The agent's own.
+    return JSON.parse(text) as Awaited<ReturnType<AgentMachine["errors"]>>;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("the test is over"));
+    await this.#running;
+    await this.#server.close();
+    this.node.close();
+  }
+
+  /** Where the pod's runtime remembers what it attached. */
+  get cacheDir(): string {
+    return join(this.node.directory, "cache");
+  }
+
+  get #podsDir(): string {
+    return join(this.node.directory, "pods");
+  }
+
+  async #startAgent(): Promise<void> {
+    const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
+    const context = {
+      ...{ client: await this.#server.client(ACCOUNT), clock: this.#server.clock },
+      ...{ log: this.#server.log, signal: this.#stop.signal },
+      ready: () => {
+        resolve(undefined);
+      },
+    };
+    this.#running = runAgent(context, {
+      ...{ nodeName: NODE, podsDir: this.#podsDir, stateDir: join(this.node.directory, "state") },
+      ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
+      ...{ cniCacheDir: [this.cacheDir], concurrency: 4, logLevel: "error" },
+    });
+    await Promise.race([isReady, this.#running]);
+  }
+}

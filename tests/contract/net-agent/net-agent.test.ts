@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program net-agent against a real API server, real plugins and real namespaces; also killed and started again.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
+import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { startHarness, type Harness } from "../apiserver/harness.ts";
+import { CniNode } from "../cni/node.ts";
+
+const PODS = "/api/v1/namespaces/default/pods";
+const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
+const MAC = "02:00:00:00:66:01";
+const WITHIN = { withinMs: 10_000 };
+
+/** The definition of NetworkAttachmentDefinition, as far as it is needed. */
+const NAD_DEFINITION = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "network-attachment-definitions.k8s.cni.cncf.io" },
+  spec: {
+    group: "k8s.cni.cncf.io",
+    scope: "Namespaced",
+    names: { plural: "network-attachment-definitions", kind: "NetworkAttachmentDefinition" },
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: "object",
+            properties: {
+              spec: { type: "object", properties: { config: { type: "string" } } },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+let api: Harness;
+let node: CniNode;
+let sandbox: Sandbox;
+let uid: string;
+let agent: ChildProcess | undefined;
+
+async function startAgent(): Promise<void> {
+  const main = join(import.meta.dirname, "../../../packages/net-agent/src/main.ts");
+  const { directory } = node;
+  writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
+  const child = spawn(
+    process.execPath,
+    [
+      ...["--conditions=@patchbay/source", main, "--node-name", "node-1"],
+      ...["--kubeconfig", join(directory, "kubeconfig"), "--pods-dir", join(directory, "pods")],
+      ...["--state-dir", join(directory, "state"), "--cni-bin-dir", node.binDir],
+      ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error"],
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  agent = child;
+  const answer: unknown = await once(child.stdout, "data");
+  expect(String(answer)).toMatch(/^ready/);
+}
+
+async function killAgent(signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> {
+  const child = agent;
+  agent = undefined;
+  if (child === undefined) return null;
+  const exit = once(child, "exit");
+  child.kill(signal);
+  await exit;
+  return child.exitCode;
+}
+
+async function putNad(name: string, plugins: NetworkConfigList["plugins"]): Promise<void> {
+  await api.post(NADS, {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name },
+    spec: { config: JSON.stringify({ cniVersion: "1.0.0", plugins }) },
+  });
+}
+
+async function ask(networks: readonly unknown[]): Promise<void> {
+  const annotations = { [names.NETWORKS_ANNOTATION]: JSON.stringify(networks) };
+  await api.patch(`${PODS}/pod`, { metadata: { annotations } });
+}
+
+async function annotation(name: string): Promise<string | undefined> {
+  return (await api.get(`${PODS}/pod`)).body.metadata.annotations?.[name];
+}
+
+async function networkStatus(): Promise<readonly NetworkStatus[]> {
+  return parseNetworkStatus(await annotation(names.NETWORK_STATUS_ANNOTATION));
+}
+
+/** The NICs that the pod's status tells, once they are these. */
+async function expectStatus(...interfaces: readonly string[]): Promise<void> {
+  let last: readonly string[] = [];
+  await eventually(async () => {
+    last = (await networkStatus()).map((entry) => entry.interface ?? "");
+    return JSON.stringify(last) === JSON.stringify(interfaces);
+  }, WITHIN).catch(() => undefined); // shown by the comparison below
+  expect(last).toEqual(interfaces);
+}
+
+// One API server and one agent for all; what a test ends or changes is put back.
+beforeAll(async () => {
+  node = new CniNode();
+  api = await startHarness();
+  await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
+  await eventually(async () => (await api.get(NADS)).code === 200, WITHIN);
+});
+
+beforeEach(async () => {
+  await putNad("blue", [node.bridgePlugin()]);
+  await putNad("green", [node.layer2Plugin()]);
+  const containers = [{ name: "c", image: "i:1" }];
+  const made = await api.post(PODS, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "pod" },
+    spec: { nodeName: "node-1", containers, terminationGracePeriodSeconds: 0 },
+  });
+  uid = made.body.metadata.uid;
+  sandbox = node.addSandbox(uid);
+  mkdirSync(join(node.directory, "pods", uid), { recursive: true });
+  writeFileSync(join(node.directory, "pods", uid, "sandbox.json"), JSON.stringify(sandbox));
+  await api.patch(`${PODS}/pod/status`, { status: { phase: "Running" } });
+  if (agent === undefined) await startAgent();
+});
+
+afterEach(async () => {
+  await api.delete(`${PODS}?gracePeriodSeconds=0`);
+  if (agent === undefined) await startAgent();
+  try {
+    await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+  } finally {
+    await api.delete(NADS);
+  }
+});
+
+afterAll(async () => {
+  await killAgent();
+  await api.close();
+  node.close();
+});
+
+test("networks come and go with the annotation, and a SIGTERM ends the agent well", async () => {
+  await ask([{ name: "blue", interface: "net1", mac: MAC }]);
+  await expectStatus("net1");
+  expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", address: MAC }]);
+  expect(await networkStatus()).toEqual([
+    {
+      name: "default/blue",
+      interface: "net1",
+      ips: node.leases("blue"),
+      mac: MAC,
+      dns: {},
+      gateway: ["10.55.0.1"],
+    },
+  ]);
+  await ask([
+    { name: "blue", interface: "net1", mac: MAC },
+    { name: "green", interface: "net2" },
+    { name: "blue", interface: "net3" },
+  ]);
+  await expectStatus("net1", "net2", "net3");
+  await ask([{ name: "green", interface: "net2" }]);
+  await expectStatus("net2");
+  expect(node.nics(sandbox)).toEqual(["net2"]);
+  expect(node.leases("blue")).toEqual([]);
+  const { body } = await api.get("/api/v1/namespaces/default/events");
+  expect(body.items.map((event) => event.reason)).toEqual(
+    expect.arrayContaining(["AddedInterface", "RemovedInterface"]),
+  );
+  expect(await killAgent("SIGTERM")).toBe(0);
+});
+
+test("a network that comes later is attached when it comes", async () => {
+  await ask([{ name: "later", interface: "net1" }]);
+  const errors = await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  expect(JSON.parse(errors)).toMatchObject({ net1: { reason: "NetworkNotFound" } });
+  await putNad("later", [node.bridgePlugin()]);
+  await expectStatus("net1");
+  expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
+});
+
+test("a pod that is deleted while the agent is dead leaves neither lease nor link", async () => {
+  await ask([{ name: "blue", interface: "net1" }]);
+  await expectStatus("net1");
+  await killAgent();
+  await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
+  node.dropSandbox(sandbox);
+  await startAgent();
+  await eventually(() => node.leases("blue").length === 0, WITHIN);
+  expect(node.bridgePorts()).toEqual([]);
+});
+
+test("a network whose definition is deleted is detached as it was attached", async () => {
+  await ask([{ name: "blue", interface: "net1" }]);
+  await expectStatus("net1");
+  await api.delete(`${NADS}/blue`);
+  await ask([]);
+  await expectStatus();
+  expect(node.leases("blue")).toEqual([]);
+  expect(node.nics(sandbox)).toEqual([]);
+});
+
+test("an agent that is killed in the middle of ADD is followed by one that ends it cleanly", async () => {
+  // The plugin makes the NIC and then does not come back, the first time.
+  const seen = join(node.directory, "seen");
+  node.addPlugin(
+    "slow",
+    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${seen} ]; then exec /usr/lib/cni/bridge; fi
+     /usr/lib/cni/bridge > /dev/null; echo $$ > ${seen}; exec sleep 600`,
+  );
+  await putNad("slow", [{ ...node.bridgePlugin(), type: "slow" }]);
+  await ask([{ name: "slow", interface: "net1" }]);
+  await eventually(() => existsSync(seen), WITHIN);
+  await killAgent();
+  const plugin = readFileSync(seen, "utf8").trim();
+  await eventually(() => !existsSync(`/proc/${plugin}/exe`), WITHIN);
+  expect(await networkStatus()).toEqual([]);
+  await startAgent();
+  await expectStatus("net1");
+  expect(node.leases("slow")).toHaveLength(1);
+  expect(node.bridgePorts()).toHaveLength(1);
+});
+
+test("an IPAM plugin that outlives the agent and its own caller is ended before anything else is begun", async () => {
+  const seen = join(node.directory, "orphan");
+  node.addPlugin(
+    "slow-ipam",
+    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${seen} ]; then exec /usr/lib/cni/bridge; fi
+     setsid sh -c 'echo $$ > ${seen}; exec sleep 600' & exec sleep 600`,
+  );
+  await putNad("slow", [{ ...node.bridgePlugin(), type: "slow-ipam" }]);
+  await ask([{ name: "slow", interface: "net1" }]);
+  await eventually(() => existsSync(seen) && readFileSync(seen, "utf8") !== "", WITHIN);
+  const orphan = readFileSync(seen, "utf8").trim();
+  await killAgent();
+  expect(existsSync(`/proc/${orphan}/exe`)).toBe(true);
+  await startAgent();
+  expect(existsSync(`/proc/${orphan}/exe`)).toBe(false);
+  await expectStatus("net1");
+});
+
+test("a network whose plugin can do nothing without its daemon lets go of its name", async () => {
+  await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
+  await ask([{ name: "dhcp", interface: "net1" }]);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  expect(node.nics(sandbox)).toEqual(["net1"]);
+  await ask([{ name: "green", interface: "net1" }]);
+  await eventually(async () => (await networkStatus()).length > 0, { withinMs: 30_000 });
+  expect(await networkStatus()).toMatchObject([{ name: "default/green", interface: "net1" }]);
+  expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
+  const { body } = await api.get("/api/v1/namespaces/default/events");
+  expect(body.items.map((event) => event.reason)).toContain("RemovedInterfaceByForce");
+});
+
+test("where KubeVirt's kinds are not installed, a pod that names a VMI as its owner is like any other", async () => {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm" };
+  const ownerReferences = [{ ...owner, uid: "none", controller: true }];
+  await api.patch(`${PODS}/pod`, { metadata: { ownerReferences } });
+  await putNad("ptp", [{ type: "ptp", ipam: node.bridgePlugin()["ipam"] }]);
+  await ask([
+    { name: "ptp", interface: "net1", mac: MAC },
+    { name: "green", namespace: "elsewhere", interface: "net2" },
+    { name: "green", interface: "net3" },
+  ]);
+  await expectStatus("net3");
+  const errors = await annotation(names.ATTACHMENT_ERRORS_ANNOTATION);
+  expect(JSON.parse(errors ?? "{}")).toMatchObject({
+    net1: { reason: "RequestNotMet" },
+    net2: { reason: "NetworkForbidden" },
+  });
+});
+
+test("a plugin that cannot clean up holds up the end of its pod for a few seconds only", async () => {
+  await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
+  await ask([{ name: "dhcp", interface: "net1" }]);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
+  node.dropSandbox(sandbox);
+  await eventually(() => !existsSync(rowsDirectory()), { withinMs: 6_000 });
+});
+
+/** What can be seen when the agent dies; a later moment may have come as well. */
+const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
+  { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },
+  { name: "the first NIC is there", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },
+  { name: "all NICs are there", seen: () => Promise.resolve(node.nics(sandbox).length === 4) },
+  { name: "the status tells it", seen: async () => (await networkStatus()).length === 4 },
+];
+
+function rowsDirectory(): string {
+  return join(node.directory, "state", "journal", uid);
+}
+
+test.each(MOMENTS)(
+  "an agent that is killed at a plug and an unplug once $name",
+  async ({ seen }) => {
+    const wanted = ["net1", "net2", "net3", "net4"].map((name, index) => ({
+      name: index % 2 === 0 ? "blue" : "green",
+      interface: name,
+    }));
+    await ask(wanted);
+    await eventually(seen, WITHIN);
+    await killAgent();
+    await startAgent();
+    await expectStatus("net1", "net2", "net3", "net4");
+    expect(node.nics(sandbox)).toEqual(["net1", "net2", "net3", "net4"]);
+    expect(node.leases("blue")).toHaveLength(2);
+    expect(node.bridgePorts()).toHaveLength(4);
+    await ask([]);
+    await eventually(() => node.nics(sandbox).length < 4, WITHIN);
+    await killAgent();
+    await startAgent();
+    await expectStatus();
+    expect(node.nics(sandbox)).toEqual([]);
+    expect(node.leases("blue")).toEqual([]);
+    expect(node.bridgePorts()).toEqual([]);
+    await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+  },
+);

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program node-runtime: real API server, real namespaces, real plugins, a real launcher.
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseNetworkStatus } from "@patchbay/api";
+import type { Sandbox } from "@patchbay/ports";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { launcherPod, NODE, PODS, RuntimeMachine } from "./machine.ts";
+
+const STATUS = "k8s.v1.cni.cncf.io/network-status";
+
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
+
+/** A container that ends with that code. */
+function shortPod(name: string, exitCode: number): object {
+  const command = ["sh", "-c", `exit ${String(exitCode)}`];
+  return launcherPod(name, {
+    containers: [{ name: "compute", image: "virt-launcher", command }],
+    volumes: [],
+  });
+}
+
+describe("node-runtime", () => {
+  let machine: RuntimeMachine;
+
+  beforeAll(async () => {
+    machine = await RuntimeMachine.start();
+  });
+  afterEach(async () => {
+    await machine.clear();
+  });
+  afterAll(async () => {
+    await machine.close();
+  });
+
+  test("registers its node with the devices that are there", async () => {
+    const node = await machine.api.get(`/api/v1/nodes/${NODE}`);
+    expect(node.body.status).toMatchObject({
+      allocatable: { "devices.kubevirt.io/tun": "1k" },
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: "Ready", status: "True" }),
+      ]) as unknown,
+    });
+  });
+
+  test("renews the lease of its node and writes nothing else into it", async () => {
+    const lease = async () => (await machine.api.get(LEASE)).body;
+    const node = async () => (await machine.api.get(`/api/v1/nodes/${NODE}`)).body;
+    const [before, nodeBefore] = [await lease(), await node()];
+    expect(before).toMatchObject({
+      metadata: { ownerReferences: [{ kind: "Node", name: NODE }] },
+      spec: { holderIdentity: NODE, leaseDurationSeconds: 40 },
+    });
+    const renewed = await eventually(
+      async () => {
+        const now = await lease();
+        return now.metadata.resourceVersion === before.metadata.resourceVersion ? undefined : now;
+      },
+      { withinMs: 15_000 },
+    );
+    expect(renewed.spec).not.toEqual(before.spec);
+    expect((await node()).metadata.resourceVersion).toBe(nodeBefore.metadata.resourceVersion);
+  });
+
+  test("runs a launcher: namespace, default network, volumes, status", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const pod = await machine.inPhase("a", "Running");
+    const uid = pod.metadata.uid ?? "";
+    expect(pod.spec.nodeName).toBe(NODE);
+    expect(pod.status?.podIP).toMatch(/^10\.253\.77\./);
+    expect(pod.status?.containerStatuses?.[0]?.ready).toBe(true);
+    expect(parseNetworkStatus(pod.metadata.annotations?.[STATUS])).toMatchObject([
+      { name: "default", interface: "eth0", default: true, ips: [pod.status?.podIP] },
+    ]);
+    // A file of this very test's runtime.
+    const sandbox = JSON.parse(
+      readFileSync(machine.path("pods", uid, "sandbox.json"), "utf8"),
+    ) as Sandbox;
+    expect(sandbox.podUid).toBe(uid);
+    const version = await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
+    expect(version).toContain("QEMU");
+  });
+
+  test("writes nothing at rest", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const before = await machine.inPhase("a", "Running");
+    await machine.create(shortPod("b", 0));
+    await machine.inPhase("b", "Succeeded");
+    const now = await machine.pod("a");
+    expect(now?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  test("deletes a pod: nothing is left", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    await machine.inPhase("a", "Running");
+    await machine.api.delete(`${PODS}/a`);
+    expect(await machine.isGone("a")).toBe(true);
+    expect(machine.remains()).toEqual([]);
+  });
+
+  test.each([
+    { exitCode: 0, phase: "Succeeded" },
+    { exitCode: 7, phase: "Failed" },
+  ])("a container that ends with $exitCode makes the pod $phase", async ({ exitCode, phase }) => {
+    await machine.create(shortPod("a", exitCode));
+    const pod = await machine.inPhase("a", phase);
+    expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(exitCode);
+  });
+
+  test("waits for an image that is not there, says which, and goes on when it comes", async () => {
+    await machine.create(launcherPod("a"));
+    const waiting = await eventually(
+      async () => (await machine.pod("a"))?.status?.containerStatuses?.[0]?.state.waiting,
+      { withinMs: 10_000 },
+    );
+    expect(waiting).toEqual({
+      reason: "ErrImageNeverPull",
+      message: "image guest is not there; add it with: patchbay image add guest DIR",
+    });
+    machine.addGuestImage();
+    await machine.inPhase("a", "Running");
+  });
+
+  test("says why a pod of root is not started", async () => {
+    await machine.create(
+      launcherPod("a", {
+        securityContext: {},
+        volumes: [],
+        containers: [{ name: "compute", image: "virt-launcher" }],
+      }),
+    );
+    const message = await eventually(
+      async () => (await machine.pod("a"))?.status?.containerStatuses?.[0]?.state.waiting?.message,
+      { withinMs: 10_000 },
+    );
+    expect(message).toContain("securityContext.runAsUser");
+  });
+
+  test("does not bind a pod whose node selector does not fit", async () => {
+    await machine.create(launcherPod("a", { nodeSelector: { rack: "7" } }));
+    const scheduled = await eventually(
+      async () =>
+        (await machine.pod("a"))?.status?.conditions?.find(({ type }) => type === "PodScheduled"),
+      { withinMs: 10_000 },
+    );
+    expect(scheduled).toMatchObject({ status: "False", reason: "Unschedulable" });
+    await machine.api.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { rack: "7" } } });
+    await eventually(async () => (await machine.pod("a"))?.spec.nodeName, { withinMs: 10_000 });
+  });
+
+  test.each(["SIGTERM", "SIGKILL"] as const)("adopts running pods after %s", async (signal) => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
+    await machine.stopRuntime(signal);
+    expect(machine.virsh(uid, "version")).toContain("QEMU");
+    await machine.startRuntime();
+    expect((await machine.pod("a"))?.status?.phase).toBe("Running");
+    await machine.api.delete(`${PODS}/a`);
+    expect(await machine.isGone("a")).toBe(true);
+    expect(machine.remains()).toEqual([]);
+  });
+
+  test("sees the end of a container that ended while it was away", async () => {
+    await machine.create(
+      launcherPod("a", {
+        volumes: [],
+        containers: [{ name: "compute", image: "virt-launcher", command: ["sleep", "2"] }],
+      }),
+    );
+    await machine.inPhase("a", "Running");
+    await machine.stopRuntime("SIGKILL");
+    await machine.startRuntime();
+    expect((await machine.inPhase("a", "Succeeded")).metadata.name).toBe("a");
+  });
+
+  test("a shim that was killed does not take its container along", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    process.kill(machine.processOf(uid, "shim"), "SIGKILL");
+    const version = await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
+    expect(version).toContain("QEMU");
+    expect((await machine.pod("a"))?.status?.phase).toBe("Running");
+    process.kill(machine.processOf(uid, "pid"), "SIGKILL");
+    const pod = await machine.inPhase("a", "Failed");
+    expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(137);
+  });
+
+  test("after a reboot a pod that ran has failed, and deleting it gives its address back", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    await machine.stopRuntime("SIGKILL");
+    machine.reboot(uid);
+    await machine.startRuntime();
+    await machine.inPhase("a", "Failed");
+    await machine.api.delete(`${PODS}/a`);
+    // The object of a finished pod goes at once.
+    expect(await machine.isGone("a")).toBe(true);
+    await eventually(() => machine.remains().length === 0, { withinMs: 10_000 });
+  });
+
+  test("removes what is left of a pod whose object was taken away by force meanwhile", async () => {
+    machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    await machine.inPhase("a", "Running");
+    await machine.stopRuntime("SIGTERM");
+    await machine.api.delete(`${PODS}/a?gracePeriodSeconds=0`);
+    await machine.startRuntime();
+    await eventually(() => machine.remains().length === 0, { withinMs: 20_000 });
+    expect(await machine.pod("a")).toBeUndefined();
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])(
+    "killed %i00 ms into the start of a pod, it still starts it once",
+    async (tenths) => {
+      machine.addGuestImage();
+      await machine.create(launcherPod("a"));
+      await sleep(tenths * 100);
+      await machine.stopRuntime("SIGKILL");
+      await machine.startRuntime();
+      await machine.inPhase("a", "Running");
+      await machine.api.delete(`${PODS}/a`);
+      expect(await machine.isGone("a")).toBe(true);
+      expect(machine.remains()).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does podnet keep its contract on the kernel, and do frames pass through what it makes?
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createClock, createProcessRunner } from "@patchbay/os";
+import { createPodNetwork } from "@patchbay/podnet";
+import type { Command, CommandResult, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import { describePodNetworkContract } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  addGuest,
+  addHost,
+  addNic,
+  guestWiring,
+  MAC,
+  makeNetwork,
+  Namespaces,
+  ping,
+  PREFIX,
+  run,
+  WIRING,
+} from "./links.ts";
+
+describe.each(["veth", "macvlan"])("on the kernel with %s", (kind) => {
+  describePodNetworkContract("iproute2", kind, () => {
+    const namespaces = new Namespaces();
+    const host = addHost(namespaces);
+    const pod = namespaces.add("pod");
+    return Promise.resolve({
+      network: makeNetwork(),
+      netns: namespaces.open(pod),
+      addNic: (nic) => {
+        addNic({ host, pod }, nic);
+        return Promise.resolve();
+      },
+      removeNic: (name) => {
+        run("ip", "-n", pod, "link", "del", name);
+        return Promise.resolve();
+      },
+      close: () => {
+        namespaces.close();
+        return Promise.resolve();
+      },
+    });
+  });
+});
+
+describe("frames", () => {
+  const namespaces = new Namespaces();
+  let host: string;
+  beforeEach(() => {
+    host = addHost(namespaces);
+  });
+  afterEach(() => {
+    namespaces.close();
+  });
+
+  test.each([
+    ["veth", "veth"],
+    ["macvlan", "macvlan"],
+    ["veth", "macvlan"],
+  ])("pass between a guest on %s and a guest on %s", async (one, other) => {
+    const first = await addGuest({ namespaces, host }, 1, one);
+    const second = await addGuest({ namespaces, host }, 2, other);
+    expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
+    expect(ping(second, "10.9.0.1")).toContain(" 0% packet loss");
+    expect(ping(first, "-6", "fd09::2")).toContain(" 0% packet loss");
+    expect(ping(first, "-s", "1372", "10.9.0.2")).toContain(" 0% packet loss");
+  });
+
+  test("are not answered by the pod for the address that the guest owns", async () => {
+    const first = await addGuest({ namespaces, host }, 1, "veth");
+    await addGuest({ namespaces, host }, 2, "veth");
+    // 10.9.0.102 was on the pod's NIC before it was wired.
+    expect(() => ping(first, "10.9.0.102")).toThrow("Command failed");
+    expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
+  });
+
+  test("still pass when the wiring was cut short before the forwarding entries", async () => {
+    const first = await addGuest({ namespaces, host }, 1, "macvlan");
+    const second = await addGuest({ namespaces, host }, 2, "macvlan");
+    const pod = `${PREFIX}-pod1`;
+    const { mac } = guestWiring(1);
+    run("bridge", "-n", pod, "fdb", "del", mac, "dev", "tap1", "master");
+    run("bridge", "-n", pod, "fdb", "replace", mac, "dev", "pod1", "master", "permanent");
+    expect(() => ping(second, "10.9.0.1")).toThrow("Command failed");
+    await makeNetwork().wireTap(namespaces.open(pod), guestWiring(1));
+    expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
+  });
+});
+
+describe("a guest that sends with a MAC that is not its own", () => {
+  const namespaces = new Namespaces();
+  afterEach(() => {
+    namespaces.close();
+  });
+
+  test("does not make the bridge look for that MAC behind the tap", async () => {
+    const host = addHost(namespaces);
+    const pod = namespaces.add("pod");
+    const guest = namespaces.add("guest");
+    addNic({ host, pod }, { name: "pod1", kind: "veth", mac: MAC });
+    const peer = ["peer", "name", "eth0", "address", MAC, "netns", guest];
+    run("ip", "-n", pod, "link", "add", "tap1", "type", "veth", ...peer);
+    run("ip", "-n", guest, "link", "set", "eth0", "up");
+    await makeNetwork().wireTap(namespaces.open(pod), WIRING);
+    const gateway = "02:00:00:00:00:fe";
+    run("ip", "-n", guest, "link", "set", "eth0", "address", gateway);
+    run("ip", "-n", guest, "addr", "add", "10.9.0.1/24", "dev", "eth0");
+    const probe = ["netns", "exec", guest, "busybox", "ping", "-c", "1", "-W", "1", "10.9.0.2"];
+    expect(() => run("ip", ...probe)).toThrow("Command failed");
+    const entries = run("bridge", "-n", pod, "fdb", "show", "br", "k6t-1");
+    expect(entries).not.toContain(gateway);
+  });
+});
+
+describe("taps", () => {
+  const namespaces = new Namespaces();
+  let host: string;
+  let pod: string;
+  let netns: NetnsHandle;
+  beforeEach(async () => {
+    host = addHost(namespaces);
+    pod = namespaces.add("pod");
+    addNic({ host, pod }, { name: WIRING.podInterfaceName, kind: "veth", mac: MAC });
+    netns = namespaces.open(pod);
+    await makeNetwork().wireTap(netns, WIRING);
+  });
+  afterEach(() => {
+    namespaces.close();
+  });
+
+  test("belong to the launchers' user", () => {
+    const details: unknown = JSON.parse(run("ip", "-n", pod, "-j", "-d", "tuntap", "show"));
+    expect(details).toMatchObject([{ ifname: "tap1", user: 107, group: 107 }]);
+  });
+
+  test("tell whether QEMU has them open, and one that is made again is not", async () => {
+    const isOpen = async (): Promise<boolean | undefined> =>
+      (await makeNetwork().listLinks(netns)).find(({ name }) => name === "tap1")?.carrier;
+    expect(await isOpen()).toBe(false);
+    const netdev = "tap,id=n,ifname=tap1,script=no,downscript=no";
+    const qemu = spawn(
+      "ip",
+      [
+        "netns",
+        "exec",
+        pod,
+        "qemu-system-x86_64",
+        "-M",
+        "none",
+        "-nodefaults",
+        "-display",
+        "none",
+      ].concat(["-netdev", netdev]),
+      { stdio: "ignore" },
+    );
+    const ended = once(qemu, "exit");
+    try {
+      await eventually(isOpen, { withinMs: 10_000 });
+      run("ip", "-n", pod, "link", "del", "tap1");
+      await makeNetwork().wireTap(netns, WIRING);
+      expect((await makeNetwork().look(netns)).isWired(WIRING)).toBe(true);
+      expect(await isOpen()).toBe(false);
+    } finally {
+      qemu.kill("SIGKILL");
+      await ended;
+    }
+  });
+});
+
+/** A runner with which a process dies after so many commands of its batches. */
+class DyingRunner implements ProcessRunner {
+  readonly #runner = createProcessRunner();
+  #left: number;
+
+  constructor(commands: number) {
+    this.#left = commands;
+  }
+
+  async run(command: Command): Promise<CommandResult> {
+    const lines = (command.stdin ?? "").split("\n").filter((line) => line !== "");
+    if (lines.length === 0) return this.#runner.run(command);
+    const done = lines.slice(0, this.#left);
+    this.#left -= done.length;
+    const result =
+      done.length === 0
+        ? undefined
+        : await this.#runner.run({ ...command, stdin: `${done.join("\n")}\n` });
+    if (result !== undefined && done.length === lines.length) return result;
+    throw new Error("the process has died");
+  }
+
+  endFamily(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (kind) => {
+  const namespaces = new Namespaces();
+  let host: string;
+  beforeAll(() => {
+    host = addHost(namespaces);
+  });
+  afterAll(() => {
+    namespaces.close();
+  });
+
+  function addPod(role: string): NetnsHandle {
+    const pod = namespaces.add(role);
+    addNic({ host, pod }, { name: WIRING.podInterfaceName, kind, mac: "02:00:00:00:5e:99" });
+    run("ip", "-n", pod, "addr", "add", "10.9.0.101/24", "dev", "pod1");
+    run("ip", "-n", pod, "link", "set", "pod1", "up");
+    return namespaces.open(pod);
+  }
+
+  /** All that wiring makes, in the kernel's words, but for what is random. */
+  function stateOf(role: string): unknown {
+    const pod = `${PREFIX}-${role}`;
+    const links = run("ip", "-n", pod, "-o", "-d", "link").replaceAll(/^.*\bfar\b.*$/gm, "");
+    const named = ["k6t-1", "tap1", "pod1"].map((name) => {
+      const line = links.split("\n").find((text) => new RegExp(`^\\d+: ${name}[@:]`).test(text));
+      const words =
+        /addrgenmode \S+|master \S+|learning \S+|mtu \d+|mcast_snooping \d|NOARP|\bUP\b/g;
+      return [name, ...(line?.match(words) ?? [])];
+    });
+    const addresses = run("ip", "-n", pod, "-o", "addr").match(/inet6? \S+/g);
+    const entries = run("bridge", "-n", pod, "fdb").match(new RegExp(`^${MAC}.*$`, "gm"));
+    return { named, addresses, entries };
+  }
+
+  const isWired = async (netns: NetnsHandle): Promise<boolean> =>
+    (await makeNetwork().look(netns)).isWired(WIRING);
+
+  /** What is seen after so many commands, and what is there when it has been wired again. */
+  async function cutAfter(commands: number) {
+    const role = `cut${String(commands)}`;
+    const netns = addPod(role);
+    const dying = createPodNetwork({ runner: new DyingRunner(commands), clock: createClock() });
+    const isCut = await dying.wireTap(netns, WIRING).then(
+      () => false,
+      () => true,
+    );
+    const seen = await isWired(netns);
+    await makeNetwork().wireTap(netns, WIRING);
+    const after = { isWired: await isWired(netns), state: stateOf(role) };
+    // Two macvlans of one parent cannot have the same MAC.
+    run("ip", "-n", `${PREFIX}-${role}`, "link", "del", WIRING.podInterfaceName);
+    return { isCut, seen, after };
+  }
+
+  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+    let commands = 0;
+    let last = await cutAfter(commands);
+    const outcomes = [last];
+    while (last.isCut) {
+      commands += 1;
+      last = await cutAfter(commands);
+      outcomes.push(last);
+    }
+    expect(commands).toBeGreaterThan(12);
+    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    expect(outcomes.map(({ after }) => after)).toEqual(outcomes.map(() => last.after));
+    expect(last.after.isWired).toBe(true);
+  });
+});

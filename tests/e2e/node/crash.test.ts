@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each process is killed in the middle of a plug and in the middle of an unplug: the request is completed, nothing is
+// doubled, nothing is left.
+import { eventually } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { childrenOf, leaseFiles, linksOf, processesIn } from "../inventory.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  machine,
+  removeInterface,
+} from "../machine.ts";
+
+const COMPONENTS = [
+  "apiserver",
+  "virt-api",
+  "virt-controller",
+  "net-agent",
+  "virt-handler",
+  "node-runtime",
+];
+const NIC = { name: "crash", network: "blue" };
+
+interface Victim {
+  readonly name: string;
+  /** Kills it, and waits for its successor where it has a process id that is known. */
+  readonly kill: (podUid: string) => Promise<void> | void;
+}
+
+function kill(...pids: readonly number[]): void {
+  expect(pids).not.toEqual([]);
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+}
+
+const SERVICES = COMPONENTS.map((component): Victim => ({
+  name: component,
+  kill: async () => {
+    const pid = machine.pidOf(component);
+    kill(pid);
+    await eventually(() => machine.pidOf(component) !== pid, { withinMs: CHANGE_MS });
+  },
+}));
+
+const OTHERS: readonly Victim[] = [
+  {
+    name: "the launcher's libvirt",
+    kill: (podUid) => {
+      kill(...processesIn(podUid, "libvirtd"));
+    },
+  },
+  {
+    name: "the process in which virt-handler speaks to libvirt",
+    kill: () => {
+      kill(...childrenOf(machine.pidOf("virt-handler")));
+    },
+  },
+  {
+    name: "the supervisor, which the next up replaces",
+    kill: () => {
+      kill(machine.pidOf("supervisor"));
+      machine.patchbay("up");
+    },
+  },
+];
+
+describe.each([...SERVICES, ...OTHERS])("killed: $name", ({ kill: strike }) => {
+  test("in the middle of a plug, and in the middle of an unplug", async () => {
+    const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
+    const before = { links: linksOf(podUid), leases: leaseFiles("blue") };
+    addInterface("alpha", NIC);
+    await strike(podUid);
+    const status = await expectReady("alpha", NIC.name);
+    const { lines } = await machine.console("alpha").run("report");
+    expect(lines.filter((line) => line.includes(status.mac ?? "none"))).toHaveLength(1);
+    expect(linksOf(podUid)).toHaveLength(before.links.length + 3);
+
+    // A virt-api that was killed may not listen yet.
+    const ask = (): boolean => {
+      removeInterface("alpha", NIC.name);
+      return true;
+    };
+    await eventually(ask, { withinMs: CHANGE_MS });
+    await strike(podUid);
+    await expectGone("alpha", NIC.name);
+    expect(linksOf(podUid)).toEqual(before.links);
+    // Another VM may still be going: what counts is what this NIC has left.
+    expect(leaseFiles("blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
+  });
+});

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of somebody who looks at the machine as a control plane does: is its node alive, and what is it?
+import { hostname } from "node:os";
+import type { KubeNode } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import { machine } from "../machine.ts";
+
+/** A lease is renewed every ten seconds. */
+const RENEWAL_MS = 15_000;
+const NODE = hostname().toLowerCase();
+
+function getNode(): KubeNode {
+  return JSON.parse(machine.kubectl("get", "node", NODE, "-o", "json")) as KubeNode; // as it was asked
+}
+
+function renewTime(): string {
+  const place = ["-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}"];
+  return machine.kubectl("get", "lease", NODE, ...place);
+}
+
+test("the node is Ready, says what it is, and renews its lease", async () => {
+  const node = getNode();
+  expect(machine.kubectl("get", "node", NODE, "--no-headers")).toMatch(/ Ready /);
+  expect(node.status?.nodeInfo).toMatchObject({ operatingSystem: "linux" });
+  expect(node.metadata.labels).toMatchObject({
+    "kubernetes.io/arch": node.status?.nodeInfo?.architecture,
+    "kubernetes.io/os": "linux",
+    "kubernetes.io/hostname": NODE,
+  });
+  const before = renewTime();
+  await eventually(() => renewTime() > before, { withinMs: RENEWAL_MS });
+});
+
+test("a label that was taken off comes back", async () => {
+  machine.kubectl("label", "node", NODE, "kubernetes.io/arch-");
+  await eventually(() => getNode().metadata.labels?.["kubernetes.io/arch"] !== undefined, {
+    withinMs: RENEWAL_MS,
+  });
+});
+
+test("a pod that wants a node of another kind is told why it waits", async () => {
+  machine.apply({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "picky" },
+    spec: { nodeSelector: { rack: "7" }, containers: [{ name: "c", image: "virt-launcher" }] },
+  });
+  const condition = '{.status.conditions[?(@.type=="PodScheduled")].message}';
+  const why = (): string => machine.kubectl("get", "pod", "picky", "-o", `jsonpath=${condition}`);
+  await eventually(() => why() === `node ${NODE} does not have rack=7`, { withinMs: 10_000 });
+  machine.kubectl("delete", "pod", "picky", "--grace-period=0");
+});

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The older machine type, pc, plugs and unplugs too: conventional PCI slots instead of PCIe ports.
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ALL_MS, guestNics, restart } from "../guest.ts";
+import {
+  addInterface,
+  appendOperations,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  machine,
+  removeInterface,
+} from "../machine.ts";
+
+function readyCount(): number {
+  const interfaces = machine.findVmi("oldtimer")?.status?.interfaces ?? [];
+  return interfaces.filter(({ hotplug }) => hotplug?.phase === "Ready").length;
+}
+
+beforeAll(async () => {
+  machine.apply(vmManifest({ name: "oldtimer", machine: "pc" }));
+  await machine.booted("oldtimer");
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "vm", "oldtimer", "--wait=true");
+});
+
+test("a VM of machine type pc takes as many NICs as its bus has slots, and no more", async () => {
+  expect(machine.findVmi("oldtimer")?.status?.pciePorts).toEqual({ total: 30, free: 28 });
+  const names = Array.from({ length: 28 }, (_unused, index) => `n${String(index)}`);
+  const base = "/spec/template/spec";
+  const operations = names.flatMap((name) => appendOperations(base, { name, network: "red" }));
+  machine.kubectl("patch", "vm", "oldtimer", "--type=json", "-p", JSON.stringify(operations));
+  await eventually(() => readyCount() === 29, { withinMs: ALL_MS });
+  expect(() => {
+    addInterface("oldtimer", { name: "late", network: "red" });
+  }).toThrow(/0 of 30 PCIe ports/);
+  for (const name of names) removeInterface("oldtimer", name);
+  await eventually(() => machine.findVmi("oldtimer")?.status?.pciePorts?.free === 28, {
+    withinMs: ALL_MS,
+  });
+});
+
+test("a NIC goes into a VM of machine type pc and out again", async () => {
+  const console = machine.console("oldtimer");
+  const since = console.position();
+  addInterface("oldtimer", { name: "blue1", network: "blue" });
+  const status = await expectReady("oldtimer", "blue1");
+  expect(status.pciAddress).toMatch(/^0000:00:/);
+  await console.waitForLine(new RegExp(`nic added .* mac ${status.mac ?? ""}`), {
+    timeoutMs: CHANGE_MS,
+    since,
+  });
+  removeInterface("oldtimer", "blue1");
+  await console.waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
+  await expectGone("oldtimer", "blue1");
+});
+
+test("a NIC that was plugged is where it was after a restart, also when one before it is gone", async () => {
+  addInterface("oldtimer", { name: "first", network: "red" });
+  addInterface("oldtimer", { name: "second", network: "red" });
+  const first = await expectReady("oldtimer", "first");
+  const second = await expectReady("oldtimer", "second");
+  expect(first.pciAddress).not.toBe(second.pciAddress);
+  removeInterface("oldtimer", "first");
+  await expectGone("oldtimer", "first");
+  await restart("oldtimer");
+  const { mac = "", pciAddress = "" } = await expectReady("oldtimer", "second");
+  expect(pciAddress).toBe(second.pciAddress);
+  await eventually(
+    async () => (await guestNics("oldtimer")).some((nic) => nic.pciAddress === pciAddress),
+    { withinMs: CHANGE_MS },
+  );
+  expect(await guestNics("oldtimer")).toContainEqual({ mac, pciAddress });
+});

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
+// moves none of them.
+import type { IfaceStatus } from "@patchbay/api";
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ALL_MS, guestNics, restart } from "../guest.ts";
+import {
+  addInterface,
+  appendOperations,
+  CHANGE_MS,
+  ifaceStatus,
+  machine,
+  SUBRESOURCES,
+} from "../machine.ts";
+
+const VM = "wide";
+const BASE = "/spec/template/spec";
+
+function inOrder(left = "", right = ""): number {
+  return left < right ? -1 : 1;
+}
+
+function names(count: number): readonly string[] {
+  return Array.from({ length: count }, (_unused, index) => `n${String(index)}`);
+}
+
+function statuses(vm: string): readonly IfaceStatus[] {
+  return machine.findVmi(vm)?.status?.interfaces ?? [];
+}
+
+function readyCount(vm: string): number {
+  return statuses(vm).filter(({ hotplug }) => hotplug?.phase === "Ready").length;
+}
+
+function addressesOf(vm: string): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    statuses(vm).map(({ name = "", pciAddress }) => [name, pciAddress] as const),
+  );
+}
+
+/** Declares the NICs; gives what kubectl warns of. */
+function plugAll(vm: string, nics: readonly string[]): string {
+  const operations = nics.flatMap((name) => appendOperations(BASE, { name, network: "red" }));
+  const patch = ["--type=json", "-p", JSON.stringify(operations)];
+  const { code, stderr } = machine.try(["kubectl", "patch", "vm", vm, ...patch]);
+  if (code !== 0) throw new Error(stderr);
+  return stderr;
+}
+
+/** PCI addresses of the NICs that the guest sees. */
+async function guestAddresses(vm: string): Promise<readonly string[]> {
+  return (await guestNics(vm)).map(({ pciAddress }) => pciAddress);
+}
+
+async function guestSees(vm: string, count: number): Promise<boolean> {
+  return (await guestAddresses(vm)).length === count;
+}
+
+function podAnnotation(vm: string): string {
+  return machine.kubectl(
+    "get",
+    "pods",
+    "-l",
+    `vm.kubevirt.io/name=${vm}`,
+    "-o",
+    "jsonpath={.items[*].metadata.annotations.k8s\\.v1\\.cni\\.cncf\\.io/networks}",
+  );
+}
+
+describe("a VM with the default ports", () => {
+  beforeAll(async () => {
+    machine.apply(vmManifest({ name: VM }));
+    await machine.booted(VM);
+  });
+
+  afterAll(() => {
+    machine.kubectl("delete", "vm", VM, "--wait=true");
+  });
+
+  test("takes 32 NICs, all of which the guest sees", async () => {
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 34, free: 32 });
+    plugAll(VM, names(32));
+    await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
+    expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 34, free: 0 });
+    const reported = Object.values(addressesOf(VM)).sort(inOrder);
+    await eventually(() => guestSees(VM, 33), { withinMs: CHANGE_MS });
+    expect(await guestAddresses(VM)).toEqual(reported);
+  });
+
+  test("refuses the 33rd with the numbers and the knob, and makes nothing for it", () => {
+    const before = podAnnotation(VM);
+    const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
+    const body = { name: "late", networkAttachmentDefinitionName: "red" };
+    const { code, stderr } = machine.put(path, body);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("0 of 34 PCIe ports");
+    expect(stderr).toContain("spec.domain.devices.pcieRootPorts");
+    expect(podAnnotation(VM)).toBe(before);
+  });
+
+  test("lets one wait that was declared, and plugs it when a port is free", async () => {
+    const before = podAnnotation(VM);
+    expect(plugAll(VM, ["late"])).toMatch(/^Warning: .*"late" waits .*0 of 34 PCIe ports/m);
+    const waiting = await eventually(
+      () => {
+        const status = ifaceStatus(VM, "late");
+        return status?.hotplug?.reason === "NoFreePciePort" ? status : undefined;
+      },
+      { withinMs: CHANGE_MS },
+    );
+    expect(waiting.hotplug?.phase).toBe("Pending");
+    expect(waiting.hotplug?.message).toContain("0 of 34 PCIe ports");
+    expect(podAnnotation(VM)).toBe(before);
+    const freed = ifaceStatus(VM, "n7")?.pciAddress;
+    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "n7" });
+    const plugged = await eventually(
+      () => {
+        const status = ifaceStatus(VM, "late");
+        return status?.hotplug?.phase === "Ready" ? status : undefined;
+      },
+      { withinMs: ALL_MS },
+    );
+    expect(plugged.pciAddress).toBe(freed);
+  });
+
+  test("has each NIC at the same address after a restart", async () => {
+    const before = addressesOf(VM);
+    await restart(VM);
+    await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
+    expect(addressesOf(VM)).toEqual(before);
+    expect(await guestAddresses(VM)).toEqual(Object.values(before).sort(inOrder));
+  });
+
+  test("gives all of them back", async () => {
+    for (const name of names(32).filter((each) => each !== "n7")) {
+      machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name });
+    }
+    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "late" });
+    await eventually(() => statuses(VM).length === 1, { withinMs: ALL_MS });
+    expect(await guestAddresses(VM)).toHaveLength(1);
+  });
+});
+
+describe("the number of ports", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "none", "one", "most", "--ignore-not-found", "--wait=true");
+  });
+
+  test.each([
+    { value: -1, says: /pcieRootPorts/ },
+    { value: 129, says: /pcieRootPorts/ },
+  ])("cannot be $value", ({ value, says }) => {
+    const manifest = vmManifest({ name: "bad", pcieRootPorts: value, running: false });
+    expect(() => {
+      machine.apply(manifest);
+    }).toThrow(says);
+  });
+
+  test("can be none: nothing can be plugged, and the refusal says what to do", async () => {
+    machine.apply(vmManifest({ name: "none", pcieRootPorts: 0 }));
+    await machine.booted("none");
+    expect(() => {
+      addInterface("none", { name: "red1", network: "red" });
+    }).toThrow(/0 of 2 PCIe ports/);
+    machine.kubectl("delete", "vm", "none", "--wait=true");
+  });
+
+  test("can be one: of two requests for it the second is told", async () => {
+    machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
+    await machine.booted("one");
+    addInterface("one", { name: "red1", network: "red" });
+    // The first request is not carried out yet: its port is promised.
+    expect(() => {
+      addInterface("one", { name: "red2", network: "red" });
+    }).toThrow(/promised to interfaces that are being plugged|0 of 3 PCIe ports/);
+    await eventually(() => readyCount("one") === 2, { withinMs: CHANGE_MS });
+    machine.kubectl("delete", "vm", "one", "--wait=true");
+  });
+
+  test("can be 128, of which the last works", async () => {
+    machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
+    await machine.booted("most");
+    const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
+    const operations = appendOperations(BASE, nic);
+    machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
+    await eventually(() => readyCount("most") === 2, { withinMs: CHANGE_MS });
+    await eventually(async () => (await guestAddresses("most")).includes("0000:82:00.0"), {
+      withinMs: CHANGE_MS,
+    });
+    machine.kubectl("delete", "vm", "most", "--wait=true");
+  });
+});
+
+/** Sets ports for VMs that do not say how many; null: as Patchbay has it. */
+function setClusterDefault(pcieRootPorts: number | null): void {
+  const spec = { configuration: { network: { pcieRootPorts } } };
+  machine.kubectl(
+    ...["patch", "kubevirt", "kubevirt", "-n", "patchbay"],
+    ...["--type=merge", "-p", JSON.stringify({ spec })],
+  );
+}
+
+describe("the cluster's default", () => {
+  afterAll(() => {
+    setClusterDefault(null);
+    machine.kubectl("delete", "vm", "narrow", "--ignore-not-found", "--wait=true");
+  });
+
+  test("holds for a VM that starts afterwards, and for none that runs", async () => {
+    const before = machine.findVmi("beta");
+    setClusterDefault(3);
+    machine.apply(vmManifest({ name: "narrow" }));
+    await machine.booted("narrow");
+    expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(3);
+    const after = machine.findVmi("beta");
+    expect(after?.metadata.uid).toBe(before?.metadata.uid);
+    expect(after?.status?.pciePorts).toEqual(before?.status?.pciePorts);
+  });
+
+  test("holds for a VM that ran before when it is started again", async () => {
+    setClusterDefault(5);
+    await restart("narrow");
+    expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(5);
+  });
+});
+
+describe("a VM that was first started by an older version", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "elder", "--ignore-not-found", "--wait=true");
+  });
+
+  test("keeps the layout of that time: nothing moves, nothing is added", async () => {
+    const pciAddress = "0000:01:00.0";
+    const pcieTopology = { version: 1, interfaces: [{ name: "default", pciAddress }] };
+    machine.apply(vmManifest({ name: "elder", running: false }));
+    machine.kubectl(
+      ...["patch", "vm", "elder", "--subresource=status", "--type=merge"],
+      ...["-p", JSON.stringify({ status: { pcieTopology } })],
+    );
+    machine.patchbay("start", "elder");
+    await machine.booted("elder");
+    expect(await guestAddresses("elder")).toEqual([pciAddress]);
+    expect(machine.findVmi("elder")?.status?.pciePorts).toEqual({ total: 33, free: 32 });
+    expect(machine.findVm("elder")?.status?.pcieTopology).toEqual(pcieTopology);
+  });
+});
+
+describe("a VM of two vCPUs with several queues", () => {
+  afterAll(() => {
+    machine.kubectl("delete", "vm", "queues", "--ignore-not-found", "--wait=true");
+  });
+
+  test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
+    machine.apply(vmManifest({ name: "queues", cores: 2 }));
+    await machine.booted("queues");
+    addInterface("queues", { name: "red1", network: "red" });
+    await eventually(() => readyCount("queues") === 2, { withinMs: CHANGE_MS });
+    expect(statuses("queues").map(({ queueCount }) => queueCount)).toEqual([2, 2]);
+    await eventually(() => guestSees("queues", 2), { withinMs: CHANGE_MS });
+  });
+});

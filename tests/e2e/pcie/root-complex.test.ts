@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VM whose devices are to sit on the root complex: nothing can be plugged, which is told, until it starts without that.
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { guestNics, restart } from "../guest.ts";
+import { addInterface, CHANGE_MS, expectReady, machine, SUBRESOURCES } from "../machine.ts";
+
+const VM = "rooted";
+const ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
+
+function reportedAddresses(): readonly string[] {
+  const interfaces = machine.findVmi(VM)?.status?.interfaces ?? [];
+  return interfaces.map(({ pciAddress = "" }) => pciAddress);
+}
+
+function busOf(pciAddress: string): string | undefined {
+  return pciAddress.split(":")[1];
+}
+
+beforeAll(async () => {
+  const nics = [{ name: "default" }, { name: "red1", network: "red" }];
+  machine.apply(vmManifest({ name: VM, nics, annotations: { [ANNOTATION]: "true" } }));
+  await machine.booted(VM);
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+});
+
+test("has its NICs on bus 0 and no ports", async () => {
+  await expectReady(VM, "red1");
+  expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 0, free: 0 });
+  const addresses = (await guestNics(VM)).map(({ pciAddress }) => pciAddress);
+  expect(addresses).toEqual(reportedAddresses());
+  expect(addresses.map(busOf)).toEqual(["00", "00"]);
+});
+
+test("refuses to plug, and says why", () => {
+  const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
+  const body = { name: "red2", networkAttachmentDefinitionName: "red" };
+  const { code, stderr } = machine.put(path, body);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain("(Conflict)");
+  expect(stderr).toContain(`its devices are on the root complex (annotation ${ANNOTATION})`);
+});
+
+test("has ports after a restart without the annotation, and plugs", async () => {
+  const path = `/spec/template/metadata/annotations/${ANNOTATION.replace("/", "~1")}`;
+  machine.kubectl(
+    ...["patch", "vm", VM, "--type=json", "-p", JSON.stringify([{ op: "remove", path }])],
+  );
+  await restart(VM);
+  await expectReady(VM, "red1");
+  expect(reportedAddresses().map(busOf)).not.toContain("00");
+  addInterface(VM, { name: "red2", network: "red" });
+  const { pciAddress } = await expectReady(VM, "red2");
+  await eventually(async () => (await guestNics(VM)).some((nic) => nic.pciAddress === pciAddress), {
+    withinMs: CHANGE_MS,
+  });
+});

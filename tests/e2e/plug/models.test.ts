@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
+import { eventually, vmManifest, type ManifestNic } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { guestNics, type GuestNic } from "../guest.ts";
+import {
+  appendOperations,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  ifaceStatus,
+  machine,
+  removeInterface,
+  SUBRESOURCES,
+} from "../machine.ts";
+
+const VM = "zoo";
+
+const MODELS: readonly ManifestNic[] = [
+  { name: "intel", model: "e1000", bootOrder: 2 },
+  { name: "intel-pcie", model: "e1000e", acpiIndex: 7 },
+  { name: "realtek", model: "rtl8139" },
+  { name: "vmware", model: "vmxnet3" },
+  { name: "novell", model: "ne2k_pci" },
+  { name: "amd", model: "pcnet" },
+].map((nic) => ({ ...nic, network: "red" }));
+
+/** Models whose drivers need I/O ports, which a port for hot-plug does not have. */
+const BESIDE_PORTS = ["novell", "amd"];
+
+beforeAll(async () => {
+  const nics = [{ name: "default", bootOrder: 1 }, ...MODELS];
+  machine.apply(vmManifest({ name: VM, image: "full", nics }));
+  await machine.booted(VM);
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+});
+
+/** Declares a NIC of each model; gives their names. */
+function plug(...models: readonly string[]): readonly string[] {
+  const nics = models.map((model) => ({ name: model.replace("_", "-"), model, network: "red" }));
+  const operations = nics.flatMap((nic) => appendOperations("/spec/template/spec", nic));
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
+  return nics.map(({ name }) => name);
+}
+
+function printNic({ mac, pciAddress }: GuestNic): string {
+  return `${mac} at ${pciAddress}`;
+}
+
+/** Waits until the guest sees the NIC, or sees it no more. */
+async function guestSees(nic: GuestNic, there = true): Promise<void> {
+  await eventually(
+    async () => {
+      const seen = (await guestNics(VM)).map(printNic);
+      if (seen.includes(printNic(nic)) === there) return true;
+      throw new Error(`the guest sees ${seen.join(", ")}; ${printNic(nic)} is the question`);
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+async function reported(name: string): Promise<GuestNic> {
+  const { mac = "", pciAddress = "" } = await expectReady(VM, name);
+  return { mac, pciAddress };
+}
+
+test("a guest starts with a NIC of each model, where the status says", async () => {
+  for (const { name } of MODELS) await guestSees(await reported(name));
+  expect(await guestNics(VM)).toHaveLength(MODELS.length + 1);
+  expect(machine.findVmi(VM)?.status?.pciePorts?.free).toBe(32);
+});
+
+test("what needs I/O ports sits on the root complex, all others in ports", () => {
+  const onRoot = MODELS.map(({ name }) => name).filter(
+    (name) => ifaceStatus(VM, name)?.pciAddress?.startsWith("0000:00:") === true,
+  );
+  expect(onRoot).toEqual(BESIDE_PORTS);
+});
+
+test("a guest sees the index that an iface asks for", async () => {
+  const { mac } = await reported("intel-pcie");
+  const line = await machine.console(VM).waitForLine(new RegExp(`nic added .* mac ${mac}`), {
+    timeoutMs: CHANGE_MS,
+    fromStart: true,
+  });
+  expect(line).toMatch(/ index 7$/);
+});
+
+test("those that work in a port go in while the guest runs, and out again", async () => {
+  const names = plug("e1000", "e1000e", "rtl8139", "vmxnet3");
+  const nics = await Promise.all(names.map(reported));
+  for (const nic of nics) await guestSees(nic);
+  for (const name of names) removeInterface(VM, name);
+  await Promise.all(names.map(async (name) => expectGone(VM, name)));
+  for (const nic of nics) await guestSees(nic, false);
+});
+
+test("those that need I/O ports wait when they are declared, and say why", async () => {
+  const names = plug("ne2k_pci", "pcnet");
+  for (const name of names) {
+    const { hotplug } = await eventually(
+      () => {
+        const status = ifaceStatus(VM, name);
+        return status?.hotplug?.reason === "ModelNeedsIoPorts" ? status : undefined;
+      },
+      { withinMs: CHANGE_MS },
+    );
+    expect(hotplug?.message).toContain(`needs I/O ports`);
+    removeInterface(VM, name);
+    await expectGone(VM, name);
+  }
+});
+
+test("those that need I/O ports are refused when they are asked for", () => {
+  const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
+  const body = { name: "late", networkAttachmentDefinitionName: "red", model: "ne2k_pci" };
+  const { code, stderr } = machine.put(path, body);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain("model ne2k_pci needs I/O ports");
+  expect(ifaceStatus(VM, "late")).toBeUndefined();
+});
+
+test("a model that is none is refused with the path of its field", () => {
+  expect(() => plug("ne1000")).toThrow(
+    /spec\.template\.spec\.domain\.devices\.interfaces\[7\]\.model/,
+  );
+});

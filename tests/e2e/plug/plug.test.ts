@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC goes into a running VM, in each of the ways in which people ask for it.
+import { eventually } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { ipIn } from "../inventory.ts";
+import {
+  addInterface,
+  appendOperations,
+  CHANGE_MS,
+  expectReady,
+  machine,
+  ping,
+  setAddress,
+} from "../machine.ts";
+
+const TEMPLATE = "/spec/template/spec";
+const BLUE = { name: "blue1", network: "blue" };
+
+function patch(kind: string, name: string, operations: readonly unknown[]): void {
+  machine.kubectl("patch", kind, name, "--type=json", "-p", JSON.stringify(operations));
+}
+
+describe("network blue is plugged into", () => {
+  test.each([
+    {
+      name: "a VM by the subresource",
+      vmi: "alpha",
+      ask: () => {
+        addInterface("alpha", BLUE);
+      },
+    },
+    {
+      name: "a VM by a patch of its template",
+      vmi: "beta",
+      ask: () => {
+        patch("vm", "beta", appendOperations(TEMPLATE, BLUE));
+      },
+    },
+    {
+      name: "a VMI without a VM by a patch of the VMI",
+      vmi: "gamma",
+      ask: () => {
+        patch("vmi", "gamma", appendOperations("/spec", BLUE));
+      },
+    },
+  ])("$name", async ({ vmi, ask }) => {
+    const console = machine.console(vmi);
+    const since = console.position();
+    ask();
+    const line = await console.waitForLine(/nic added \S+ mac/, { timeoutMs: CHANGE_MS, since });
+    const status = await expectReady(vmi, "blue1");
+    expect(line).toContain(`mac ${status.mac ?? "none"} pci ${status.pciAddress ?? "none"}`);
+    expect(status.infoSource).toBe("domain, multus-status");
+    expect(status.podInterfaceName).toMatch(/^pod[0-9a-f]{11}$/);
+  });
+
+  // Addresses that no other story gives out, else another NIC would answer for a link that is down.
+  test("and the guests reach one another over it", async () => {
+    await setAddress("alpha", "blue1", "10.8.0.1/24");
+    await setAddress("beta", "blue1", "10.8.0.2/24");
+    await setAddress("gamma", "blue1", "10.8.0.3/24");
+    expect(await ping("alpha", "10.8.0.2")).toEqual({ sent: 3, received: 3 });
+    expect(await ping("beta", "10.8.0.3")).toEqual({ sent: 3, received: 3 });
+    expect(await ping("gamma", "10.8.0.1")).toEqual({ sent: 3, received: 3 });
+  });
+
+  test("and the link of one goes down and up under the running guest", async () => {
+    const nics = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
+    const index = nics.findIndex(({ name }) => name === "blue1");
+    const setLink = async (state: "down" | "up"): Promise<void> => {
+      const path = `${TEMPLATE}/domain/devices/interfaces/${String(index)}/state`;
+      patch("vm", "alpha", [{ op: "add", path, value: state }]);
+      const find = (): boolean =>
+        machine.findVmi("alpha")?.status?.interfaces?.find(({ name }) => name === "blue1")
+          ?.linkState === state;
+      await eventually(find, { withinMs: CHANGE_MS });
+    };
+    const { pciAddress } = await expectReady("alpha", "blue1");
+    await setLink("down");
+    expect(await ping("alpha", "10.8.0.2", { count: 1 })).toMatchObject({ received: 0 });
+    await setLink("up");
+    expect((await expectReady("alpha", "blue1")).pciAddress).toBe(pciAddress);
+    // A guest with several NICs takes a second or two to believe in its carrier.
+    const answered = async (): Promise<boolean> => (await ping("alpha", "10.8.0.2")).received === 3;
+    await eventually(answered, { withinMs: CHANGE_MS });
+  });
+
+  test("and one whose tap is deleted under QEMU is made again", async () => {
+    const { podInterfaceName = "" } = await expectReady("beta", "blue1");
+    const podUid = machine.findPod("beta")?.metadata.uid ?? "";
+    ipIn(podUid, "link", "del", `tap${podInterfaceName.slice("pod".length)}`);
+    const console = machine.console("beta");
+    const since = console.position();
+    // Nothing tells of it; the next look is five minutes away.
+    machine.kubectl("annotate", "vmi", "beta", "tests/look=now");
+    await console.waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
+    await console.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
+    await setAddress("beta", "blue1", "10.8.0.2/24");
+    expect(await ping("alpha", "10.8.0.2")).toMatchObject({ received: 3 });
+  });
+
+  test("with the MAC that the VM's template has, the same in VMI, pod, domain and guest", async () => {
+    const status = await expectReady("alpha", "blue1");
+    const template = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces;
+    const vmi = machine.findVmi("alpha");
+    const annotation =
+      machine.findPod("alpha")?.metadata.annotations?.["k8s.v1.cni.cncf.io/networks"];
+    const blue1 = ({ name }: { readonly name: string }): boolean => name === "blue1";
+    expect(template?.find(blue1)?.macAddress).toBe(status.mac);
+    expect(vmi?.spec.domain.devices?.interfaces?.find(blue1)?.macAddress).toBe(status.mac);
+    expect(vmi?.status?.attachments?.find(blue1)?.mac).toBe(status.mac);
+    expect(annotation).toContain(status.mac);
+  });
+});

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that cannot be carried out: the right code, a Status that names the field, nothing changed.
+import { join } from "node:path";
+import { AppError } from "@patchbay/core";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { vmiManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { addInterface, expectReady, machine, SUBRESOURCES } from "../machine.ts";
+
+const ALPHA = `${SUBRESOURCES}/virtualmachines/alpha`;
+
+let client: KubeClient;
+
+beforeAll(async () => {
+  const config = await loadKubeConfig({ kubeconfig: join(machine.dataDir, "kubeconfig") });
+  client = createKubeClient(config, { logger: createSilentLogger(), clock: createClock() });
+  addInterface("alpha", { name: "base", network: "blue" });
+  await expectReady("alpha", "base");
+  // An image that is not there: the VMI never runs.
+  const manifest = vmiManifest({ name: "waiting" });
+  const text = JSON.stringify(manifest).replace('"image":"guest"', '"image":"nowhere"');
+  machine.apply(JSON.parse(text));
+});
+
+afterAll(async () => {
+  await client.close();
+  machine.kubectl("delete", "vmi", "waiting");
+});
+
+interface Refused {
+  readonly name: string;
+  readonly path: string;
+  readonly body: unknown;
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** What the Status body says, its causes with the names of their fields. */
+  readonly says: readonly RegExp[];
+}
+
+const REFUSED: readonly Refused[] = [
+  {
+    name: "unknown network",
+    path: `${ALPHA}/addinterface`,
+    body: { name: "new", networkAttachmentDefinitionName: "nowhere" },
+    status: 422,
+    says: [/networkAttachmentDefinitionName: .*nowhere/],
+  },
+  {
+    name: "duplicate name: another network has it",
+    path: `${ALPHA}/addinterface`,
+    body: { name: "base", networkAttachmentDefinitionName: "red" },
+    status: 409,
+    says: [/base/],
+  },
+  {
+    name: "bad name",
+    path: `${ALPHA}/addinterface`,
+    body: { name: "no good!", networkAttachmentDefinitionName: "blue" },
+    status: 422,
+    says: [/name: .*can only contain/],
+  },
+  {
+    name: "missing network",
+    path: `${ALPHA}/addinterface`,
+    body: { name: "new" },
+    status: 400,
+    says: [/networkAttachmentDefinitionName/],
+  },
+  {
+    name: "missing name",
+    path: `${ALPHA}/removeinterface`,
+    body: {},
+    status: 400,
+    says: [/name/],
+  },
+  {
+    name: "the default network's NIC",
+    path: `${ALPHA}/removeinterface`,
+    body: { name: "default" },
+    status: 422,
+    says: [/name: .*default network/],
+  },
+  {
+    name: "the VMI does not run",
+    path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
+    body: { name: "new", networkAttachmentDefinitionName: "blue" },
+    status: 409,
+    says: [/not running/],
+  },
+  {
+    name: "there is no such VM",
+    path: `${SUBRESOURCES}/virtualmachines/nobody/addinterface`,
+    body: { name: "new", networkAttachmentDefinitionName: "blue" },
+    status: 404,
+    says: [/nobody/],
+  },
+];
+
+describe("a request is refused", () => {
+  test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
+    const before = machine.findVm("alpha")?.metadata.resourceVersion;
+    const refusal = await client
+      .requestRaw({ method: "PUT", path, body })
+      .then(() => undefined)
+      .catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(AppError);
+    // The assertion above has told.
+    const { details } = refusal as AppError;
+    expect(details["status"]).toBe(status);
+    const text = `${String(details["message"])}\n${String(details["causes"])}`;
+    for (const pattern of says) expect(text).toMatch(pattern);
+    expect(machine.findVm("alpha")?.metadata.resourceVersion).toBe(before);
+  });
+
+  test("a user's own edit of a VMI that a VM owns, with the command to use instead", () => {
+    const patch = JSON.stringify([{ op: "remove", path: "/spec/networks/0" }]);
+    const { code, stderr } = machine.try([
+      "kubectl",
+      "patch",
+      "vmi",
+      "alpha",
+      "--type=json",
+      "-p",
+      patch,
+    ]);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(/kubectl patch vm alpha/);
+  });
+});

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
+import { bridgeNetworkManifest, vmManifest, type CommandOutcome } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "../machine.ts";
+import { createPerson, type Person } from "./person.ts";
+
+const OTHER = SUBRESOURCES.replace("namespaces/default", "namespaces/other");
+const ADD = { name: "hers", networkAttachmentDefinitionName: "blue" };
+
+const GREEN = {
+  apiVersion: "k8s.cni.cncf.io/v1",
+  kind: "NetworkAttachmentDefinition",
+  metadata: { name: "green", namespace: "other" },
+  spec: { config: JSON.stringify({ cniVersion: "0.4.0", type: "bridge", bridge: "pbt-red" }) },
+};
+
+/** What kubectl prints of a refusal; `what` is for example `get pods in apps`. */
+function refusal(person: Person, what: string, namespace = "default"): RegExp {
+  const [verb = "", resource = "", , group = ""] = what.split(" ");
+  return new RegExp(
+    `\\(Forbidden\\).*User "${person.name}" cannot ${verb} resource "${resource}" in API group "${group}" in the namespace "${namespace}"`,
+  );
+}
+
+function dryRun(path: string): string {
+  return `${path}?dryRun=All`;
+}
+
+beforeAll(() => {
+  machine.kubectl("create", "namespace", "other");
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "namespace", "other", "--wait=false");
+});
+
+describe("somebody with the role edit in one namespace", () => {
+  let jane: Person;
+
+  beforeAll(async () => {
+    jane = await createPerson("jane");
+    machine.kubectl("create", "rolebinding", "jane", "--clusterrole=edit", "--user=jane");
+  });
+
+  afterAll(() => {
+    machine.kubectl("delete", "rolebinding", "jane");
+  });
+
+  test("plugs an interface into a VM there, and takes it out again", async () => {
+    expect(jane.kubectl("get", "vm", "alpha", "-o", "name")).toMatchObject({ code: 0 });
+    expect(jane.put(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`, ADD)).toMatchObject({
+      code: 0,
+    });
+    await expectReady("alpha", ADD.name);
+    const { name } = ADD;
+    expect(
+      jane.put(`${SUBRESOURCES}/virtualmachines/alpha/removeinterface`, { name }),
+    ).toMatchObject({ code: 0 });
+    await expectGone("alpha", name);
+  });
+
+  test("is refused in another namespace, before anybody looks for the VM", () => {
+    const { code, stderr } = jane.put(`${OTHER}/virtualmachines/alpha/addinterface`, ADD);
+    expect(code).not.toBe(0);
+    const what = "update virtualmachines/addinterface in subresources.kubevirt.io";
+    expect(stderr).toMatch(refusal(jane, what, "other"));
+    const list = jane.kubectl("get", "vm", "-n", "other");
+    expect(list.stderr).toMatch(refusal(jane, "list virtualmachines in kubevirt.io", "other"));
+  });
+
+  test("plugs a network of another namespace as soon as she may read it", async () => {
+    const path = `${SUBRESOURCES}/virtualmachines/alpha/addinterface`;
+    const ask = (): CommandOutcome =>
+      jane.put(path, { name: "foreign", networkAttachmentDefinitionName: "other/green" });
+    machine.apply(GREEN);
+    const what = "get network-attachment-definitions in k8s.cni.cncf.io";
+    expect(ask().stderr).toMatch(refusal(jane, what, "other"));
+    machine.kubectl(
+      "create",
+      "rolebinding",
+      "jane",
+      "-n=other",
+      "--clusterrole=view",
+      "--user=jane",
+    );
+    expect(ask()).toMatchObject({ code: 0 });
+    await expectReady("alpha", "foreign");
+    removeInterface("alpha", "foreign");
+    await expectGone("alpha", "foreign");
+  });
+
+  test("makes VMs, and no networks", () => {
+    expect(jane.tryCreate(vmManifest({ name: "hers" }))).toMatchObject({ code: 0 });
+    const { stderr } = jane.tryCreate(bridgeNetworkManifest("hers", "pbt-hers"));
+    const what = "create network-attachment-definitions in k8s.cni.cncf.io";
+    expect(stderr).toMatch(refusal(jane, what));
+  });
+});
+
+const PLUG_ALPHA = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "Role",
+  metadata: { name: "plug", namespace: "default" },
+  rules: [
+    {
+      apiGroups: ["subresources.kubevirt.io"],
+      resources: ["virtualmachines/addinterface"],
+      resourceNames: ["alpha"],
+      verbs: ["update"],
+    },
+  ],
+};
+
+describe("a program that may plug into one VM only", () => {
+  let robot: Person;
+
+  beforeAll(async () => {
+    robot = await createPerson("robot");
+    machine.apply(PLUG_ALPHA);
+    machine.kubectl("create", "rolebinding", "plug", "--role=plug", "--user=robot");
+  });
+
+  afterAll(() => {
+    machine.kubectl("delete", "rolebinding/plug", "role/plug");
+  });
+
+  test("may do that, and does not have to be able to read the VM", () => {
+    const path = dryRun(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`);
+    expect(robot.put(path, ADD)).toMatchObject({ code: 0 });
+    const { stderr } = robot.kubectl("get", "vm", "alpha");
+    expect(stderr).toMatch(refusal(robot, "get virtualmachines in kubevirt.io"));
+  });
+
+  test.each([
+    { what: "another VM", path: "virtualmachines/beta/addinterface" },
+    { what: "the VMI of the same name", path: "virtualmachineinstances/alpha/addinterface" },
+    { what: "another request", path: "virtualmachines/alpha/removeinterface" },
+  ])("is refused: $what", ({ path }) => {
+    const { stderr } = robot.put(dryRun(`${SUBRESOURCES}/${path}`), ADD);
+    const [kind = "", , request = ""] = path.split("/");
+    const what = `update ${kind}/${request} in subresources.kubevirt.io`;
+    expect(stderr).toMatch(refusal(robot, what));
+  });
+});
+
+describe("somebody with the role view", () => {
+  let viewer: Person;
+
+  beforeAll(async () => {
+    viewer = await createPerson("viewer");
+    machine.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer");
+  });
+
+  afterAll(() => {
+    machine.kubectl("delete", "rolebinding", "viewer");
+  });
+
+  test("sees VMs and networks, and changes nothing", () => {
+    expect(viewer.kubectl("get", "vm,vmi,net-attach-def")).toMatchObject({ code: 0 });
+    const patch = ["--type=merge", "-p", '{"spec":{"runStrategy":"Halted"}}'];
+    const { stderr } = viewer.kubectl("patch", "vm", "alpha", ...patch, "--dry-run=server");
+    expect(stderr).toMatch(refusal(viewer, "patch virtualmachines in kubevirt.io"));
+    const add = viewer.put(dryRun(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`), ADD);
+    const what = "update virtualmachines/addinterface in subresources.kubevirt.io";
+    expect(add.stderr).toMatch(refusal(viewer, what));
+  });
+});
