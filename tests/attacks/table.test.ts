@@ -28,9 +28,11 @@ function readRows(): readonly Row[] {
   }));
 }
 
-/** Numbers in the titles of the tests beside this one. */
+/** Numbers in the titles of the tests below this one. */
 function readTested(): ReadonlySet<number> {
-  const files = readdirSync(import.meta.dirname).filter((name) => /^\d.*\.test\.ts$/.test(name));
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" }).filter(
+    (name) => /\/\d[^/]*\.test\.ts$/.test(name),
+  );
   const texts = files.map((name) => readFileSync(join(import.meta.dirname, name), "utf8"));
   // A table of attacks has the number in its rows.
   const written = texts.flatMap((text) => [

@@ -13,7 +13,12 @@ import { nodeNameOfHost } from "./config.ts";
 import { directoriesOf, type Paths } from "./data-dir/paths.ts";
 import { textOf } from "./data-dir/json.ts";
 import { listLinks } from "./host/bridges.ts";
-import { keepSettings, type MachineFacts, type Settings, type WantedSettings } from "./settings/settings.ts";
+import {
+  keepSettings,
+  type MachineFacts,
+  type Settings,
+  type WantedSettings,
+} from "./settings/settings.ts";
 import { listRoutes } from "./settings/subnet.ts";
 
 /** What preparing needs. */

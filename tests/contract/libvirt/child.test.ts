@@ -21,12 +21,7 @@ import type { Hypervisor, HypervisorAddress, Logger } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
-import {
-  LAUNCHER,
-  makeOwnDirectory,
-  startSessionDaemon,
-  type SessionDaemon,
-} from "./session.ts";
+import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
 
 /** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
 const O_PATH = 0o10000000;

@@ -3,7 +3,14 @@
 // that are plugged.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { addInterface, CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machine.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectReady,
+  guestNic,
+  ifaceStatus,
+  machine,
+} from "../machine.ts";
 
 const VM = "named";
 
