@@ -14,19 +14,8 @@ export {
   type NetworkStatus,
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
-export {
-  customResourceDefinitions,
-  type CustomResourceDefinition,
-  type PrinterColumn,
-} from "./crds/definitions.ts";
-export type {
-  KubeEvent,
-  KubeNode,
-  Lease,
-  Namespace,
-  NodeCondition,
-  NodeSystemInfo,
-} from "./kinds/core-kinds.ts";
+export { customResourceDefinitions } from "./crds/definitions.ts";
+export type { KubeEvent, KubeNode, Lease, NodeCondition } from "./kinds/core-kinds.ts";
 export {
   networkConfigOf,
   usesEmulation,
@@ -40,7 +29,6 @@ export {
   type KubeList,
   type KubeObject,
   type ObjectMeta,
-  type OwnerReference,
   type StatusBody,
 } from "./kinds/meta.ts";
 export type { NetworkAttachmentDefinition } from "./kinds/nad.ts";
@@ -67,14 +55,12 @@ export {
   type ResourceType,
 } from "./kinds/resource.ts";
 export {
-  RUN_STRATEGIES,
   runStrategyOf,
   type PcieTopology,
   type RunStrategy,
   type StartFailure,
   type StateChangeRequest,
   type VirtualMachine,
-  type VmSpec,
   type VmStatus,
 } from "./kinds/vm.ts";
 export {
@@ -96,7 +82,7 @@ export {
   type UnactedFields,
 } from "./validate/unsupported.ts";
 export type { SchemaField } from "./fields/walk.ts";
-export { isMulticastMac, normalizeMac, parseMac } from "./values/mac.ts";
+export { normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
 export { parseQuantity } from "./values/quantity.ts";

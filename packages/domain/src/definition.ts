@@ -36,7 +36,7 @@ export type MachineFamily = "q35" | "pc";
 export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
 
 /** The channel that the guest's agent talks through. */
-export interface AgentChannel {
+interface AgentChannel {
   /** Where libvirt listens to the agent. */
   readonly socketPath: string;
   /** Of the controller that the channel is on. */

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of domain.
-export type { DomainDefinition, MachineFamily, NicDefinition } from "./definition.ts";
+export type { DomainDefinition, NicDefinition } from "./definition.ts";
 export { machineFamilyOf } from "./machine.ts";
-export { findNicModel, NIC_MODELS, type NicModel } from "./nic-model.ts";
+export { findNicModel } from "./nic-model.ts";
 export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";
-export { countPorts, freeAddresses, spareVectors, type PortCount } from "./pci/capacity.ts";
+export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
 export { vectorsOf } from "./pci/interrupts.ts";
 export { layoutOf, TOPOLOGY_VERSION } from "./pci/layouts.ts";
 export {
   planTopology,
-  PORTS_MAX,
   type NicToPlace,
   type PlannedTopology,
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-export {
-  parseDomain,
-  type DomainFacts,
-  type NicFacts,
-  type ParsedDomain,
-  type PciControllerFacts,
-} from "./xml/parse.ts";
+export { parseDomain, type DomainFacts, type NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print.ts";

@@ -2,7 +2,7 @@
 // What the models of NICs need of the machine: I/O ports, interrupt vectors, queues.
 
 /** One model. */
-export interface NicModel {
+interface NicModel {
   /** Whether its driver does not work without I/O ports, which the ports for hot-plug do not have. */
   readonly needsIoPorts: boolean;
   /** Whether it has more than one pair of queues. */
@@ -36,9 +36,6 @@ const MODELS: Readonly<Record<string, NicModel>> = {
   ne2k_pci: { ...SIMPLE, needsIoPorts: true },
   pcnet: { ...SIMPLE, needsIoPorts: true },
 };
-
-/** Names of all models that Patchbay knows, sorted. */
-export const NIC_MODELS: readonly string[] = Object.keys(MODELS).sort();
 
 /** What a model needs; undefined for one that Patchbay does not know. */
 export function findNicModel(name: string): NicModel | undefined {

@@ -6,7 +6,7 @@ import {
   names,
   printNetworkStatus,
   VIRTUAL_MACHINE_INSTANCES,
-  type OwnerReference,
+  type ObjectMeta,
 } from "@patchbay/api";
 import { createCni, networkStatusOf } from "@patchbay/cni";
 import { createClock, createNamespaces, createProcessRunner } from "@patchbay/os";
@@ -23,7 +23,7 @@ const NAMESPACE = "default";
 const asked = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
 
 let machine: AgentMachine;
-let owner: OwnerReference;
+let owner: NonNullable<ObjectMeta["ownerReferences"]>[number];
 
 beforeAll(async () => {
   machine = await AgentMachine.start();

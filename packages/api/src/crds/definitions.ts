@@ -11,7 +11,7 @@ import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
 /** A column of `kubectl get`; priority 1 shows it with `-o wide` only. */
-export interface PrinterColumn {
+interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
   readonly jsonPath: string;
@@ -19,7 +19,7 @@ export interface PrinterColumn {
 }
 
 /** A CustomResourceDefinition with one version. Source: Kubernetes apiextensions.k8s.io/v1. */
-export interface CustomResourceDefinition extends KubeObject {
+interface CustomResourceDefinition extends KubeObject {
   readonly spec: {
     readonly group: string;
     readonly scope: "Namespaced" | "Cluster";

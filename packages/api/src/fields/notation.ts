@@ -24,7 +24,7 @@ export interface FieldMark {
 const MARK = "patchbayField";
 
 /** A field whose value no code can read: whoever builds it gives it a type first. */
-export type UnreadField = TOptional<TUnsafe>;
+type UnreadField = TOptional<TUnsafe>;
 
 function marked(schema: JsonSchema, mark: FieldMark): UnreadField {
   return Type.Optional(Type.Unsafe<unknown>({ ...schema, [MARK]: mark }));

@@ -9,7 +9,7 @@ export interface NodeCondition extends Condition {
 }
 
 /** What a node is. Source: Kubernetes core/v1 NodeSystemInfo; all members are required. */
-export interface NodeSystemInfo {
+interface NodeSystemInfo {
   readonly machineID: string;
   readonly systemUUID: string;
   readonly bootID: string;

@@ -2,7 +2,7 @@
 // What every Kubernetes object has. Source: Kubernetes API conventions, "Metadata".
 
 /** Reference to the object that owns this one. */
-export interface OwnerReference {
+interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;

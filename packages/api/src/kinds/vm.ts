@@ -8,7 +8,7 @@ import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
-export const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
+const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 
 /** When a VM runs. Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
@@ -52,7 +52,7 @@ export const VmSpecSchema = Type.Object(
 /** What a VM is to be. */
 export type VmSpec = Static<typeof VmSpecSchema>;
 
-export const PcieTopologySchema = Type.Object(
+const PcieTopologySchema = Type.Object(
   {
     version: Type.Integer({ description: "The rules by which the devices were laid out." }),
     interfaces: Type.Array(

@@ -132,7 +132,7 @@ const DevicesSchema = Type.Object(
   { description: "Devices of the guest." },
 );
 
-export const DomainSpecSchema = Type.Object(
+const DomainSpecSchema = Type.Object(
   {
     machine: Type.Optional(
       Type.Object(

@@ -5,9 +5,9 @@ import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 
-export const ATTACHMENT_STATES = ["Requested", "Attached", "Failed", "Removing"] as const;
+const ATTACHMENT_STATES = ["Requested", "Attached", "Failed", "Removing"] as const;
 
-export const AttachmentSchema = Type.Object(
+const AttachmentSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface." }),
     networkName: Type.Optional(
@@ -30,7 +30,7 @@ export const AttachmentSchema = Type.Object(
 /** What CNI made of an iface in the pod, as virt-controller tells virt-handler. */
 export type Attachment = Static<typeof AttachmentSchema>;
 
-export const PLUG_PHASES = [
+const PLUG_PHASES = [
   "Pending",
   "PodAttaching",
   "PodAttached",
@@ -38,7 +38,7 @@ export const PLUG_PHASES = [
   "Attaching",
   "Ready",
 ] as const;
-export const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
+const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
 
 /** Where one iface is in its life. */
 export type IfacePhase = (typeof PLUG_PHASES)[number] | (typeof UNPLUG_PHASES)[number];
@@ -89,7 +89,7 @@ export const CONDITIONS_SCHEMA = Type.Array(
   }),
 );
 
-export const VMI_PHASES = [
+const VMI_PHASES = [
   "",
   "Pending",
   "Scheduling",

@@ -5,7 +5,7 @@ import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 /** `spec.domain.devices` of a VMI. */
-export type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
+type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 /** The part of a specification that the rules judge. */
 export interface NetworkingSpec {

@@ -31,7 +31,7 @@ const noDiscontinuedBinding = forEachIface((iface, path) =>
 const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
 /** Whether the object comes new into the store, or an older one is changed. */
-export type Admission = "create" | "update";
+type Admission = "create" | "update";
 
 function networkingOf(spec: VmiSpec, base: string): NetworkingSpec {
   const devices = spec.domain.devices ?? {};

@@ -55,7 +55,7 @@ export function vmFields(): readonly SchemaField[] {
 }
 
 /** Why an iface gets no NIC. */
-export interface UnbuiltPart extends FieldProblem {
+interface UnbuiltPart extends FieldProblem {
   /** Stable, in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
 }

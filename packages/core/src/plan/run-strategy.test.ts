@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole table: strategy, request, and what has become of the guest.
-import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from "@patchbay/api";
+import type { RunStrategy, StateChangeRequest } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { decideRun, notedStrategy, type RunFacts } from "./run-strategy.ts";
 
@@ -218,7 +218,10 @@ function factsOf(more: Partial<RunFacts> & Pick<RunFacts, "strategy" | "guest">)
   return { lastStrategy: more.strategy, requests: [], uid, ...more };
 }
 
-const ROWS = RUN_STRATEGIES.flatMap((strategy) =>
+// The table has a part for each strategy, and no other.
+const STRATEGIES = Object.keys(TABLE) as readonly RunStrategy[];
+
+const ROWS = STRATEGIES.flatMap((strategy) =>
   Object.entries(TABLE[strategy]).flatMap(([word, cells]) =>
     GUESTS.map((guest, index) => {
       const [step, left] = cells[index] ?? ["missing", "-"];

@@ -7,7 +7,7 @@ import { freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
 import { FIRST_SLOT } from "./topology.ts";
 
 /** How many NICs the domain can take. */
-export interface PortCount {
+interface PortCount {
   /** Places that can take a NIC, used or not. */
   readonly total: number;
   /** NICs that can still be plugged: free places, as far as the guest's interrupt vectors go. */

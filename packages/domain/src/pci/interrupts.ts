@@ -21,7 +21,7 @@ export function vectorsOf(nic: InterruptUser): number {
 }
 
 /** What takes interrupt vectors. */
-export interface InterruptUsers {
+interface InterruptUsers {
   readonly ports: number;
   readonly nics: readonly InterruptUser[];
   /** Devices behind ports that are no NICs. */

@@ -6,7 +6,7 @@
 export type FixedDevice = "guestAgent";
 
 /** The rules of one version. */
-export interface Layout {
+interface Layout {
   /** In the order of their places. */
   readonly fixedDevices: readonly FixedDevice[];
   /** Whether the guest's memory can be shared with other processes (memfd), which cannot be changed while it runs. */

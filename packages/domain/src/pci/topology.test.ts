@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parsePciAddress, printPciAddress, type PciAddress } from "./address.ts";
-import { planTopology, type NicToPlace, type Topology, type TopologyRequest } from "./topology.ts";
+import { planTopology, type NicToPlace, type Topology } from "./topology.ts";
 
 function at(text: string): PciAddress {
   const address = parsePciAddress(text);
@@ -13,6 +13,8 @@ function at(text: string): PciAddress {
 function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
   return { name, model: "virtio", queues: 1, ...more };
 }
+
+type TopologyRequest = Parameters<typeof planTopology>[0];
 
 function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
   return {

@@ -16,7 +16,7 @@ export interface NicToPlace extends InterruptUser {
 }
 
 /** What a domain is laid out for. */
-export interface TopologyRequest {
+interface TopologyRequest {
   /** Of the layout's rules. */
   readonly version: number;
   readonly family: MachineFamily;
@@ -58,10 +58,10 @@ const FUNCTIONS = 8;
 const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
 
 /** Ports that the root complex has slots for. */
-export const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
+const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
 
 /** `count` root ports, eight to a slot. A port's place depends on its index alone: more ports move none. */
-export function rootPorts(count: number): readonly RootPort[] {
+function rootPorts(count: number): readonly RootPort[] {
   return Array.from({ length: count }, (_unused, position) => ({
     index: position + 1,
     address: {

@@ -63,7 +63,7 @@ export interface DomainFacts {
 }
 
 /** A domain's XML as facts, or why it is refused. */
-export type ParsedDomain =
+type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
