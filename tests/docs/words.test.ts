@@ -12,7 +12,6 @@ const codes = Object.keys(CATALOGUE);
 const IFACE_PHASES: Readonly<Record<IfacePhase, true>> = {
   Pending: true,
   PodAttaching: true,
-  PodAttached: true,
   Wiring: true,
   Attaching: true,
   Ready: true,

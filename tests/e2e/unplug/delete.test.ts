@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { hostVeths, leaseFiles, tracesOf } from "../inventory.ts";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 
-const PHASES = ["Pending", "PodAttaching", "PodAttached", "Wiring", "Attaching", "Ready"];
+const PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"];
 
 // Another VM may still be going when this one comes: what counts is what this one adds.
 test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async () => {

@@ -30,14 +30,7 @@ const AttachmentSchema = Type.Object(
 /** What CNI made of an iface in the pod, as virt-controller tells virt-handler. */
 export type Attachment = Static<typeof AttachmentSchema>;
 
-const PLUG_PHASES = [
-  "Pending",
-  "PodAttaching",
-  "PodAttached",
-  "Wiring",
-  "Attaching",
-  "Ready",
-] as const;
+const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
 
 /** Where one iface is in its life. */

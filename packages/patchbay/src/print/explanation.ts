@@ -8,7 +8,6 @@ import { printPairs } from "./table.ts";
 const NEXT: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation",
   PodAttaching: "net-agent runs CNI ADD in the pod",
-  PodAttached: "virt-handler makes bridge and tap",
   Wiring: "virt-handler makes bridge and tap",
   Attaching: "virt-handler attaches the device",
   Ready: "nothing",
