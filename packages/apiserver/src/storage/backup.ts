@@ -3,7 +3,7 @@
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
-import { type LogRow, RevisionLog } from "./log.ts";
+import { type LogRow, RevisionLog } from "./revision-log.ts";
 import type { Store } from "./store.ts";
 import { factsOf } from "./text-object.ts";
 

@@ -5,7 +5,7 @@ import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import { Batch, type OwnChange } from "./batch.ts";
 import { Followers } from "./followers.ts";
 import { ObjectIndex } from "./index-of-objects.ts";
-import { type LogChange, type LogRow, RevisionLog } from "./log.ts";
+import { type LogChange, type LogRow, RevisionLog } from "./revision-log.ts";
 import { RecentChanges } from "./recent-changes.ts";
 import { rangeOf } from "./scope.ts";
 import type {

@@ -2,7 +2,7 @@
 // The log of revisions in SQLite: what is written here is durable when the call returns.
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import { openDatabase } from "./schema.ts";
+import { openDatabase } from "./database.ts";
 import type { StoredFacts } from "./store.ts";
 
 /** One row without its text: the state of one key from `revision` on. */
