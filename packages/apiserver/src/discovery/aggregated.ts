@@ -3,7 +3,7 @@
 import { type Kind, type Subresource } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { RemoteVersion } from "../aggregation/remote-discovery.ts";
-import type { ServedGroup } from "./legacy.ts";
+import type { ServedGroup } from "./served-groups.ts";
 import { toRemoteResources } from "./remote-resources.ts";
 
 const GROUP = "apidiscovery.k8s.io";

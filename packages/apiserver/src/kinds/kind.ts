@@ -154,7 +154,7 @@ export function apiVersionOf(kind: Pick<Kind, "group" | "version">): string {
 }
 
 /** What built-in kinds usually do. */
-export const PLAIN: Strategy = {
+const PLAIN: Strategy = {
   hasStatus: false,
   statusTakesMetadata: true,
   hasGeneration: false,

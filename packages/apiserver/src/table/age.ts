@@ -31,7 +31,7 @@ const STEPS: readonly Step[] = [
 ];
 
 /** A duration for people. `ms`: milliseconds, not negative. */
-export function humanDuration(ms: number): string {
+function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 0) {
     return "0s";

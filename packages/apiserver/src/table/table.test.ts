@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do people see?
 import { expect, test } from "vitest";
-import { humanDuration } from "./age.ts";
+import { ageOf } from "./age.ts";
 import { parsePath } from "./json-path.ts";
 
 test.each([
@@ -15,8 +15,8 @@ test.each([
   [3 * 86_400 + 3600, "3d1h"],
   [30 * 86_400, "30d"],
   [3 * 31_536_000, "3y"],
-])("%i seconds are %s", (seconds, want) => {
-  expect(humanDuration(seconds * 1000)).toBe(want);
+])("an age of %i seconds is shown as %s", (seconds, want) => {
+  expect(ageOf("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
 });
 
 const object = {

@@ -25,7 +25,7 @@ function breakDownResources(rule: PolicyRule, verb: string): PolicyRule[] {
 }
 
 /** The rule as rules that each allow one verb on one thing. */
-export function breakDown(rule: PolicyRule): readonly PolicyRule[] {
+function breakDown(rule: PolicyRule): readonly PolicyRule[] {
   return rule.verbs.flatMap((verb) => [
     ...breakDownResources(rule, verb),
     ...rule.nonResourceURLs.map((url) => ({ ...NOTHING, verbs: [verb], nonResourceURLs: [url] })),

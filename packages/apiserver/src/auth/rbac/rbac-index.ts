@@ -4,6 +4,7 @@ import { listOf, textAt } from "../../objects/json.ts";
 import type { Change, Store, StoredObject } from "../../storage/store.ts";
 import { type PolicyRule, parseRules } from "./policy-rule.ts";
 import type { RoleRef } from "../authorizer.ts";
+import { userOfServiceAccount } from "../service-account-name.ts";
 import type { User } from "../user.ts";
 
 /** Group of roles and bindings. */
@@ -45,7 +46,7 @@ function keyOf(subject: unknown, namespace: string): string {
       return groupKey(namespace, name);
     default: {
       const home = textAt(subject, "namespace") || namespace;
-      return userKey(namespace, `system:serviceaccount:${home}:${name}`);
+      return userKey(namespace, userOfServiceAccount({ namespace: home, name }));
     }
   }
 }

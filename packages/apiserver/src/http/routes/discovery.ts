@@ -2,13 +2,12 @@
 // Paths that tell what is served.
 import type { Express, NextFunction, Request, Response } from "express";
 import {
-  type ServedGroup,
-  groupsOf,
   toApiGroup,
   toApiGroupList,
   toApiResourceList,
   toApiVersions,
 } from "../../discovery/legacy.ts";
+import { type ServedGroup, groupsOf } from "../../discovery/served-groups.ts";
 import {
   aggregatedContentType,
   aggregatedVersion,
@@ -28,7 +27,7 @@ export interface DiscoveryDeps {
 export type SendFields = (request: Request, response: Response, fields: Fields) => void;
 
 /** All groups, those of aggregated servers too. */
-export function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
+function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
   const own = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
   const remote = deps.remote.list().map(({ group, version }) => [group, version] as const);
   return groupsOf([...own, ...remote], deps.remote.priorities());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do clients get of warnings?
 import { expect, test } from "vitest";
-import { warningValues } from "./warnings.ts";
+import { warningValues } from "./warning-values.ts";
 
 const LONG = "x".repeat(3000);
 

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order are versions offered?
+// In which order are groups offered?
 import { expect, test } from "vitest";
-import { compareVersions, groupsOf } from "./legacy.ts";
-
-test("stable before beta before alpha, higher numbers first, others last", () => {
-  const given = ["v1alpha1", "foo", "v2", "v1beta2", "v10", "v1", "v1beta10"];
-  expect(given.sort(compareVersions)).toEqual([
-    "v10",
-    "v2",
-    "v1",
-    "v1beta10",
-    "v1beta2",
-    "v1alpha1",
-    "foo",
-  ]);
-});
+import { groupsOf } from "./served-groups.ts";
 
 test("groups and versions are sorted by priority, then by name, and the core group is none", () => {
   const groupVersions = [
