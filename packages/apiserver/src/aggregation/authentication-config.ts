@@ -5,7 +5,7 @@ import { apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import { equalJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import type { Deps } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 import { EXTRA_PREFIX } from "./front-proxy-headers.ts";
 
 /** Whom aggregated servers may believe. */
@@ -33,7 +33,7 @@ function dataOf(trust: ProxyTrust): Record<string, string> {
 }
 
 /** Writes the ConfigMap where it is missing or says something else. */
-export async function keepAuthenticationConfig(deps: Deps, trust: ProxyTrust): Promise<void> {
+export async function keepAuthenticationConfig(deps: VerbDeps, trust: ProxyTrust): Promise<void> {
   const address = { bucket: bucketOf(CONFIG_MAP), namespace: "kube-system", name: NAME };
   const data = dataOf(trust);
   await deps.store.write((transaction) => {

@@ -6,7 +6,7 @@ import { equalJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Change } from "../storage/store.ts";
-import type { Deps } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 import { API_SERVICES_BUCKET, availableCondition, isAggregated } from "./api-services.ts";
 import { type Availability, type ProbeDeps, probe } from "./probe.ts";
 
@@ -19,7 +19,7 @@ const RETRY_MAX_MS = 1000;
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
 /** What the controller works with. */
-export type AvailabilityDeps = Deps & Pick<ProbeDeps, "connections" | "remote">;
+export type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
   const status = fieldsOf(apiService["status"]);
@@ -61,7 +61,7 @@ async function report(deps: AvailabilityDeps, name: string): Promise<void> {
 }
 
 /** APIServices that a change may make available or not. */
-function concernedBy(deps: Deps, { current, previous }: Change): readonly string[] {
+function concernedBy(deps: VerbDeps, { current, previous }: Change): readonly string[] {
   const { bucket, namespace, name } = current.address;
   if (bucket === API_SERVICES_BUCKET) {
     const isSame = equalJson(current.view()["spec"], previous?.view()["spec"]);
@@ -79,7 +79,11 @@ function concernedBy(deps: Deps, { current, previous }: Change): readonly string
 }
 
 /** Adds what another server has, time and again. */
-async function repeat(deps: Deps, stop: AbortSignal, add: (name: string) => void): Promise<void> {
+async function repeat(
+  deps: VerbDeps,
+  stop: AbortSignal,
+  add: (name: string) => void,
+): Promise<void> {
   while (!stop.aborted) {
     await deps.clock.sleep(PROBE_EVERY_MS, stop).catch(() => undefined);
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {

@@ -8,7 +8,7 @@ import { equalJson, fieldsOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
-import type { Deps } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 import { API_SERVICES_BUCKET } from "./api-services.ts";
 import { localPriority } from "./priorities.ts";
 import { LOCAL } from "./probe.ts";
@@ -26,7 +26,7 @@ interface Wanted {
 }
 
 /** The group of APIServices has none: it is there before them. */
-function wantedOf(deps: Deps): ReadonlyMap<string, Wanted> {
+function wantedOf(deps: VerbDeps): ReadonlyMap<string, Wanted> {
   const wanted = deps.registry
     .list()
     .filter((kind) => kind.group !== API_SERVICE.group)
@@ -47,7 +47,7 @@ function specOf({ group, version, management }: Wanted): Record<string, unknown>
   };
 }
 
-function newObject(deps: Deps, wanted: Wanted): KubeObject {
+function newObject(deps: VerbDeps, wanted: Wanted): KubeObject {
   const now = rfc3339(deps.clock.now());
   return {
     apiVersion: apiVersionOf(API_SERVICE),
@@ -68,7 +68,7 @@ function addressOf(name: string) {
 }
 
 /** Puts one where it is missing, and its specification right where it is ours; others' stay. */
-function keep(deps: Deps, transaction: Transaction, wanted: Wanted): void {
+function keep(deps: VerbDeps, transaction: Transaction, wanted: Wanted): void {
   const stored = transaction.find(addressOf(wanted.name));
   if (stored === undefined) {
     transaction.put(addressOf(wanted.name), newObject(deps, wanted));
@@ -81,7 +81,7 @@ function keep(deps: Deps, transaction: Transaction, wanted: Wanted): void {
 }
 
 /** Keeps and removes; `managements`: which of them are looked at now. */
-async function sync(deps: Deps, managements: readonly Management[]): Promise<void> {
+async function sync(deps: VerbDeps, managements: readonly Management[]): Promise<void> {
   const wanted = wantedOf(deps);
   await deps.store.write((transaction) => {
     for (const one of wanted.values()) {
@@ -100,7 +100,7 @@ async function sync(deps: Deps, managements: readonly Management[]): Promise<voi
 }
 
 /** Makes what is missing, then follows the definitions until `stop` is aborted. */
-export async function startLocalApiServices(deps: Deps, stop: AbortSignal): Promise<void> {
+export async function startLocalApiServices(deps: VerbDeps, stop: AbortSignal): Promise<void> {
   const { clock, logger, store } = deps;
   await sync(deps, ["onstart", "true"]);
   const work = () => sync(deps, ["true"]);

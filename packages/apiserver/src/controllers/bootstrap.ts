@@ -4,12 +4,12 @@ import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import type { Deps } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 
 const NAMES: readonly string[] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /** Makes the standard namespaces where they are missing. */
-export async function makeStandardNamespaces(deps: Deps): Promise<void> {
+export async function makeStandardNamespaces(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
     for (const name of NAMES) {
       const address = { bucket: bucketOf(NAMESPACE), namespace: "", name };

@@ -3,7 +3,8 @@
 import { StatusError } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
-import type { Call, Deps } from "../verbs/call.ts";
+import type { Call } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 import { changeObject } from "../verbs/change.ts";
 import { deleteOne } from "../verbs/delete.ts";
 
@@ -34,7 +35,7 @@ function ignoreAbsent(error: unknown): void {
 
 /** Changes an object; absent is success. `edit` may change what it is given. `subresource`: what admission is told. */
 export async function changeInternally(
-  deps: Deps,
+  deps: VerbDeps,
   at: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
   edit: (object: KubeObject) => KubeObject,
 ): Promise<void> {
@@ -44,7 +45,7 @@ export async function changeInternally(
 
 /** Deletes an object; absent is success. An empty `uid` takes whatever has the name. */
 export async function deleteInternally(
-  deps: Deps,
+  deps: VerbDeps,
   at: { readonly kind: Kind; readonly address: Address },
   how: { readonly uid: string; readonly propagationPolicy: string },
 ): Promise<void> {

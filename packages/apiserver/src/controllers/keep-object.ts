@@ -5,7 +5,7 @@ import { equalJson } from "../objects/json.ts";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
-import type { Deps } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 
 /** Which object. */
 export interface Kept {
@@ -15,7 +15,7 @@ export interface Kept {
   readonly name: string;
 }
 
-function newObject(kept: Kept, deps: Deps): KubeObject {
+function newObject(kept: Kept, deps: VerbDeps): KubeObject {
   const { kind, namespace, name } = kept;
   const metadata: Meta = {
     name,
@@ -29,7 +29,7 @@ function newObject(kept: Kept, deps: Deps): KubeObject {
 /** Writes what `edit` makes of the object, or of an empty one; nothing where that is what is there. */
 export function keepObject(
   transaction: Transaction,
-  given: { readonly kept: Kept; readonly deps: Deps },
+  given: { readonly kept: Kept; readonly deps: VerbDeps },
   edit: (object: KubeObject, isNew: boolean) => void,
 ): void {
   const { kept, deps } = given;

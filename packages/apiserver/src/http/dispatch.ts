@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/access/reviews.ts";
 import { createObject } from "../verbs/create.ts";
-import { type Call, type Deps, type Reply, takeTurn } from "../verbs/call.ts";
+import { type Call, type Reply, takeTurn } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
@@ -31,7 +32,7 @@ import { asksToWatch } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
 
 /** What the dispatcher works with. */
-export interface DispatchDeps extends Deps, ReviewDeps, TokenRequestDeps {
+export interface DispatchDeps extends VerbDeps, ReviewDeps, TokenRequestDeps {
   /** Aborted when the server stops: open watches end. */
   readonly stop: AbortSignal;
 }

@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb is given, and what it answers.
-import type { Clock, Logger } from "@patchbay/ports";
-import type { Admission } from "../admission/admission.ts";
+// One request for a resource, as verbs are given it, and what they answer.
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/answer/accept.ts";
 import type { About } from "../meta/status.ts";
-import type { Authorizer } from "../auth/authorizer.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
-import type { Registry } from "../kinds/registry.ts";
-import type { Limits } from "../limits/limits.ts";
-import type { Shares } from "../limits/shares.ts";
-import { type Turnstile, isHeavy } from "../limits/turnstile.ts";
+import { isHeavy } from "../limits/turnstile.ts";
 import type { Fields } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
-import type { Store, StoredObject } from "../storage/store.ts";
-import type { WatchManners } from "../strict/watch-manners.ts";
-
-/** What all verbs work with. */
-export interface Deps {
-  readonly store: Store;
-  readonly registry: Registry;
-  readonly admission: Admission;
-  readonly authorizer: Authorizer;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly watchManners: WatchManners;
-  /** Random names: a uid, and five characters behind generateName. */
-  /** Who may use the processor for long. */
-  readonly turnstile: Turnstile;
-  /** What each user takes of memory and connections, and how much that may be. */
-  readonly shares: Shares;
-  readonly limits: Limits;
-  readonly random: { readonly uid: () => string; readonly suffix: () => string };
-}
+import type { StoredObject } from "../storage/store.ts";
+import type { VerbDeps } from "./deps.ts";
 
 /** One request for a resource. */
 export interface Call {
@@ -84,7 +60,7 @@ export function isDryRun(query: URLSearchParams): boolean {
 /** Comes to an end at once for small objects; work on a large one waits for its turn, so that others are served meanwhile. */
 export async function takeTurn(
   call: Pick<Call, "user">,
-  deps: Pick<Deps, "turnstile">,
+  deps: Pick<VerbDeps, "turnstile">,
   length: number,
 ): Promise<void> {
   if (isHeavy(length)) {

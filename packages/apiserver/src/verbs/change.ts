@@ -8,7 +8,8 @@ import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, type Deps, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
+import { type Call, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
 import { inTurn } from "./turns.ts";
@@ -129,7 +130,7 @@ function validateChange(
 }
 
 /** Whether nothing holds an object any more that is being deleted. */
-export function isReleased(object: KubeObject): boolean {
+function isReleased(object: KubeObject): boolean {
   const { metadata } = object;
   return (
     metadata.deletionTimestamp !== undefined &&
@@ -166,7 +167,7 @@ function recomplete(
 
 async function admit(
   call: Call,
-  deps: Deps,
+  deps: VerbDeps,
   step: { change: Change; current: KubeObject; next: KubeObject },
 ): Promise<KubeObject> {
   const { change, current } = step;
@@ -200,7 +201,7 @@ async function admit(
 /** The written object; undefined where someone else was faster. */
 function commit(
   call: Call,
-  deps: Deps,
+  deps: VerbDeps,
   step: { stored: StoredObject; next: KubeObject },
 ): Promise<KubeObject | undefined> {
   const address = addressOf(call);
@@ -224,7 +225,11 @@ function commit(
 }
 
 /** The changed object; undefined where someone else was faster. Throws StatusErrors. */
-async function attempt(call: Call, deps: Deps, change: Change): Promise<KubeObject | undefined> {
+async function attempt(
+  call: Call,
+  deps: VerbDeps,
+  change: Change,
+): Promise<KubeObject | undefined> {
   const stored = deps.store.find(addressOf(call));
   if (stored === undefined) {
     throw notFound(aboutOf(call.kind), call.name);
@@ -243,7 +248,7 @@ async function attempt(call: Call, deps: Deps, change: Change): Promise<KubeObje
 }
 
 /** Tries until the race is won. Throws a StatusError 409 where it never is. */
-async function insist(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
+async function insist(call: Call, deps: VerbDeps, change: Change): Promise<KubeObject> {
   for (let count = 0; count < ATTEMPTS; count += 1) {
     const changed = await attempt(call, deps, change);
     if (changed !== undefined) {
@@ -254,7 +259,11 @@ async function insist(call: Call, deps: Deps, change: Change): Promise<KubeObjec
 }
 
 /** Makes a change; a race that is lost is run again on the newer object. Throws StatusErrors 404, 409 and 422. */
-export async function changeObject(call: Call, deps: Deps, change: Change): Promise<KubeObject> {
+export async function changeObject(
+  call: Call,
+  deps: VerbDeps,
+  change: Change,
+): Promise<KubeObject> {
   const changed = await attempt(call, deps, change);
   if (changed !== undefined) {
     return changed;

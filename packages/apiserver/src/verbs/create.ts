@@ -17,15 +17,8 @@ import { validateMeta } from "../meta/validate-meta.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
-import {
-  type Call,
-  type Deps,
-  type Reply,
-  aboutOf,
-  addressOf,
-  isDryRun,
-  takeTurn,
-} from "./call.ts";
+import { type Call, type Reply, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObjectOf } from "./options/field-validation.ts";
 import { toStorage } from "./readable.ts";
@@ -63,7 +56,7 @@ function wipeMeta(call: Call, object: KubeObject): void {
 }
 
 /** Sets what only the server sets. Those who may change the object have had their say: they do not see it. */
-function systemMeta(call: Call, deps: Deps, object: KubeObject): void {
+function systemMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {
     metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
@@ -123,11 +116,7 @@ function validateNew(kind: Kind, object: KubeObject): void {
 }
 
 /** Creates an object that was decoded already. */
-export async function createDecoded(
-  call: Call,
-  deps: Deps,
-  object: KubeObject,
-): Promise<KubeObject> {
+async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Promise<KubeObject> {
   const { kind } = call;
   const dryRun = isDryRun(call.query);
   wipeMeta(call, object);
@@ -173,7 +162,7 @@ export async function createDecoded(
 }
 
 /** Creates the object in the body. Throws StatusErrors 400, 403, 404, 409 and 422. */
-export async function createObject(call: Call, deps: Deps): Promise<Reply> {
+export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   if (call.kind.custom?.terminating === true) {
     throw methodNotAllowed();
   }
@@ -187,7 +176,7 @@ export async function createObject(call: Call, deps: Deps): Promise<Reply> {
 }
 
 /** Whoever makes an object by writing it must be allowed to create it too. Throws a StatusError 403. */
-function checkRight(call: Call, deps: Deps): void {
+function checkRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;
   const what = { group, version, resource, subresource: "", namespace, name, path: "" };
@@ -199,7 +188,11 @@ function checkRight(call: Call, deps: Deps): void {
 }
 
 /** Creates an object for a PUT to a name that is absent. */
-export async function createByUpdate(call: Call, deps: Deps, object: KubeObject): Promise<Reply> {
+export async function createByUpdate(
+  call: Call,
+  deps: VerbDeps,
+  object: KubeObject,
+): Promise<Reply> {
   checkRight(call, deps);
   return { type: "object", code: 201, object: await createDecoded(call, deps, object) };
 }

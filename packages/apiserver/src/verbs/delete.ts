@@ -7,7 +7,8 @@ import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf, takeTurn } from "./call.ts";
+import { type Call, type Reply, aboutOf, addressOf, takeTurn } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import {
   type DeleteOptions,
   deleteOptionsFields,
@@ -173,7 +174,11 @@ function perform(transaction: Transaction, step: Step): Deleted {
 }
 
 /** Deletes one object, or marks it where something holds it. Throws StatusErrors 404 and 409. */
-export async function deleteOne(call: Call, deps: Deps, options: DeleteOptions): Promise<Deleted> {
+export async function deleteOne(
+  call: Call,
+  deps: VerbDeps,
+  options: DeleteOptions,
+): Promise<Deleted> {
   const { kind } = call;
   const address = addressOf(call);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -217,7 +222,7 @@ function checkMortal({ kind, name }: Call): void {
 }
 
 /** Deletes the object of a call. Throws StatusErrors 400, 403, 404, 409 and 422. */
-export async function deleteObject(call: Call, deps: Deps): Promise<Reply> {
+export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = deleteOptionsOf(call);
   checkMortal(call);
   const { object, removed } = await deleteOne(call, deps, options);

@@ -5,7 +5,8 @@ import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
 import { Pace } from "../limits/pace.ts";
 import type { StoredObject } from "../storage/store.ts";
-import type { Call, Deps, Reply } from "./call.ts";
+import type { Call, Reply } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import { checkReached, parseCount, parseRevision } from "./options/options.ts";
 import { checkRevisionMatch } from "./options/revision-match.ts";
 import { type Selection, parseSelection, select } from "./options/selection.ts";
@@ -89,7 +90,7 @@ function expiredList(continuation: Continuation | undefined): StatusError {
 }
 
 function statesAt(
-  deps: Deps,
+  deps: VerbDeps,
   selection: Selection,
   at: { readonly revision: number; readonly continuation: Continuation | undefined },
 ): readonly StoredObject[] {
@@ -136,7 +137,7 @@ async function page(
 }
 
 /** Answers with the objects that match. Throws StatusErrors 400, 410 and 504. */
-export async function listObjects(call: Call, deps: Deps): Promise<Reply> {
+export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseOptions(call);
   const current = deps.store.revision();
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);

@@ -15,7 +15,8 @@ import { type KubeObject, toFields } from "../objects/object.ts";
 import { applyJsonPatch, toOperations } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicMerge } from "../patch/strategic-merge.ts";
-import { type Call, type Deps, type Reply, aboutOf } from "./call.ts";
+import { type Call, type Reply, aboutOf } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import { type Change, changeObject } from "./change.ts";
 import { decodeObject } from "./decode.ts";
 import { checkFields, warn } from "./options/field-validation.ts";
@@ -97,7 +98,11 @@ function decodePatched(call: Call, patched: Fields): KubeObject {
 }
 
 /** Patches the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409, 415 and 422. */
-export async function patchObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
+export async function patchObject(
+  call: Call,
+  deps: VerbDeps,
+  part: Change["part"],
+): Promise<Reply> {
   const patch = parsePatch(call);
   const object = await changeObject(call, deps, {
     part,

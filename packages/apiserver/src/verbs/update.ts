@@ -3,7 +3,8 @@
 import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type Call, type Reply, aboutOf, addressOf } from "./call.ts";
+import type { VerbDeps } from "./deps.ts";
 import { type Change, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
@@ -52,7 +53,11 @@ export function checkVersion(call: Call, given: KubeObject, current: KubeObject)
 }
 
 /** Replaces the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409 and 422. */
-export async function updateObject(call: Call, deps: Deps, part: Change["part"]): Promise<Reply> {
+export async function updateObject(
+  call: Call,
+  deps: VerbDeps,
+  part: Change["part"],
+): Promise<Reply> {
   const given = await readObjectOf(call, deps);
   checkAddress(call, given);
   const absent = deps.store.find(addressOf(call)) === undefined;

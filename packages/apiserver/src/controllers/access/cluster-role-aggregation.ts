@@ -4,14 +4,14 @@ import { RBAC_GROUP } from "../../auth/rbac/rbac-index.ts";
 import { matcherOf } from "../../meta/label-selector.ts";
 import { equalJson, listOf, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { WorkQueue } from "../work-queue.ts";
 
 const BUCKET = `${RBAC_GROUP}/clusterroles`;
 
 type Selector = Parameters<typeof matcherOf>[0];
 
-function clusterRoles(deps: Deps): readonly KubeObject[] {
+function clusterRoles(deps: VerbDeps): readonly KubeObject[] {
   return deps.store.list({ bucket: BUCKET }).map((stored) => stored.view());
 }
 
@@ -32,7 +32,7 @@ function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly
 }
 
 /** Whether the role had other rules before. */
-async function aggregate(deps: Deps, name: string): Promise<boolean> {
+async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
   const address = { bucket: BUCKET, namespace: "", name };
   return deps.store.write((transaction) => {
     const role = transaction.find(address)?.copy();
@@ -48,14 +48,14 @@ async function aggregate(deps: Deps, name: string): Promise<boolean> {
   });
 }
 
-function namesOfAggregates(deps: Deps): readonly string[] {
+function namesOfAggregates(deps: VerbDeps): readonly string[] {
   return clusterRoles(deps)
     .filter(isAggregate)
     .map(({ metadata }) => metadata.name);
 }
 
 /** Fills all aggregates. Each may be a part of another one, so it takes as many rounds as they are deep. */
-export async function aggregateClusterRoles(deps: Deps): Promise<void> {
+export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   const names = namesOfAggregates(deps);
   for (let depth = 0; depth < names.length; depth += 1) {
     const changes = await Promise.all(names.map((name) => aggregate(deps, name)));
@@ -66,7 +66,7 @@ export async function aggregateClusterRoles(deps: Deps): Promise<void> {
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */
-export function startClusterRoleAggregation(deps: Deps, stop: AbortSignal): void {
+export function startClusterRoleAggregation(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = async (name: string) => {
     await aggregate(deps, name);

@@ -7,7 +7,7 @@ import { RBAC_KINDS } from "../../kinds/access/rbac.ts";
 import { copyJson, equalJson, listOf } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Transaction } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { keepObject } from "../keep-object.ts";
 
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
@@ -48,7 +48,7 @@ function isOurs(object: KubeObject): boolean {
   return object.metadata.annotations?.[AUTOUPDATE] !== "false";
 }
 
-function keep(transaction: Transaction, wanted: DefaultObject, deps: Deps): void {
+function keep(transaction: Transaction, wanted: DefaultObject, deps: VerbDeps): void {
   const kind = RBAC_KINDS.find(({ resource }) => resource === wanted.resource);
   if (kind === undefined) {
     return;
@@ -65,7 +65,7 @@ function keep(transaction: Transaction, wanted: DefaultObject, deps: Deps): void
 }
 
 /** Brings the default roles and bindings up to date, all at once; those that are annotated not to be updated stay as they are. */
-export async function keepDefaultRoles(deps: Deps): Promise<void> {
+export async function keepDefaultRoles(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
     for (const wanted of DEFAULT_OBJECTS) {
       keep(transaction, wanted, deps);

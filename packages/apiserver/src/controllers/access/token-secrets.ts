@@ -7,7 +7,7 @@ import { SERVICE_ACCOUNT } from "../../kinds/access/service-account.ts";
 import { equalJson, fieldsOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { type StoredObject } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { deleteInternally } from "../internal-call.ts";
 import { WorkQueue } from "../work-queue.ts";
 
@@ -15,7 +15,7 @@ const SECRETS = bucketOf(SECRET);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 
 /** What the controller works with. */
-export type TokenSecretsDeps = Deps & {
+export type TokenSecretsDeps = VerbDeps & {
   readonly accountTokens: AccountTokens;
   /** Authority of the server's certificate, PEM. */
   readonly rootCaPem: string;

@@ -4,7 +4,7 @@ import { CLEANUP_FINALIZER, DEFINITIONS_BUCKET } from "../../custom/definition.t
 import { fieldsOf, listOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { changeInternally, deleteInternally } from "../internal-call.ts";
 import { WorkQueue } from "../work-queue.ts";
 
@@ -36,7 +36,7 @@ function release(definition: KubeObject): KubeObject {
 }
 
 /** Deletes the objects; true when there are none any more. */
-async function deleteObjects(deps: Deps, bucket: string): Promise<boolean> {
+async function deleteObjects(deps: VerbDeps, bucket: string): Promise<boolean> {
   const kind = deps.registry.findByBucket(bucket);
   if (kind === undefined) {
     return true;
@@ -51,7 +51,7 @@ async function deleteObjects(deps: Deps, bucket: string): Promise<boolean> {
   return deps.store.list({ bucket }).length === 0;
 }
 
-async function clean(deps: Deps, name: string): Promise<void> {
+async function clean(deps: VerbDeps, name: string): Promise<void> {
   const address = { bucket: DEFINITIONS_BUCKET, namespace: "", name };
   const definition = deps.store.find(address)?.view();
   const kind = deps.registry.findByBucket(DEFINITIONS_BUCKET);
@@ -66,7 +66,7 @@ async function clean(deps: Deps, name: string): Promise<void> {
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */
-export function startDefinitionCleanup(deps: Deps, stop: AbortSignal): void {
+export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => clean(deps, name);
   const queue = new WorkQueue({ name: "definition-cleanup", clock, logger, stop, work });

@@ -5,7 +5,7 @@ import { listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
 import type { StoredObject } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { changeInternally } from "../internal-call.ts";
 import { WorkQueue } from "../work-queue.ts";
 
@@ -16,7 +16,7 @@ function isWaiting(stored: StoredObject): boolean {
   );
 }
 
-async function decide(deps: Deps, name: string): Promise<void> {
+async function decide(deps: VerbDeps, name: string): Promise<void> {
   const address = { bucket: DEFINITIONS_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(DEFINITIONS_BUCKET);
   if (kind === undefined || deps.store.find(address) === undefined) {
@@ -31,7 +31,7 @@ async function decide(deps: Deps, name: string): Promise<void> {
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */
-export function startDefinitionNames(deps: Deps, stop: AbortSignal): void {
+export function startDefinitionNames(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => decide(deps, name);
   const queue = new WorkQueue({ name: "definition-names", clock, logger, stop, work });

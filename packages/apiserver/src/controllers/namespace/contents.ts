@@ -6,7 +6,7 @@ import { NAMESPACE } from "../../kinds/cluster/namespace.ts";
 import { bucketOf } from "../../kinds/kind.ts";
 import { SERVICE_ACCOUNT } from "../../kinds/access/service-account.ts";
 import type { Transaction } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { keepObject } from "../keep-object.ts";
 import { WorkQueue } from "../work-queue.ts";
 
@@ -19,7 +19,7 @@ const ROOT_CA = "kube-root-ca.crt";
 const DESCRIPTION = "kubernetes.io/description";
 
 /** What the contents are made of. */
-export type ContentsDeps = Deps & {
+export type ContentsDeps = VerbDeps & {
   /** Authority of the server's certificate, PEM. */
   readonly rootCaPem: string;
 };

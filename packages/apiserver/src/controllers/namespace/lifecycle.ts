@@ -6,7 +6,7 @@ import { fieldsOf, listOf } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
 import type { StoredObject } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { changeInternally, deleteInternally } from "../internal-call.ts";
 import { withRemaining } from "./conditions.ts";
 import { WorkQueue } from "../work-queue.ts";
@@ -14,16 +14,16 @@ import { WorkQueue } from "../work-queue.ts";
 const BUCKET = bucketOf(NAMESPACE);
 const FINALIZER = "kubernetes";
 
-function contentsOf(deps: Deps, namespace: string): readonly StoredObject[] {
+function contentsOf(deps: VerbDeps, namespace: string): readonly StoredObject[] {
   return deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket, namespace }));
 }
 
-function isTerminating(deps: Deps, name: string): boolean {
+function isTerminating(deps: VerbDeps, name: string): boolean {
   const stored = deps.store.find({ bucket: BUCKET, namespace: "", name });
   return stored?.deleting === true;
 }
 
-async function empty(deps: Deps, name: string): Promise<void> {
+async function empty(deps: VerbDeps, name: string): Promise<void> {
   if (!isTerminating(deps, name)) {
     return;
   }
@@ -59,7 +59,7 @@ function finalized(namespace: KubeObject): KubeObject {
 }
 
 /** Starts the controller; it follows the store until `stop` is aborted. */
-export function startNamespaceLifecycle(deps: Deps, stop: AbortSignal): void {
+export function startNamespaceLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => empty(deps, name);
   const queue = new WorkQueue({ name: "namespace-lifecycle", clock, logger, stop, work });

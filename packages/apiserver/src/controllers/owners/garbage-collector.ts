@@ -4,7 +4,7 @@ import { DEFINITIONS_BUCKET } from "../../custom/definition.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { type Address, parseAddress, printAddress } from "../../objects/object.ts";
 import type { Change, StoredFacts, StoredObject } from "../../storage/store.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { changeInternally, deleteInternally } from "../internal-call.ts";
 import { reportForeignOwner } from "./owner-event.ts";
 import { OwnerIndex } from "./owner-index.ts";
@@ -41,7 +41,7 @@ function policyOf({ metadata }: KubeObject): string {
 }
 
 class GarbageCollector {
-  readonly #deps: Deps;
+  readonly #deps: VerbDeps;
   readonly #index: OwnerIndex;
   readonly #queue: WorkQueue;
   readonly #sources: OwnerSources;
@@ -50,7 +50,7 @@ class GarbageCollector {
   /** Printed addresses of objects with owners of kinds that are not served. */
   readonly #unclear = new Set<string>();
 
-  constructor(deps: Deps, stop: AbortSignal) {
+  constructor(deps: VerbDeps, stop: AbortSignal) {
     this.#deps = deps;
     this.#index = new OwnerIndex(deps.store);
     this.#sources = {
@@ -252,7 +252,7 @@ class GarbageCollector {
 }
 
 /** Starts the collector; it follows the store until `stop` is aborted. */
-export function startGarbageCollector(deps: Deps, stop: AbortSignal): void {
+export function startGarbageCollector(deps: VerbDeps, stop: AbortSignal): void {
   const collector = new GarbageCollector(deps, stop);
   const unsubscribe = deps.store.subscribe((changes) => {
     for (const change of changes) {

@@ -4,7 +4,7 @@ import { EVENT } from "../../kinds/cluster/event.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import type { KubeObject, OwnerReference } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import type { Deps } from "../../verbs/call.ts";
+import type { VerbDeps } from "../../verbs/deps.ts";
 import { keepObject } from "../keep-object.ts";
 import type { Target } from "./owner-references.ts";
 
@@ -12,7 +12,7 @@ const COMPONENT = "garbage-collector-controller";
 
 /** Records that an object names an owner that lives elsewhere. */
 export async function reportForeignOwner(
-  deps: Deps,
+  deps: VerbDeps,
   at: Target,
   given: { readonly object: KubeObject; readonly owner: OwnerReference },
 ): Promise<void> {

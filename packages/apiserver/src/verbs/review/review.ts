@@ -6,12 +6,13 @@ import { type Fields, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
 import { answerAccess } from "./access-review.ts";
-import type { Call, Deps, Reply } from "../call.ts";
+import type { Call, Reply } from "../call.ts";
+import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
 import { answerToken, userInfo } from "./token-review.ts";
 
 /** Who can answer. */
-export interface ReviewDeps extends Pick<Deps, "clock" | "authorizer" | "turnstile"> {
+export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "turnstile"> {
   readonly authentication: Authentication;
 }
 

@@ -5,7 +5,8 @@ import { writeOptions } from "../../admission/write-options.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, fieldsOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { type Call, type Deps, isDryRun } from "../call.ts";
+import { type Call, isDryRun } from "../call.ts";
+import type { VerbDeps } from "../deps.ts";
 
 /** What is asked about. */
 export interface SubresourceBody {
@@ -18,7 +19,7 @@ export interface SubresourceBody {
 /** The body as admission leaves it. Throws a StatusError where it is refused. */
 export async function admitBody(
   call: Call,
-  deps: Pick<Deps, "admission">,
+  deps: Pick<VerbDeps, "admission">,
   given: SubresourceBody,
 ): Promise<KubeObject> {
   const { kind, body, operation = "CREATE" } = given;

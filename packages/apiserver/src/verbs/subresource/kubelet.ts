@@ -3,7 +3,8 @@
 import { StatusError, notFound } from "../../meta/status.ts";
 import type { Fields } from "../../objects/json.ts";
 import { admitBody } from "./admit-body.ts";
-import { type Call, type Deps, aboutOf, addressOf } from "../call.ts";
+import { type Call, aboutOf, addressOf } from "../call.ts";
+import type { VerbDeps } from "../deps.ts";
 
 /** Kinds of what a client says when it connects to a pod. Logs are read, not connected to. */
 const CONNECTIONS: Readonly<Record<string, string>> = {
@@ -29,7 +30,7 @@ function connectionOf(query: URLSearchParams): Fields {
 }
 
 /** Refuses logs, exec, attach and port-forward; admission is asked before. Throws StatusErrors 404 and 501, and what admission throws. */
-export async function refuseKubelet(call: Call, deps: Deps): Promise<never> {
+export async function refuseKubelet(call: Call, deps: VerbDeps): Promise<never> {
   const name = CONNECTIONS[call.subresource];
   if (name !== undefined) {
     const kind = { group: "", version: "v1", kind: name };

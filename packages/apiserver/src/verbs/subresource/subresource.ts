@@ -22,7 +22,8 @@ import {
 } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf } from "../call.ts";
+import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
+import type { VerbDeps } from "../deps.ts";
 import { admitBody } from "./admit-body.ts";
 import { changeObject } from "../change.ts";
 import { toObject } from "../decode.ts";
@@ -46,7 +47,7 @@ function withCondition(object: KubeObject, condition: Fields): void {
 }
 
 /** POST pods/binding: puts a pod onto a node, once. */
-export async function bindPod(call: Call, deps: Deps): Promise<Reply> {
+export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const binding = await admitBody(call, deps, { kind: BINDING, body: parseObject(call.body) });
   const node = textAt(binding, "target", "name");
   if (node === "") {
@@ -83,7 +84,7 @@ export async function bindPod(call: Call, deps: Deps): Promise<Reply> {
 }
 
 /** POST pods/eviction: deletes a pod; there are no disruption budgets here. */
-export async function evictPod(call: Call, deps: Deps): Promise<Reply> {
+export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = fieldsOf(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: JSON.stringify(options) };
@@ -96,7 +97,7 @@ export async function evictPod(call: Call, deps: Deps): Promise<Reply> {
 }
 
 /** PUT namespaces/finalize: the only way to change `spec.finalizers`. */
-export async function finalizeNamespace(call: Call, deps: Deps): Promise<Reply> {
+export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
   const given = toObject(call.kind, parseObject(call.body));
   checkAddress(call, given);
   const object = await changeObject(call, deps, {
@@ -176,7 +177,7 @@ function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void 
 
 async function changeScale(
   call: Call,
-  deps: Deps,
+  deps: VerbDeps,
   edit: (scale: KubeObject) => unknown,
 ): Promise<Reply> {
   const changed = await changeObject(call, deps, {
@@ -193,7 +194,7 @@ async function changeScale(
 }
 
 /** GET, PUT and PATCH of `scale`. */
-export async function serveScale(call: Call, deps: Deps, method: string): Promise<Reply> {
+export async function serveScale(call: Call, deps: VerbDeps, method: string): Promise<Reply> {
   switch (method) {
     case "GET": {
       const reply = getObject(call, deps);

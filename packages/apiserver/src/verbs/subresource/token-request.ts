@@ -9,11 +9,12 @@ import { fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
 import { admitBody } from "./admit-body.ts";
-import { type Call, type Deps, type Reply, aboutOf, addressOf } from "../call.ts";
+import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
+import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
 
 /** Who can give out tokens. */
-export type TokenRequestDeps = Pick<Deps, "admission" | "store" | "clock" | "turnstile"> & {
+export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "turnstile"> & {
   readonly accountTokens: AccountTokens;
 };
 

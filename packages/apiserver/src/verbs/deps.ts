@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server serves with: the same for every call, so that calls differ in what is asked only.
+import type { Clock, Logger } from "@patchbay/ports";
+import type { Admission } from "../admission/admission.ts";
+import type { Authorizer } from "../auth/authorizer.ts";
+import type { Registry } from "../kinds/registry.ts";
+import type { Limits } from "../limits/limits.ts";
+import type { Shares } from "../limits/shares.ts";
+import type { Turnstile } from "../limits/turnstile.ts";
+import type { Store } from "../storage/store.ts";
+import type { WatchManners } from "../strict/watch-manners.ts";
+
+/** One server's parts, shared by verbs and by the controllers that write as clients do. */
+export interface VerbDeps {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly admission: Admission;
+  readonly authorizer: Authorizer;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly watchManners: WatchManners;
+  /** Who may use the processor for long. */
+  readonly turnstile: Turnstile;
+  /** What each user takes of memory and connections, and how much that may be. */
+  readonly shares: Shares;
+  readonly limits: Limits;
+  /** Random names: a uid, and five characters behind generateName. */
+  readonly random: { readonly uid: () => string; readonly suffix: () => string };
+}
