@@ -5,6 +5,18 @@ const ADAPTERS = "(apiserver|cni|kube|libvirt|manifests|os|pki|podnet|telemetry)
 const APPS =
   "(net-agent|node-runtime|patchbay|standalone|virt-api|virt-controller|virt-handler|virt-launcher)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
+/** Folders of core, the lowest first; each imports those before it only. */
+const CORE_FLOORS = [
+  "errors",
+  "spec",
+  "iface",
+  "pcie",
+  "plan/node",
+  "plan/pod",
+  "plan/vm",
+  "plan/request",
+  "status",
+];
 
 module.exports = {
   forbidden: [
@@ -36,6 +48,13 @@ module.exports = {
       from: { path: "^packages/domain/" },
       to: { path: "^packages/core/" },
     },
+    ...CORE_FLOORS.slice(0, -1).map((floor, index) => ({
+      name: `core-${floor.replace("/", "-")}-knows-no-floor-above`,
+      severity: "error",
+      comment: "Folders of core stand on each other; move what both need to the lower one.",
+      from: { path: `^packages/core/src/${floor}/`, pathNot: NOT_TEST },
+      to: { path: `^packages/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
+    })),
     {
       name: "ports-know-no-adapter",
       severity: "error",

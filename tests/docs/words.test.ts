@@ -66,7 +66,7 @@ describe("phases and reasons", () => {
   test.each([
     "packages/core/src/status/hindrance.ts",
     "packages/core/src/status/libvirt-reasons.ts",
-    "packages/core/src/plan/attachments.ts",
+    "packages/core/src/plan/pod/attachment-actions.ts",
     "packages/net-agent/src/reconcilers/pod/name-in-use.ts",
     "packages/net-agent/src/reconcilers/pod/tell.ts",
     "packages/virt-handler/src/reconcilers/vmi/announce.ts",

@@ -19,17 +19,26 @@ export {
 export {
   findMacTwins,
   macFor,
+  macOf,
   withMacs,
   type MacOwner,
   type MacSources,
   type MacTwin,
   type RandomBytes,
 } from "./iface/mac.ts";
-export { ifacesWithoutPort, type NoPort } from "./iface/ports.ts";
+export { ifacesWithoutPort, type NoPort } from "./pcie/ports.ts";
 export { isWanted, kindOfPhase, letsGo, phaseOf } from "./iface/phase.ts";
-export { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./iface/specs.ts";
+export {
+  findByName,
+  ifacesOf,
+  networkNameOf,
+  networksOf,
+  withNics,
+  nicsOf,
+  type Nics,
+} from "./spec/nics.ts";
 export { pointerToken, statusPatch, versionTest, type PatchOperation } from "./patch.ts";
-export { planAddIface, type AddIfaceFacts } from "./plan/add-iface.ts";
+export { planAddIface, type AddIfaceFacts } from "./plan/request/add-iface.ts";
 export {
   planAttachmentActions,
   type AttachmentAction,
@@ -37,37 +46,35 @@ export {
   type ForeignAttachment,
   type OwnedAttachment,
   type WantedAttachment,
-} from "./plan/attachments.ts";
+} from "./plan/pod/attachment-actions.ts";
 export {
   planAttachments,
   type AttachmentErrors,
   type PodNetworkFacts,
-} from "./plan/attachments-status.ts";
+} from "./status/attachments.ts";
 export { findObstacle, newObstacle, type Obstacle } from "./status/obstacle.ts";
-export { domainNameOf, machineUuidOf, macOf } from "./plan/domain-definition.ts";
-export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/start-problems.ts";
+export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
+export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/vm/start-problems.ts";
 export {
   isLauncherOf,
   launcherPodName,
   launcherPodOf,
   type LauncherSettings,
-} from "./plan/launcher-pod.ts";
+} from "./plan/pod/launcher-pod.ts";
 export {
   parseAddIface,
   parseRemoveIface,
   type AddIfaceRequest,
   type RemoveIfaceRequest,
-} from "./plan/nic-body.ts";
+} from "./plan/request/nic-body.ts";
+export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
 export {
-  isOver,
-  targetProblem,
   toRefusal,
   type NicPlan,
-  type NicTarget,
   type Parsed,
   type Refusal,
   type SpecOperation,
-} from "./plan/nic-request.ts";
+} from "./plan/request/outcome.ts";
 export {
   DETACH_AGAIN_MS,
   planNodeVm,
@@ -76,12 +83,18 @@ export {
   type NodeVmFacts,
   type WaitReason,
   type WiringPlan,
-} from "./plan/node-vm.ts";
-export { planRemoveIface, type RemoveIfaceFacts } from "./plan/remove-iface.ts";
-export { nicsPatch, type NicsPlace } from "./plan/nics-patch.ts";
-export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm.ts";
-export { hasVm, planVmi, podNetworkElements, type VmiAction, type VmiFacts } from "./plan/vmi.ts";
-export { nicsOf, withPlug, type Nics, type NicsChange } from "./plan/vmi-spec.ts";
+} from "./plan/node/node-vm.ts";
+export { planRemoveIface, type RemoveIfaceFacts } from "./plan/request/remove-iface.ts";
+export { nicsPatch, type NicsPlace } from "./spec/nics-patch.ts";
+export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm/vm.ts";
+export {
+  hasVm,
+  planVmi,
+  podNetworkElements,
+  type VmiAction,
+  type VmiFacts,
+} from "./plan/vm/vmi.ts";
+export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export {
   guestHindranceField,
   guestHindranceOf,

@@ -2,10 +2,9 @@
 // Brings together what is known of each iface of one VMI on its node.
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
-import type { DeviceFacts, IfaceFacts, LinkFacts } from "./facts.ts";
-import { NO_LINKS } from "./facts.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { type DeviceFacts, type IfaceFacts, type LinkFacts, NO_LINKS } from "./facts.ts";
 import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "./names.ts";
-import { findByName, ifacesOf, networksOf } from "./specs.ts";
 import { wiringOf, type LinkWiring, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */

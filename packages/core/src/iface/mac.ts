@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which MAC an iface has: chosen once, kept, and the only one of its kind on its network.
 import { isAbsent, isSecondary, normalizeMac, type Iface, type VmiSpec } from "@patchbay/api";
-import { findByName, ifacesOf, networkNameOf, networksOf } from "./specs.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
+import type { IfaceFacts } from "./facts.ts";
+
+/** The guest's MAC: what the spec says, else what CNI gave the pod NIC; lower case with colons. */
+export function macOf(facts: Pick<IfaceFacts, "iface" | "attachment">): string {
+  const mac = facts.iface?.macAddress ?? facts.attachment?.mac ?? "";
+  return normalizeMac(mac);
+}
 
 /** Gives `size` random bytes; from the caller, since pure code has no randomness. */
 export type RandomBytes = (size: number) => Uint8Array;

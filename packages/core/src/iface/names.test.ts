@@ -4,11 +4,11 @@ import { createHash } from "node:crypto";
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
-import { planAttachments } from "../plan/attachments-status.ts";
-import { planPodNetworks } from "../plan/pod-networks.ts";
+import { planAttachments } from "../status/attachments.ts";
+import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
 import { isOwnPodInterfaceName, namesOf, podInterfaceNameOf } from "./names.ts";
-import { withNics } from "./specs.ts";
+import { withNics } from "../spec/nics.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 

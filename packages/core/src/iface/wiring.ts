@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which links carry an iface, and for which MAC.
-import { macOf } from "../plan/domain-definition.ts";
 import type { IfaceFacts } from "./facts.ts";
+import { macOf } from "./mac.ts";
 import { namesOf } from "./names.ts";
 
 /** Bridge and tap around a pod NIC. */

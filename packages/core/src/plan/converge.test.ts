@@ -22,13 +22,13 @@ import { collectIfaceFacts, type KernelLink } from "../iface/collect.ts";
 import type { LinkWiring } from "../iface/wiring.ts";
 import { namesOf } from "../iface/names.ts";
 import { withMacs } from "../iface/mac.ts";
-import { withNics } from "../iface/specs.ts";
+import { withNics } from "../spec/nics.ts";
 import { nodeVmStatus } from "../status/node-vm.ts";
 import { ownVmiStatus } from "../status/vmi.ts";
-import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
-import { planVm } from "./vm.ts";
-import { planVmi } from "./vmi.ts";
-import { withPlug } from "./vmi-spec.ts";
+import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node/node-vm.ts";
+import { planVm } from "./vm/vm.ts";
+import { planVmi } from "./vm/vmi.ts";
+import { withPlug } from "./vm/nics.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NOW = "2026-01-01T00:00:00.000Z";

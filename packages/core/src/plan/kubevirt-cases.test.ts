@@ -6,9 +6,9 @@ import { aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { aliasOf } from "../iface/names.ts";
-import { planDomain } from "./domain-definition.ts";
-import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
-import { planVmiTopology } from "./pci-topology.ts";
+import { planDomain } from "./node/domain.ts";
+import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node/node-vm.ts";
+import { planVmiTopology } from "../pcie/topology.ts";
 
 const NETWORK = networkConfigOf(undefined);
 

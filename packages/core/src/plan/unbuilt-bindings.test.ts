@@ -5,14 +5,14 @@ import { networkConfigOf, type Iface, type Network, type VmiSpec } from "@patchb
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
-import { withNics } from "../iface/specs.ts";
+import { withNics } from "../spec/nics.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
-import { planAddIface } from "./add-iface.ts";
-import type { IfaceFields } from "./nic-body.ts";
-import { planNodeVm, type NodeVmFacts } from "./node-vm.ts";
-import { planPodNetworks } from "./pod-networks.ts";
-import { sayProblems, vmiStartProblems } from "./start-problems.ts";
-import { planVmiNics } from "./vmi-spec.ts";
+import { planAddIface } from "./request/add-iface.ts";
+import type { IfaceFields } from "./request/nic-body.ts";
+import { planNodeVm, type NodeVmFacts } from "./node/node-vm.ts";
+import { planPodNetworks } from "./pod/pod-networks.ts";
+import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
+import { planVmiNics } from "./vm/nics.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NETWORK = networkConfigOf(undefined);

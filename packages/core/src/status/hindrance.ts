@@ -2,10 +2,10 @@
 // Why an iface does not go on, in stable words.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { isAppError, messageOf } from "../errors/app-error.ts";
-import { sayModelNeedsIoPorts, sayNoPort } from "../iface/ports.ts";
-import { findByName, ifacesOf } from "../iface/specs.ts";
-import type { NoPlace } from "../plan/live-places.ts";
-import type { NodeAction, NodeVmFacts } from "../plan/node-vm.ts";
+import { sayModelNeedsIoPorts, sayNoPort } from "../pcie/ports.ts";
+import { findByName, ifacesOf } from "../spec/nics.ts";
+import type { NoPlace } from "../pcie/live-places.ts";
+import type { NodeAction, NodeVmFacts } from "../plan/node/node-vm.ts";
 import { findLibvirtReason } from "./libvirt-reasons.ts";
 
 /** Why an iface does not go on. */

@@ -3,7 +3,7 @@
 import { unbuiltPartOf, type IfacePhase, type IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
-import type { NoPort } from "../iface/ports.ts";
+import type { NoPort } from "../pcie/ports.ts";
 import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */

@@ -2,8 +2,8 @@
 // What virt-handler reports of a VMI: its own fields of the status.
 import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
-import type { NodeVmFacts } from "../plan/node-vm.ts";
-import { ifacesWithoutPort } from "../iface/ports.ts";
+import type { NodeVmFacts } from "../plan/node/node-vm.ts";
+import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { guestHindranceField, type Hindrance } from "./hindrance.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 

@@ -8,8 +8,8 @@ import type {
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import { hasLostKernel } from "../plan/launcher-pod.ts";
-import { sayProblems, vmiStartProblems } from "../plan/start-problems.ts";
+import { hasLostKernel } from "../plan/pod/launcher-pod.ts";
+import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
 

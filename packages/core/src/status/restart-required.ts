@@ -8,8 +8,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
-import { findByName, withNics } from "../iface/specs.ts";
-import { canPlug, nicsOf, type Nics } from "../plan/vmi-spec.ts";
+import { canPlug } from "../plan/vm/nics.ts";
+import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
 
 const BASE = "spec.template.spec";
 const IFACES = `${BASE}.domain.devices.interfaces`;

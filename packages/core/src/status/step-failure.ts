@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a step that the API server did not let virt-controller do.
 import { isAppError, messageOf } from "../errors/app-error.ts";
-import type { VmAction } from "../plan/vm.ts";
-import type { VmiAction } from "../plan/vmi.ts";
+import type { VmAction } from "../plan/vm/vm.ts";
+import type { VmiAction } from "../plan/vm/vmi.ts";
 
 /** A step of a plan. */
 export type StepKind = VmAction["kind"] | VmiAction["kind"];

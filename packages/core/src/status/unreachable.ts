@@ -6,7 +6,7 @@ import { collectIfaceFacts } from "../iface/collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
 import type { Sha256Hex } from "../iface/names.ts";
 import { phaseOf } from "../iface/phase.ts";
-import { ifacesWithoutPort } from "../iface/ports.ts";
+import { ifacesWithoutPort } from "../pcie/ports.ts";
 import type { Hindrance } from "./hindrance.ts";
 import { ifaceStatuses } from "./ifaces.ts";
 import { findLibvirtReason } from "./libvirt-reasons.ts";

@@ -9,10 +9,10 @@ import {
   type VmStatus,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { findByName, ifacesOf } from "../iface/specs.ts";
-import { keptTopology } from "../plan/pci-topology.ts";
-import { decideRun, notedStrategy, runFactsOf } from "../plan/run-strategy.ts";
-import { startFailureOf } from "../plan/start-failure.ts";
+import { findByName, ifacesOf } from "../spec/nics.ts";
+import { keptTopology } from "../pcie/topology.ts";
+import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
+import { startFailureOf } from "../plan/vm/start-failure.ts";
 import {
   findCondition,
   READY,

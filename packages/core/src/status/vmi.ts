@@ -10,12 +10,8 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
-import {
-  planAttachments,
-  type AttachmentErrors,
-  type PodNetworkFacts,
-} from "../plan/attachments-status.ts";
-import { podNetworkElements } from "../plan/vmi.ts";
+import { planAttachments, type AttachmentErrors, type PodNetworkFacts } from "./attachments.ts";
+import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
   READY,
   SYNCHRONIZED,

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Iface, Network, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
-import { withNics } from "../iface/specs.ts";
+import { withNics } from "../spec/nics.ts";
 
 /** The answer to a row. */
 export type Case =

@@ -7,8 +7,8 @@ import {
   type NetworkStatus,
 } from "@patchbay/api";
 import { collectIfaceFacts } from "../iface/collect.ts";
-import { planAttachments } from "../plan/attachments-status.ts";
-import { planPodNetworks } from "../plan/pod-networks.ts";
+import { planAttachments } from "../status/attachments.ts";
+import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
 import {
   notBuilt,

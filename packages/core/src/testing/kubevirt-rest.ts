@@ -3,7 +3,7 @@
 import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { phaseOf } from "../iface/phase.ts";
-import { parseAddIface, parseRemoveIface } from "../plan/nic-body.ts";
+import { parseAddIface, parseRemoveIface } from "../plan/request/nic-body.ts";
 import { notBuilt, ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
 
 const MIGRATION = "live migration";

@@ -2,9 +2,9 @@
 // Rows about what a VM's edit means for its VMI, and about restarts.
 import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
 import { aVm } from "@patchbay/testing";
-import { findByName, ifacesOf, withNics } from "../iface/specs.ts";
-import { planTemplateNics, planVmiNics, type Nics } from "../plan/vmi-spec.ts";
-import { planPodNetworks } from "../plan/pod-networks.ts";
+import { planPodNetworks } from "../plan/pod/pod-networks.ts";
+import { planTemplateNics, planVmiNics } from "../plan/vm/nics.ts";
+import { findByName, ifacesOf, withNics, type Nics } from "../spec/nics.ts";
 import { restartRequiredFields } from "../status/restart-required.ts";
 import { notBuilt, ours, same, sha256Hex, vmiOf, type Cases } from "./kubevirt-case.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what the node agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
 import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
-import { isOwnPodInterfaceName } from "../iface/names.ts";
+import { isOwnPodInterfaceName } from "../../iface/names.ts";
 
 /** One attachment that a pod asks for, with its defaults filled in. */
 export interface WantedAttachment {

@@ -7,7 +7,7 @@ import {
   type AttachmentAction,
   type AttachmentFacts,
   type OwnedAttachment,
-} from "./attachments.ts";
+} from "./attachment-actions.ts";
 
 type Facts = AttachmentFacts<OwnedAttachment>;
 

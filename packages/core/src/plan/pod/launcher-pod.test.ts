@@ -2,7 +2,7 @@
 import { networkConfigOf } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { planVmi } from "./vmi.ts";
+import { planVmi } from "../vm/vmi.ts";
 
 function resourcesWith(pcieRootPorts: number): unknown {
   const vmi = aVmi({ nics: [], status: { phase: "Pending" } });

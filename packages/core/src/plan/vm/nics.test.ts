@@ -3,8 +3,8 @@
 import { validateVmiSpec, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { withNics } from "../iface/specs.ts";
-import { planVmiNics } from "./vmi-spec.ts";
+import { withNics } from "../../spec/nics.ts";
+import { planVmiNics } from "./nics.ts";
 
 const MAC = "02:00:00:00:00:01";
 

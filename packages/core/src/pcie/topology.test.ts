@@ -11,9 +11,9 @@ import { printPciAddress } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
-import { sayProblems, vmiStartProblems } from "./start-problems.ts";
-import { planVmiTopology, queuesOf } from "./pci-topology.ts";
-import { vmiOf } from "./vm.ts";
+import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
+import { planVmiTopology, queuesOf } from "./topology.ts";
+import { vmiOf } from "../plan/vm/vm.ts";
 
 const CONFIG = networkConfigOf(undefined);
 type Domain = VmiSpec["domain"];

@@ -11,8 +11,13 @@ import {
   type PciAddress,
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
-import type { NicPlace } from "./domain-definition.ts";
-import { askedAddress, keptAddresses, modelOf, queuesOf } from "./pci-topology.ts";
+import { askedAddress, keptAddresses, modelOf, queuesOf } from "./topology.ts";
+
+/** Where a NIC goes, and how many pairs of queues it has. */
+export interface NicPlace {
+  readonly pciAddress: PciAddress;
+  readonly queues: number;
+}
 
 /** Why there is no place. */
 export type NoPlace = "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts";

@@ -3,7 +3,7 @@
 import { names, NETWORKS_MAX, parseNetworks, printNetworks } from "@patchbay/api";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { planAttachments } from "./attachments-status.ts";
+import { planAttachments } from "../../status/attachments.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
 /** Differs for each text, as far as these tests need it. */

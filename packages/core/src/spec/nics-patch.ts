@@ -2,7 +2,7 @@
 // A change of networks and ifaces as a JSON patch that loses nobody's edit.
 import type { KubeObject, VmiSpec } from "@patchbay/api";
 import { versionTest, type PatchOperation } from "../patch.ts";
-import type { Nics } from "./vmi-spec.ts";
+import type { Nics } from "./nics.ts";
 
 /** Where the lists are. */
 export interface NicsPlace {

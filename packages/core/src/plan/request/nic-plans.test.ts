@@ -10,8 +10,9 @@ import type {
 import { describe, expect, test } from "vitest";
 import { planAddIface } from "./add-iface.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
-import type { NicPlan, NicTarget } from "./nic-request.ts";
+import type { NicPlan } from "./outcome.ts";
 import { planRemoveIface } from "./remove-iface.ts";
+import type { NicTarget } from "./target.ts";
 
 const POD_NETWORK: Network = { name: "default", pod: {} };
 const POD_IFACE: Iface = { name: "default", bridge: {} };

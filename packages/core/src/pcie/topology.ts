@@ -22,8 +22,8 @@ import {
   type PlannedTopology,
   type TopologyProblem,
 } from "@patchbay/domain";
-import { ifacesOf } from "../iface/specs.ts";
-import { isOnRootComplex, machineOf, vcpusOf } from "./machine.ts";
+import { ifacesOf } from "../spec/nics.ts";
+import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
 
 const DEFAULT_MODEL = "virtio";
 

@@ -11,9 +11,9 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
-import { machineOf } from "./machine.ts";
-import { memoryMiBOf } from "./memory.ts";
-import { planVmiTopology, topologyProblems } from "./pci-topology.ts";
+import { machineOf } from "../../spec/machine.ts";
+import { memoryMiBOf } from "../../spec/memory.ts";
+import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const machine = machineOf(domain);

@@ -7,12 +7,13 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
-import type { IfaceFacts } from "../iface/facts.ts";
-import { isWanted, letsGo, phaseOf } from "../iface/phase.ts";
-import { wiringOf, type LinkWiring } from "../iface/wiring.ts";
-import { nicDefinitionOf, planDomain, type NicPlace } from "./domain-definition.ts";
-import { planLivePlaces, type NoPlace } from "./live-places.ts";
-import { queuesOf } from "./pci-topology.ts";
+import type { IfaceFacts } from "../../iface/facts.ts";
+import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
+import { wiringOf, type LinkWiring } from "../../iface/wiring.ts";
+import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
+import { queuesOf } from "../../pcie/topology.ts";
+import { planDomain } from "./domain.ts";
+import { nicDefinitionOf } from "./nic.ts";
 
 /** Bridge and tap around a pod NIC. */
 export interface WiringPlan extends LinkWiring {

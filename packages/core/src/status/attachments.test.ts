@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Attachment, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { planAttachments } from "./attachments-status.ts";
+import { planAttachments } from "./attachments.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const POD_NIC = `pod${sha256Hex("one").slice(0, 11)}`;

@@ -5,66 +5,14 @@ import {
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
-  normalizeMac,
 } from "@patchbay/api";
-import {
-  layoutOf,
-  type DomainDefinition,
-  type NicDefinition,
-  type PciAddress,
-  type Topology,
-} from "@patchbay/domain";
-import type { IfaceFacts } from "../iface/facts.ts";
-import { namesOf, type Sha256Hex } from "../iface/names.ts";
-import { machineOf, vcpusOf } from "./machine.ts";
-import { memoryMiBOf } from "./memory.ts";
-import { modelOf, planVmiTopology, queuesOf, topologyVersionOf } from "./pci-topology.ts";
-
-/** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
-export function domainNameOf(vmi: VirtualMachineInstance): string {
-  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
-}
-
-/** The machine's UUID, the same at every start: a version 8 UUID of its name. Source: RFC 9562 section 5.8. */
-export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
-  const hex = sha256Hex(domainNameOf(vmi));
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join("-");
-}
-
-/** Where a NIC goes, and how many pairs of queues it has. */
-export interface NicPlace {
-  readonly pciAddress: PciAddress;
-  readonly queues: number;
-}
-
-/** The NIC of an iface that is wired and has its MAC. */
-export function nicDefinitionOf(facts: IfaceFacts, place: NicPlace): NicDefinition {
-  const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
-  const { bootOrder, acpiIndex } = facts.iface ?? {};
-  return {
-    alias,
-    mac: macOf(facts),
-    model: modelOf(facts.iface),
-    tapName,
-    mtu: facts.links.mtu,
-    linkUp: facts.iface?.state !== "down",
-    ...place,
-    ...(bootOrder === undefined ? {} : { bootOrder }),
-    ...(acpiIndex === undefined ? {} : { acpiIndex }),
-  };
-}
-
-/** The guest's MAC: what the spec says, else what CNI gave the pod NIC; lower case with colons. */
-export function macOf(facts: Pick<IfaceFacts, "iface" | "attachment">): string {
-  const mac = facts.iface?.macAddress ?? facts.attachment?.mac ?? "";
-  return normalizeMac(mac);
-}
+import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import type { IfaceFacts } from "../../iface/facts.ts";
+import { domainNameOf } from "./domain-name.ts";
+import { nicDefinitionOf } from "./nic.ts";
+import { machineOf, vcpusOf } from "../../spec/machine.ts";
+import { memoryMiBOf } from "../../spec/memory.ts";
+import { planVmiTopology, queuesOf, topologyVersionOf } from "../../pcie/topology.ts";
 
 function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
   const boot = domain.firmware?.kernelBoot;

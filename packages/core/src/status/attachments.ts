@@ -11,7 +11,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf } from "../iface/specs.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 
 /** Why attachments fail, by pod NIC: net-agent's annotation `patchbay.io/attachment-errors`. */
 export type AttachmentErrors = Readonly<

@@ -15,17 +15,11 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { isEqual } from "../equal.ts";
-import { ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { isEqual } from "../../equal.ts";
+import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
+import { planNicsChange, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
 import { startPauseMs, wellInMs } from "./start-failure.ts";
-import {
-  nicsOf,
-  planNicsChange,
-  planTemplateNics,
-  type Nics,
-  type NicsChange,
-} from "./vmi-spec.ts";
 
 /** One step for a VM. */
 export type VmAction =

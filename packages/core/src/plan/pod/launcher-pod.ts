@@ -7,8 +7,8 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import type { Sha256Hex } from "../iface/names.ts";
-import { memoryMiBOf } from "./memory.ts";
+import type { Sha256Hex } from "../../iface/names.ts";
+import { memoryMiBOf } from "../../spec/memory.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
 /** What the cluster decides about launchers. */

@@ -12,6 +12,17 @@ export function networksOf(spec: VmiSpec): readonly Network[] {
   return spec.networks ?? [];
 }
 
+/** Networks and ifaces, in the order of the spec. */
+export interface Nics {
+  readonly networks: readonly Network[];
+  readonly ifaces: readonly Iface[];
+}
+
+/** Networks and ifaces of a spec. */
+export function nicsOf(spec: VmiSpec): Nics {
+  return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
+}
+
 /** The entry of that name, or undefined. */
 export function findByName<T extends { readonly name?: string }>(
   list: readonly T[] | undefined,

@@ -11,20 +11,19 @@ import {
   type Iface,
   type Network,
 } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
-import { bookPorts, sayNoIoPorts, sayNoPort } from "../iface/ports.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../iface/specs.ts";
+import { isEqual } from "../../equal.ts";
+import { bookPorts, sayNoIoPorts, sayNoPort } from "../../pcie/ports.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
+import { refuse, type NicPlan } from "./outcome.ts";
 import {
   findLiveVmi,
   namespaceOf,
-  refuse,
   specOf,
   targetProblem,
   toNicPatch,
-  type NicPlan,
   type NicTarget,
-} from "./nic-request.ts";
+} from "./target.ts";
 
 /** What is known of the world for a request to plug. */
 export interface AddIfaceFacts {

@@ -10,18 +10,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
-
-/** Networks and ifaces, in the order of the spec. */
-export interface Nics {
-  readonly networks: readonly Network[];
-  readonly ifaces: readonly Iface[];
-}
-
-/** Networks and ifaces of a spec. */
-export function nicsOf(spec: VmiSpec): Nics {
-  return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
-}
+import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
 
 function isOnDefaultNetwork(nics: Nics, name: string): boolean {
   const network = findByName(nics.networks, name);

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What unplugging an iface means for the specification of a VM or VMI.
 import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
-import { findByName, ifacesOf, networksOf, withNics } from "../iface/specs.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
-import {
-  findLiveVmi,
-  refuse,
-  specOf,
-  targetProblem,
-  toNicPatch,
-  type NicPlan,
-  type NicTarget,
-} from "./nic-request.ts";
+import { refuse, type NicPlan } from "./outcome.ts";
+import { findLiveVmi, specOf, targetProblem, toNicPatch, type NicTarget } from "./target.ts";
 
 /** What is known of the world for a request to unplug. */
 export interface RemoveIfaceFacts {

@@ -11,9 +11,9 @@ import {
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
-import { ifacesWithoutPort } from "../iface/ports.ts";
-import { findByName, ifacesOf, networksOf } from "../iface/specs.ts";
+import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../../iface/names.ts";
+import { ifacesWithoutPort } from "../../pcie/ports.ts";
+import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 
 /** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function elementOf(

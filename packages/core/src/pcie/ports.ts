@@ -9,8 +9,8 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
-import { isOnRootComplex, machineOf } from "../plan/machine.ts";
-import { findByName, ifacesOf, networksOf } from "./specs.ts";
+import { isOnRootComplex, machineOf } from "../spec/machine.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
 /** Ports of a running VM, and what of them is promised. */
 export interface PortBook {

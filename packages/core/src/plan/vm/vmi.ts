@@ -12,13 +12,14 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
-import type { Sha256Hex } from "../iface/names.ts";
-import { launcherPodOf, type LauncherSettings } from "./launcher-pod.ts";
-import { planVmiTopology } from "./pci-topology.ts";
-import { planPodNetworks } from "./pod-networks.ts";
+import { isEqual } from "../../equal.ts";
+import type { Sha256Hex } from "../../iface/names.ts";
+import { planVmiTopology } from "../../pcie/topology.ts";
+import { nicsOf, type Nics } from "../../spec/nics.ts";
+import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
+import { planPodNetworks } from "../pod/pod-networks.ts";
+import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
-import { nicsOf, planOwnNics, type Nics } from "./vmi-spec.ts";
 
 /** One step for a VMI. */
 export type VmiAction =

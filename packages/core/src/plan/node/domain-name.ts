@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the domain of a VMI is called, and which machine it is to its guest.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { Sha256Hex } from "../../iface/names.ts";
+
+/** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
+export function domainNameOf(vmi: VirtualMachineInstance): string {
+  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
+}
+
+/** The machine's UUID, the same at every start: a version 8 UUID of its name. Source: RFC 9562 section 5.8. */
+export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+  const hex = sha256Hex(domainNameOf(vmi));
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device of an iface, as libvirt is told of it.
+import type { NicDefinition } from "@patchbay/domain";
+import type { IfaceFacts } from "../../iface/facts.ts";
+import { macOf } from "../../iface/mac.ts";
+import { namesOf } from "../../iface/names.ts";
+import type { NicPlace } from "../../pcie/live-places.ts";
+import { modelOf } from "../../pcie/topology.ts";
+
+/** The NIC of an iface that is wired and has its MAC. */
+export function nicDefinitionOf(facts: IfaceFacts, place: NicPlace): NicDefinition {
+  const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
+  const { bootOrder, acpiIndex } = facts.iface ?? {};
+  return {
+    alias,
+    mac: macOf(facts),
+    model: modelOf(facts.iface),
+    tapName,
+    mtu: facts.links.mtu,
+    linkUp: facts.iface?.state !== "down",
+    ...place,
+    ...(bootOrder === undefined ? {} : { bootOrder }),
+    ...(acpiIndex === undefined ? {} : { acpiIndex }),
+  };
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a request to plug or unplug: a patch, nothing, or a refusal, and how that is said.
+import type { Cause } from "@patchbay/api";
+
+/** One operation on a specification. Source: RFC 6902. */
+export interface SpecOperation {
+  readonly op: "test" | "add";
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** Why a request is refused; becomes a `metav1.Status`. */
+export interface Refusal {
+  readonly code: 400 | 404 | 409 | 422;
+  readonly reason: "BadRequest" | "NotFound" | "Conflict" | "Invalid";
+  readonly message: string;
+  readonly causes: readonly Cause[];
+}
+
+/** When a change reaches the guest: while it runs, or when the VM is started next. */
+export type NicEffect = "live" | "start";
+
+/** What is to be done for a request. */
+export type NicPlan =
+  | {
+      readonly kind: "patch";
+      readonly operations: readonly SpecOperation[];
+      readonly effect: NicEffect;
+      readonly message: string;
+    }
+  | { readonly kind: "unchanged"; readonly message: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** A parsed value, or why it is none. */
+export type Parsed<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+
+const REASONS = { 400: "BadRequest", 404: "NotFound", 409: "Conflict", 422: "Invalid" } as const;
+
+/** Makes a refusal; the message of the first cause stands for all when none is given. */
+export function toRefusal(
+  code: Refusal["code"],
+  causes: readonly Cause[],
+  message?: string,
+): Refusal {
+  const first = causes[0]?.message ?? "";
+  const text = message ?? (causes.length > 1 ? causes.map(sayCause).join("; ") : first);
+  return { code, reason: REASONS[code], message: text, causes };
+}
+
+function sayCause(cause: Cause): string {
+  return `${cause.field}: ${cause.message}`;
+}
+
+/** Makes the plan that refuses. */
+export function refuse(code: Refusal["code"], causes: readonly Cause[], message?: string): NicPlan {
+  return { kind: "refused", refusal: toRefusal(code, causes, message) };
+}
