@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of podnet.
-export { createPodNetwork, type PodNetworkDeps } from "./pod-network.ts";
+export { createPodNetwork } from "./pod-network.ts";

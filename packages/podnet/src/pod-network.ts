@@ -2,7 +2,6 @@
 // Makes and removes links in a pod by iproute2: read, plan, one batch.
 import { AppError } from "@patchbay/core";
 import type {
-  Clock,
   Link,
   NetnsHandle,
   PodNetwork,
@@ -11,16 +10,9 @@ import type {
   TapWiring,
 } from "@patchbay/ports";
 import { parseForwarding, parseLinks, type ForwardingEntry, type WiredLink } from "./links.ts";
-import { runBatch, runIn } from "./run-in.ts";
+import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
 import { watchLinks } from "./watch-links.ts";
 import { canCarryVm, isWired, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
-
-/** What podnet needs. */
-export interface PodNetworkDeps {
-  readonly runner: ProcessRunner;
-  /** Waits between two monitors of `watchLinks`. */
-  readonly clock: Clock;
-}
 
 /** Names and MACs become words of a batch: nothing else may be in them. */
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
@@ -33,21 +25,22 @@ function assertWords(words: readonly string[]): void {
 }
 
 /** Links in a pod's network namespace, by iproute2. */
-export function createPodNetwork(deps: PodNetworkDeps): PodNetwork {
+export function createPodNetwork(iproute2: Iproute2): PodNetwork {
+  const { runner } = iproute2;
   return {
-    look: (netns) => look(deps, netns),
-    listLinks: (netns) => listLinks(deps, netns),
-    wireTap: (netns, wiring) => wireTap(deps, netns, wiring),
-    unwireTap: (netns, wiring) => unwireTap(deps, netns, wiring),
-    removeLink: (netns, name) => removeLink(deps, netns, name),
+    look: (netns) => look(runner, netns),
+    listLinks: (netns) => listLinks(runner, netns),
+    wireTap: (netns, wiring) => wireTap(runner, netns, wiring),
+    unwireTap: (netns, wiring) => unwireTap(runner, netns, wiring),
+    removeLink: (netns, name) => removeLink(runner, netns, name),
     watchLinks: (netns, changed, signal) => {
-      watchLinks(deps, netns, { changed, signal });
+      watchLinks(iproute2, netns, { changed, signal });
     },
   };
 }
 
-async function listLinks(deps: PodNetworkDeps, netns: NetnsHandle): Promise<readonly Link[]> {
-  return parseLinks(await runIn(deps.runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
+async function listLinks(runner: ProcessRunner, netns: NetnsHandle): Promise<readonly Link[]> {
+  return parseLinks(await runIn(runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
 }
 
 /** Everything in a namespace that wiring is about. */
@@ -59,8 +52,8 @@ interface Sight {
 /** Both in one process: a look begins and ends every pass. Each prints one line of JSON. */
 const LOOK = "ip -j -d addr && bridge -j fdb";
 
-async function see(deps: PodNetworkDeps, netns: NetnsHandle): Promise<Sight> {
-  const output = await runIn(deps.runner, netns, { program: "sh", args: ["-c", LOOK] });
+async function see(runner: ProcessRunner, netns: NetnsHandle): Promise<Sight> {
+  const output = await runIn(runner, netns, { program: "sh", args: ["-c", LOOK] });
   const [links = "", forwarding = ""] = output.split("\n");
   return {
     links: new Map(parseLinks(links).map((link) => [link.name, link])),
@@ -68,8 +61,8 @@ async function see(deps: PodNetworkDeps, netns: NetnsHandle): Promise<Sight> {
   };
 }
 
-async function look(deps: PodNetworkDeps, netns: NetnsHandle): Promise<PodView> {
-  const { links, forwarding } = await see(deps, netns);
+async function look(runner: ProcessRunner, netns: NetnsHandle): Promise<PodView> {
+  const { links, forwarding } = await see(runner, netns);
   return {
     links: [...links.values()],
     isWired: (wiring) => isWired(links, forwarding, wiring),
@@ -83,15 +76,19 @@ function nicOf({ links }: Sight, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-async function wireTap(deps: PodNetworkDeps, netns: NetnsHandle, wiring: TapWiring): Promise<void> {
+async function wireTap(
+  runner: ProcessRunner,
+  netns: NetnsHandle,
+  wiring: TapWiring,
+): Promise<void> {
   const { podInterfaceName, bridgeName, tapName, mac } = wiring;
   assertWords([podInterfaceName, bridgeName, tapName, mac]);
-  const before = await see(deps, netns);
+  const before = await see(runner, netns);
   const nic = nicOf(before, podInterfaceName);
   const commands = planWiring(nic, before.links, wiring);
-  await runBatch(deps.runner, netns, { program: "ip", commands });
-  const present = await forwardingAfter(commands, { before, nic }, () => see(deps, netns));
-  await runBatch(deps.runner, netns, {
+  await runBatch(runner, netns, { program: "ip", commands });
+  const present = await forwardingAfter(commands, { before, nic }, () => see(runner, netns));
+  await runBatch(runner, netns, {
     program: "bridge",
     commands: planForwarding(wiring, present),
   });
@@ -108,31 +105,31 @@ async function forwardingAfter(
 }
 
 async function unwireTap(
-  deps: PodNetworkDeps,
+  runner: ProcessRunner,
   netns: NetnsHandle,
   wiring: Pick<TapWiring, "tapName" | "bridgeName">,
 ): Promise<void> {
   assertWords([wiring.tapName, wiring.bridgeName]);
-  const commands = planUnwiring(await listLinks(deps, netns), wiring);
+  const commands = planUnwiring(await listLinks(runner, netns), wiring);
   try {
-    await runBatch(deps.runner, netns, { program: "ip", commands });
+    await runBatch(runner, netns, { program: "ip", commands });
   } catch (error) {
     // Somebody else may have removed one meanwhile: what counts is what is there now.
-    const left = planUnwiring(await listLinks(deps, netns), wiring);
+    const left = planUnwiring(await listLinks(runner, netns), wiring);
     if (left.length === commands.length) throw error;
-    await runBatch(deps.runner, netns, { program: "ip", commands: left });
+    await runBatch(runner, netns, { program: "ip", commands: left });
   }
 }
 
 /** The process whose namespace is the machine's own: in a container that shares it, the container's first. */
 const INIT_PID = "1";
 
-async function removeLink(deps: PodNetworkDeps, netns: NetnsHandle, name: string): Promise<void> {
+async function removeLink(runner: ProcessRunner, netns: NetnsHandle, name: string): Promise<void> {
   const isThere = async (): Promise<boolean> =>
-    (await listLinks(deps, netns)).some((link) => link.name === name);
+    (await listLinks(runner, netns)).some((link) => link.name === name);
   if (!(await isThere())) return;
   const ip = (...args: readonly string[]): Promise<string> =>
-    runIn(deps.runner, netns, { program: "ip", args: ["link", ...args] });
+    runIn(runner, netns, { program: "ip", args: ["link", ...args] });
   try {
     await ip("delete", "dev", name);
   } catch {

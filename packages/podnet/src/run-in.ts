@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs iproute2 inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
 import { AppError } from "@patchbay/core";
-import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { Clock, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+
+/** What runs iproute2, and the clock by which a monitor that ended is replaced. */
+export interface Iproute2 {
+  readonly runner: ProcessRunner;
+  readonly clock: Clock;
+}
 
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
 const TIMEOUT_MS = 10_000;
 
 /** Programs of iproute2; the shell only for a constant text. */
-export type Program = "ip" | "bridge" | "sh";
+type Program = "ip" | "bridge" | "sh";
 
-/** The command line that enters the namespace, which is descriptor 3, and runs a program there. */
-export function argvIn(program: Program, args: readonly string[]): [string, ...string[]] {
-  return ["nsenter", "--net=/proc/self/fd/3", program, ...args];
-}
-
-/** One run of iproute2. */
-export interface Run {
+/** One run of a program in a namespace. */
+interface Run {
   readonly program: Program;
   readonly args: readonly string[];
   readonly stdin?: string;
@@ -31,7 +32,7 @@ export async function runIn(
   { program, args, stdin = "" }: Run,
 ): Promise<string> {
   const { exitCode, stdout, stderr } = await runner.run({
-    argv: argvIn(program, args),
+    argv: ["nsenter", "--net=/proc/self/fd/3", program, ...args],
     stdin,
     inheritFds: [netns],
     timeoutMs: TIMEOUT_MS,

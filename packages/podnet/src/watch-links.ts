@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells when a link comes, goes or changes in a network namespace.
-import type { Clock, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle } from "@patchbay/ports";
+import type { Iproute2 } from "./run-in.ts";
 
 /** A monitor is replaced after a day at the latest: every program has a deadline. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Between the end of a monitor and the next. */
 const RESTART_AFTER_MS = 1_000;
-
-/** What a watch needs. */
-export interface WatchDeps {
-  readonly runner: ProcessRunner;
-  readonly clock: Clock;
-}
 
 /**
  * rtmon first subscribes and then writes the links that are there, so that nothing is lost between a reading of
@@ -25,21 +20,21 @@ const MONITOR: readonly [string, ...string[]] = [
 
 /** Calls `changed` once at the start and when links may have changed, until aborted. Equivalent to: `ip monitor link`. */
 export function watchLinks(
-  deps: WatchDeps,
+  iproute2: Iproute2,
   netns: NetnsHandle,
   watch: { readonly changed: () => void; readonly signal: AbortSignal },
 ): void {
-  void follow(deps, netns, watch);
+  void follow(iproute2, netns, watch);
 }
 
 async function follow(
-  deps: WatchDeps,
+  { runner, clock }: Iproute2,
   netns: NetnsHandle,
   { changed, signal }: { readonly changed: () => void; readonly signal: AbortSignal },
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      await deps.runner.run({
+      await runner.run({
         argv: MONITOR,
         inheritFds: [netns],
         timeoutMs: LIFETIME_MS,
@@ -51,6 +46,6 @@ async function follow(
     } catch {
       // Aborted, or the monitor was killed: the loop's condition tells which; a new one begins with a full look.
     }
-    await deps.clock.sleep(RESTART_AFTER_MS, signal).catch(() => undefined);
+    await clock.sleep(RESTART_AFTER_MS, signal).catch(() => undefined);
   }
 }

@@ -11,7 +11,7 @@ import { createClock } from "@patchbay/os";
 import type { Cache, Change, HypervisorAddress, Launchers, Logger, Store } from "@patchbay/ports";
 import { createFakePodNetwork, createFakeStore } from "@patchbay/ports/testing";
 import { aVmi } from "@patchbay/testing";
-import { runLoop } from "@patchbay/virt-handler";
+import { runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";

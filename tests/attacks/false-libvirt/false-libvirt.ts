@@ -17,7 +17,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { isAppError } from "@patchbay/core";
-import { createHypervisor, type HypervisorOptions } from "@patchbay/libvirt";
+import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorAddress, HypervisorConnection, Logger } from "@patchbay/ports";
 
@@ -118,7 +118,7 @@ export class AttackedNode {
   /** Lines that were logged, but for those of debugging. */
   lines = 0;
 
-  constructor(options: Partial<HypervisorOptions> = {}) {
+  constructor(options: Partial<Parameters<typeof createHypervisor>[0]> = {}) {
     const note = (fields?: Readonly<Record<string, unknown>>): void => {
       this.lines += 1;
       if (typeof fields?.["pid"] === "number") this.pids.push(fields["pid"]);

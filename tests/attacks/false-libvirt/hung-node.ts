@@ -3,7 +3,7 @@
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { LauncherPod, Launchers } from "@patchbay/ports";
-import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler";
+import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
 
 /** The domain that each false daemon has. */

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
-import { createHypervisor, type HypervisorOptions } from "@patchbay/libvirt";
+import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorAddress, Logger } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
@@ -42,7 +42,7 @@ const logger: Logger = {
   },
 };
 
-function make(options: Partial<HypervisorOptions> = {}): void {
+function make(options: Partial<Parameters<typeof createHypervisor>[0]> = {}): void {
   const ports = { starter: createChildStarter(), clock: createClock(), logger };
   hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
 }

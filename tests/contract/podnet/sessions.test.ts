@@ -7,7 +7,7 @@ import { createPodNetwork } from "@patchbay/podnet";
 import type { Launcher, LauncherPod, Launchers, NetnsHandle, TapWiring } from "@patchbay/ports";
 import { createFakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createSessions } from "@patchbay/virt-handler";
+import { createSessions } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const PREFIX = `pbs${String(process.pid)}`;
