@@ -6,19 +6,18 @@ export { createFiles } from "./files/files.ts";
 export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
-export { createLaunchers, type LaunchersOptions } from "./launchers/launchers.ts";
-export { readProcessStartTime, waitForProcessEnd } from "./processes/process-end.ts";
+export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readOwnNetnsInode } from "./namespaces.ts";
 export { replaceDirectory } from "./files/replace-directory.ts";
-export { connectUnixSocket, type SocketPlace } from "./sockets/unix-socket.ts";
+export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { startRelay } from "./sockets/relay.ts";
-export { takeFileLock, type FileLock, type LockHolder } from "./files/file-lock.ts";
+export { takeFileLock, type FileLock } from "./files/file-lock.ts";
+export { startDetached } from "./processes/detached.ts";
 export {
   isRunning,
+  readProcessStartTime,
   signalProcess,
-  startDaemon,
-  waitForLine,
-  type Daemon,
-  type DaemonProgram,
   type ProcessName,
-} from "./processes/daemon.ts";
+} from "./processes/process-name.ts";
+export { waitForProcessEnd } from "./processes/process-end.ts";
+export { waitForLine } from "./files/wait-for-line.ts";

@@ -2,7 +2,7 @@
 // `patchbay up`: brings the machine up, or says that it is up.
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
-import { createFiles, createProcessRunner, startDaemon, type ProcessName } from "@patchbay/os";
+import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
@@ -52,7 +52,7 @@ async function lastReason(files: Files, paths: Paths): Promise<string> {
 }
 
 async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
-  return startDaemon({
+  return startDetached({
     argv: commandFor("supervisor", options.dataDir, wantedOf(options)),
     env: { PATH },
     outFile: join(paths.run, "supervisor.out"),

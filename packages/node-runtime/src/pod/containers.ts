@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Container, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { isRunning, signalProcess, startDaemon, type ProcessName } from "@patchbay/os";
+import { isRunning, signalProcess, startDetached, type ProcessName } from "@patchbay/os";
 import type { Deps } from "../deps.ts";
 import { ACCOUNT_FILES, printMounts, type ContainerToRun } from "./mounts.ts";
 import { cgroupName, type PodPaths } from "./paths.ts";
@@ -101,7 +101,7 @@ export async function startContainer(deps: Deps, uid: string, run: ContainerToRu
   await writeAccounts(deps, run);
   await deps.files.writeAtomic(join(bundle, "mounts"), mounts);
   deps.ends.watchDirectory(uid, bundle);
-  await startDaemon({
+  await startDetached({
     argv: [
       join(deps.directories.libexec, "pod-shim"),
       ...[bundle, cgroupName(uid, container.name), String(memory), paths.netns],

@@ -2,7 +2,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { readProcessStartTime, waitForProcessEnd } from "./process-end.ts";
+import { waitForProcessEnd } from "./process-end.ts";
+import { readProcessStartTime } from "./process-name.ts";
 
 const started: ChildProcess[] = [];
 

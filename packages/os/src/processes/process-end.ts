@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When does a process end that is not a child of ours?
 import { closeSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-
-/** Position of `starttime` among the fields that follow the command name. Source: proc(5), field 22. */
-const START_TIME_INDEX = 22 - 3;
+import { readProcessStartTime } from "./process-name.ts";
 
 /** A running process whose end is awaited. */
 export interface ProcessEnd {
@@ -29,21 +26,6 @@ export function watchProcessEnd(pidfd: number): ProcessEnd {
       native.cancelEnd(watch);
     },
   };
-}
-
-/**
- * When the process was started, in clock ticks since boot as decimal text, or undefined when there is none.
- * Together with the pid it names one process, also after the pid was used again.
- */
-export async function readProcessStartTime(pid: number): Promise<string | undefined> {
-  try {
-    const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
-    // The command name is in parentheses and may itself hold spaces and parentheses.
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[START_TIME_INDEX];
-  } catch (error) {
-    if (isMissing(error) || errnoOf(error) === "ESRCH") return undefined;
-    throw toFileError(error, "read", `/proc/${String(pid)}/stat`);
-  }
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   isRunning,
   readBootId,
   signalProcess,
-  startDaemon,
+  startDetached,
   waitForLine,
   type ProcessName,
 } from "@patchbay/os";
@@ -95,7 +95,7 @@ test("one that runs already is adopted, not doubled", async () => {
 
 test("one that runs with other arguments is started anew", async () => {
   // As an earlier supervisor left it: nobody keeps this one.
-  const left = await startDaemon({
+  const left = await startDetached({
     argv: ["/bin/sleep", "61"],
     env: {},
     outFile: join(deps.paths.run, "it.out"),

@@ -5,7 +5,7 @@ import { AppError, isEqual, messageOf } from "@patchbay/core";
 import {
   isRunning,
   signalProcess,
-  startDaemon,
+  startDetached,
   waitForLine,
   waitForProcessEnd,
   type ProcessName,
@@ -150,16 +150,16 @@ export class Component {
   async #spawn(): Promise<Running> {
     const { files, clock, log, bootId } = this.#deps;
     const { argv } = this.#program;
-    const daemon = await startDaemon({
+    const started = await startDetached({
       argv,
       env: { PATH },
       outFile: this.#outFile(),
       logFile: this.#logFile(),
     });
-    const { pid, startTime, ended } = daemon;
+    const { pid, startTime, ended } = started;
     const state = { pid, startTime, bootId, argv, startedAtMs: clock.now() };
     await files.writeAtomic(this.#stateFile(), `${JSON.stringify(state)}\n`);
-    log.info("component started", this.#fields(daemon));
+    log.info("component started", this.#fields(started));
     return { pid, startTime, ended, sinceMs: clock.monotonicMs() };
   }
 

@@ -3,21 +3,23 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isRunning, signalProcess, startDaemon, waitForLine, type Daemon } from "./daemon.ts";
+import { waitForLine } from "../files/wait-for-line.ts";
+import { startDetached, type DetachedProcess } from "./detached.ts";
+import { isRunning, signalProcess } from "./process-name.ts";
 
 const DEADLINE_MS = 5000;
 let directory: string;
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "daemon-"));
+  directory = await mkdtemp(join(tmpdir(), "detached-"));
 });
 
 afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-function start(script: string): Promise<Daemon> {
-  return startDaemon({
+function start(script: string): Promise<DetachedProcess> {
+  return startDetached({
     argv: ["/bin/sh", "-c", script],
     env: { PATH: "/usr/bin:/bin" },
     outFile: join(directory, "out"),
@@ -30,25 +32,25 @@ function waitForReady(): Promise<string> {
 }
 
 test("a service runs in a session of its own, says that it is ready, and is ended", async () => {
-  const daemon = await start("echo starting; echo ready $$; exec sleep 60");
-  expect(await waitForReady()).toBe(`ready ${String(daemon.pid)}`);
-  const stat = await readFile(`/proc/${String(daemon.pid)}/stat`, "utf8");
+  const detached = await start("echo starting; echo ready $$; exec sleep 60");
+  expect(await waitForReady()).toBe(`ready ${String(detached.pid)}`);
+  const stat = await readFile(`/proc/${String(detached.pid)}/stat`, "utf8");
   const session = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3];
-  expect(session).toBe(String(daemon.pid));
-  expect(await isRunning(daemon)).toBe(true);
-  await signalProcess(daemon, "SIGTERM");
-  expect(await daemon.ended).toBe("SIGTERM");
-  expect(await isRunning(daemon)).toBe(false);
+  expect(session).toBe(String(detached.pid));
+  expect(await isRunning(detached)).toBe(true);
+  await signalProcess(detached, "SIGTERM");
+  expect(await detached.ended).toBe("SIGTERM");
+  expect(await isRunning(detached)).toBe(false);
 });
 
 test("another process of the same pid is left alone", async () => {
-  const daemon = await start("exec sleep 60");
-  const other = { pid: daemon.pid, startTime: "1" };
+  const detached = await start("exec sleep 60");
+  const other = { pid: detached.pid, startTime: "1" };
   expect(await isRunning(other)).toBe(false);
   await signalProcess(other, "SIGKILL");
-  expect(await isRunning(daemon)).toBe(true);
-  await signalProcess(daemon, "SIGKILL");
-  expect(await daemon.ended).toBe("SIGKILL");
+  expect(await isRunning(detached)).toBe(true);
+  await signalProcess(detached, "SIGKILL");
+  expect(await detached.ended).toBe("SIGKILL");
 });
 
 test("standard error is appended", async () => {
@@ -62,7 +64,7 @@ test("standard error is appended", async () => {
 test("a program that is not there is said to be missing", async () => {
   const program = { argv: ["/no/such/program"], env: {} } as const;
   const files = { outFile: join(directory, "out"), logFile: join(directory, "log") };
-  await expect(startDaemon({ ...program, ...files })).rejects.toMatchObject({
+  await expect(startDetached({ ...program, ...files })).rejects.toMatchObject({
     code: "OS_PROGRAM_MISSING",
   });
 });
