@@ -2,7 +2,8 @@
 // After all stories: did each component use each right of its role, and none besides?
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseManifests, readManifests, rightsOf } from "@patchbay/manifests";
+import { parseManifests, readManifests } from "@patchbay/manifests";
+import { rightsOf } from "@patchbay/manifests/testing";
 import { createFiles } from "@patchbay/os";
 import { judgeRights, type RightsFinding } from "@patchbay/testing";
 

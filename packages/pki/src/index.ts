@@ -8,4 +8,4 @@ export type {
   IssuedCertificate,
 } from "./certificate-request.ts";
 export { createSigningKey } from "./encoding.ts";
-export { kubeconfigText, type KubeconfigContent } from "./kubeconfig.ts";
+export { kubeconfigText } from "./kubeconfig.ts";

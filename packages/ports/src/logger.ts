@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logger that everything above the adapters is given.
 
-/** Values of one log line; names come from telemetry's list of fields. */
+/** Values of one log line by name: one name for one thing in all programs, with its unit where it has one (`retryMs`). */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Writes structured lines. The message is constant, lower case text; what varies goes into fields. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Were the rights that the manifests grant used, and were no others wanted? The log of the API server tells.
-import type { Right } from "@patchbay/manifests";
+import type { Right } from "@patchbay/manifests/testing";
 
 /** What the log says of the users who are granted something; each entry as `user verb resource`, sorted. */
 export interface RightsFinding {

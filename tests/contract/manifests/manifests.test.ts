@@ -4,13 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
-import {
-  keepManifests,
-  parseManifests,
-  readManifests,
-  rightsOf,
-  type Right,
-} from "@patchbay/manifests";
+import { keepManifests, parseManifests, readManifests } from "@patchbay/manifests";
+import { rightsOf, type Right } from "@patchbay/manifests/testing";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
