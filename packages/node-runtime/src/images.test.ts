@@ -2,7 +2,7 @@
 import { isAppError } from "@patchbay/core";
 import { createFakeFiles } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { findImage, keepLauncherImage, LAUNCHER_IMAGE } from "./images.ts";
+import { findImage, keepLauncherImage } from "./images.ts";
 
 const OPTIONS = { launcher: "/opt/virt-launcher", hidden: ["/data", "/", "/data"] };
 
@@ -22,7 +22,7 @@ test.each(["..", "../etc", ".", "", "a/b"])("the name %j is no image", async (na
 test("the launcher's image is the host's root, without the runtime's own directories", async () => {
   const files = createFakeFiles();
   await keepLauncherImage(files, "/i", OPTIONS);
-  const image = await findImage(files, "/i", LAUNCHER_IMAGE);
+  const image = await findImage(files, "/i", "virt-launcher");
   expect(image).toMatchObject({ root: "/", hasOwnAccounts: true });
   expect(image?.hidden).toContain("/data");
   expect(image?.hidden).not.toContain("/");
@@ -33,7 +33,7 @@ test("an image that somebody put in the launcher's place is kept", async () => {
   const files = createFakeFiles();
   await files.writeAtomic("/i/virt-launcher/bin/sh", "x");
   await keepLauncherImage(files, "/i", OPTIONS);
-  expect((await findImage(files, "/i", LAUNCHER_IMAGE))?.root).toBe("/i/virt-launcher");
+  expect((await findImage(files, "/i", "virt-launcher"))?.root).toBe("/i/virt-launcher");
 });
 
 test("a broken description is told", async () => {

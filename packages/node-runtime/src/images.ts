@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
 
 /** The image of launchers, which the runtime makes itself. */
-export const LAUNCHER_IMAGE = "virt-launcher";
+const LAUNCHER_IMAGE = "virt-launcher";
 /** Describes an image that is not just its directory's files. */
 const DESCRIPTION = "image.json";
 /** Where a file of the project is bound to, since the project itself may be in a directory that only root enters. */

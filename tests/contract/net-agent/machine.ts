@@ -11,9 +11,9 @@ import {
   type Pod,
 } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
-import { runAgent } from "@patchbay/net-agent";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { runAgent } from "../../../packages/net-agent/src/compose.ts";
 import { CniNode } from "../cni/node.ts";
 
 const NODE = "node-1";
