@@ -75,7 +75,7 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
 
   const run = async (
     command: string,
-    { timeoutMs = 10_000 }: { readonly timeoutMs?: number } = {},
+    { timeoutMs = 30_000 }: { readonly timeoutMs?: number } = {},
   ): Promise<GuestAnswer> => {
     const id = `@${prefix}${String(++commands)} `;
     const since = log.position();
