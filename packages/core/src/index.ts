@@ -37,7 +37,7 @@ export {
   nicsOf,
   type Nics,
 } from "./spec/nics.ts";
-export { pointerToken, statusPatch, versionTest, type PatchOperation } from "./patch.ts";
+export { pointerToken, statusPatch, versionTest } from "./patch.ts";
 export { planAddIface, type AddIfaceFacts } from "./plan/request/add-iface.ts";
 export {
   planAttachmentActions,
@@ -68,13 +68,7 @@ export {
   type RemoveIfaceRequest,
 } from "./plan/request/nic-body.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
-export {
-  toRefusal,
-  type NicPlan,
-  type Parsed,
-  type Refusal,
-  type SpecOperation,
-} from "./plan/request/outcome.ts";
+export { toRefusal, type NicPlan, type Parsed, type Refusal } from "./plan/request/outcome.ts";
 export {
   DETACH_AGAIN_MS,
   planNodeVm,

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON patches that lose nobody's write.
-import type { KubeObject } from "@patchbay/api";
+import type { JsonPatchOperation, KubeObject } from "@patchbay/api";
 import { isEqual } from "./equal.ts";
 
-/** One operation of a JSON patch. Source: RFC 6902 section 4. */
-export type PatchOperation =
-  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
-  | { readonly op: "remove"; readonly path: string };
-
 /** Holds the patch to the object as it was read: for what cannot be tested by itself, since it is not there yet. */
-export function versionTest({ metadata }: KubeObject): PatchOperation {
+export function versionTest({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
 
@@ -18,7 +13,7 @@ export function pointerToken(name: string): string {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-function fieldPatch(path: string, current: unknown, next: unknown): readonly PatchOperation[] {
+function fieldPatch(path: string, current: unknown, next: unknown): readonly JsonPatchOperation[] {
   if (isEqual(current, next)) return [];
   const test = current === undefined ? [] : [{ op: "test", path, value: current } as const];
   return [...test, next === undefined ? { op: "remove", path } : { op: "add", path, value: next }];
@@ -31,7 +26,7 @@ function fieldPatch(path: string, current: unknown, next: unknown): readonly Pat
 export function statusPatch(
   object: KubeObject & { readonly status?: object },
   next: object,
-): readonly PatchOperation[] {
+): readonly JsonPatchOperation[] {
   const { status } = object;
   if (status === undefined) {
     return [versionTest(object), { op: "add", path: "/status", value: next }];

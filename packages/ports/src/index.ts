@@ -43,7 +43,6 @@ export type {
   CallOptions,
   Change,
   DeleteOptions,
-  JsonPatchOperation,
   ListOptions,
   ObjectKey,
   Patch,

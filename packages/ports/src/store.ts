@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubernetes objects: calls, and caches that are fed by watches.
-import type { KubeList, KubeObject, ResourceType } from "@patchbay/api";
+import type { JsonPatchOperation, KubeList, KubeObject, ResourceType } from "@patchbay/api";
 
 /** Name of an object; namespace absent for cluster-scoped kinds. */
 export interface ObjectKey {
   readonly namespace?: string;
   readonly name: string;
 }
-
-/** One operation of a JSON patch. Source: RFC 6902. */
-export type JsonPatchOperation =
-  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
-  | { readonly op: "remove"; readonly path: string };
 
 /** A change of one object: operations (RFC 6902), or the fields to set (RFC 7386). */
 export type Patch =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A change of networks and ifaces as a JSON patch that loses nobody's edit.
-import type { KubeObject, VmiSpec } from "@patchbay/api";
-import { versionTest, type PatchOperation } from "../patch.ts";
+import type { KubeObject, VmiSpec, JsonPatchOperation } from "@patchbay/api";
+import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
 /** Where the lists are. */
@@ -14,7 +14,10 @@ export interface NicsPlace {
 }
 
 /** The operations that put `to` into the specification, if the lists are still as they were read. */
-export function nicsPatch({ object, base, spec }: NicsPlace, to: Nics): readonly PatchOperation[] {
+export function nicsPatch(
+  { object, base, spec }: NicsPlace,
+  to: Nics,
+): readonly JsonPatchOperation[] {
   const { devices } = spec.domain;
   const networksPath = `${base}/networks`;
   const devicesPath = `${base}/domain/devices`;
@@ -22,7 +25,7 @@ export function nicsPatch({ object, base, spec }: NicsPlace, to: Nics): readonly
     { path: networksPath, value: spec.networks },
     { path: `${devicesPath}/interfaces`, value: devices?.interfaces },
   ];
-  const tests = lists.flatMap(({ path, value }): readonly PatchOperation[] =>
+  const tests = lists.flatMap(({ path, value }): readonly JsonPatchOperation[] =>
     value === undefined ? [] : [{ op: "test", path, value }],
   );
   return [

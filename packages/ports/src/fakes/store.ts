@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server in memory: enough of one to test what is read and written. It has no watches and no schemas.
-import type { KubeList, KubeObject, ResourceType } from "@patchbay/api";
+import type { KubeList, KubeObject, ResourceType, JsonPatchOperation } from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/core";
 import type {
   DeleteOptions,
-  JsonPatchOperation,
   ListOptions,
   ObjectKey,
   Patch,

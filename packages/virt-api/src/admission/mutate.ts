@@ -5,10 +5,11 @@ import {
   withDefaultBinding,
   type Iface,
   type VmiSpec,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import type { AddOperation, AdmissionRequest, Verdict } from "./review.ts";
+import type { AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
 import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 
@@ -53,7 +54,7 @@ async function earlierSpecs(
 }
 
 /** The fields that `after` has and `before` has not, or has otherwise. */
-function addedFields(before: Iface, after: Iface, path: string): readonly AddOperation[] {
+function addedFields(before: Iface, after: Iface, path: string): readonly JsonPatchOperation[] {
   return (["bridge", "macAddress"] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
-import type { Cause } from "@patchbay/api";
+import type { Cause, JsonPatchOperation } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { User } from "../callers/user.ts";
 
@@ -20,19 +20,12 @@ export interface AdmissionRequest {
   readonly oldObject: unknown;
 }
 
-/** One operation that admission adds to the request. Source: RFC 6902. */
-export interface AddOperation {
-  readonly op: "add";
-  readonly path: string;
-  readonly value: unknown;
-}
-
 /** The verdict on one request. */
 export type Verdict =
   | {
       readonly allowed: true;
       readonly warnings?: readonly string[];
-      readonly patch?: readonly AddOperation[];
+      readonly patch?: readonly JsonPatchOperation[];
     }
   | {
       readonly allowed: false;

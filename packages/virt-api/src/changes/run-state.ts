@@ -7,9 +7,10 @@ import {
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import { isAppError, sayProblems, vmiOf, vmStartProblems } from "@patchbay/core";
-import type { JsonPatchOperation, Patch } from "@patchbay/ports";
+import type { Patch } from "@patchbay/ports";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import { insist } from "./races.ts";

@@ -13,10 +13,10 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
   type VmStatus,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import { launcherPodName, pointerToken } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
-import type { JsonPatchOperation } from "@patchbay/ports";
 import { aVm, eventually, type NicSketch } from "@patchbay/testing";
 
 const SOON = { withinMs: 5000 };

@@ -62,7 +62,7 @@ function remove(target: NicTarget, name = "blue"): NicPlan {
 /** What the patch leaves behind. */
 function writtenNics(plan: NicPlan): unknown {
   return plan.kind === "patch"
-    ? plan.operations.filter(({ op }) => op === "add").map(({ value }) => value)
+    ? plan.operations.flatMap((each) => (each.op === "add" ? [each.value] : []))
     : plan;
 }
 

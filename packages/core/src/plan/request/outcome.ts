@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a request to plug or unplug: a patch, nothing, or a refusal, and how that is said.
-import type { Cause } from "@patchbay/api";
-
-/** One operation on a specification. Source: RFC 6902. */
-export interface SpecOperation {
-  readonly op: "test" | "add";
-  readonly path: string;
-  readonly value: unknown;
-}
+import type { Cause, JsonPatchOperation } from "@patchbay/api";
 
 /** Why a request is refused; becomes a `metav1.Status`. */
 export interface Refusal {
@@ -24,7 +17,7 @@ export type NicEffect = "live" | "start";
 export type NicPlan =
   | {
       readonly kind: "patch";
-      readonly operations: readonly SpecOperation[];
+      readonly operations: readonly JsonPatchOperation[];
       readonly effect: NicEffect;
       readonly message: string;
     }

@@ -6,8 +6,9 @@ import type {
   VirtualMachine,
   VirtualMachineInstance,
   VmiSpec,
+  JsonPatchOperation,
 } from "@patchbay/api";
-import { toRefusal, type Refusal, type SpecOperation } from "./outcome.ts";
+import { toRefusal, type Refusal } from "./outcome.ts";
 
 /** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
 export type NicTarget =
@@ -55,12 +56,12 @@ export function toNicPatch(
   target: NicTarget,
   networks: readonly Network[],
   ifaces: readonly Iface[],
-): readonly SpecOperation[] {
+): readonly JsonPatchOperation[] {
   const base = target.kind === "vm" ? "/spec/template/spec" : "/spec";
   const object = target.kind === "vm" ? target.vm : target.vmi;
   const spec = specOf(target);
   const devices = spec.domain.devices;
-  const tests: SpecOperation[] = [];
+  const tests: JsonPatchOperation[] = [];
   if (spec.networks !== undefined) {
     tests.push({ op: "test", path: `${base}/networks`, value: spec.networks });
   }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pod's annotations say after a pass: our entries by interface, everybody else's untouched. No I/O.
-import { names, parseNetworkStatus, printNetworkStatus, type NetworkStatus } from "@patchbay/api";
+import {
+  names,
+  parseNetworkStatus,
+  printNetworkStatus,
+  type NetworkStatus,
+  type JsonPatchOperation,
+} from "@patchbay/api";
 import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import { isEqual } from "@patchbay/core";
-import type { JsonPatchOperation } from "@patchbay/ports";
 import type { AttachmentError } from "../../failures.ts";
 
 /** Annotations by name; undefined: absent. */

@@ -5,6 +5,7 @@ import {
   VIRTUAL_MACHINES,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import {
   ifacesOf,
@@ -15,7 +16,6 @@ import {
   type VmFacts,
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type Outcome } from "../steps.ts";
 import { changeNics } from "./nics.ts";

@@ -6,6 +6,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type Pod,
   type VirtualMachineInstance,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import {
   AppError,
@@ -18,7 +19,7 @@ import {
   type VmiFacts,
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { JsonPatchOperation, Patch } from "@patchbay/ports";
+import type { Patch } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type Outcome } from "../steps.ts";
 

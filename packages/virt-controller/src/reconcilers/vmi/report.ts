@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes virt-controller's fields of the VMI's status when they say something new.
-import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
+import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus, type JsonPatchOperation } from "@patchbay/api";
 import {
   newObstacle,
   ownVmiStatus,
@@ -9,7 +9,6 @@ import {
   type VmiFacts,
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
-import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "../steps.ts";
 

@@ -4,6 +4,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
   type VmiStatus,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import {
   guestHindranceField,
@@ -15,7 +16,6 @@ import {
   type NodeVmStatus,
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
-import type { JsonPatchOperation } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "./act.ts";
 import { announce } from "./announce.ts";
