@@ -172,7 +172,7 @@ export type KindSketch = Pick<Kind, "group" | "version" | "resource" | "kind"> &
 function shapeOf(sketch: KindSketch): ObjectShape {
   const shape = kindShape(apiVersionOf(sketch), sketch.kind);
   if (shape === undefined) {
-    throw new Error(`${sketch.kind} has no shape; add it to hack/shape-facts.ts`);
+    throw new Error(`${sketch.kind} has no shape; add it to hack/generate/shape-facts.ts`);
   }
   return shape;
 }

@@ -3,10 +3,10 @@
 import { readFileSync } from "node:fs";
 import { HOMES, KIND_MODELS, MERGES, MORE_MODELS, QUANTITIES } from "./shape-facts.ts";
 
-const MODELS = new URL("../node_modules/@kubernetes/client-node/dist/gen/models/", import.meta.url);
-
-/** The file of the forms. */
-export const SHAPES_FILE = new URL("../packages/apiserver/src/shapes/shapes.json", import.meta.url);
+const MODELS = new URL(
+  "../../node_modules/@kubernetes/client-node/dist/gen/models/",
+  import.meta.url,
+);
 
 /** A field as the models describe it. */
 interface Attribute {
@@ -63,8 +63,11 @@ function modelIn(words: string): string | undefined {
   return /[A-Z]\w*$/.exec(words)?.[0];
 }
 
+/** Models by name, each with the package that it belongs to. */
+type Models = ReadonlyMap<string, { readonly home: string; readonly model: Model }>;
+
 /** Every model that the kinds reach, with the package of the kind that reaches it first. */
-async function reachable(): Promise<ReadonlyMap<string, { home: string; model: Model }>> {
+async function reachable(): Promise<Models> {
   const found = new Map<string, { home: string; model: Model }>();
   const visit = async (name: string, home: string): Promise<void> => {
     if (found.has(name)) return;
@@ -88,9 +91,21 @@ function shortName(name: string): string {
   return name.replace(/^([A-Z][a-z]+)?V\d+/, "");
 }
 
+/** Facts about fields that no model has would be without effect. */
+function refuseUnusedFacts(models: Models): void {
+  const fields = new Set(
+    [...models].flatMap(([name, { model }]) =>
+      model.attributes.map(({ baseName }) => `${name}.${baseName}`),
+    ),
+  );
+  const unused = [...QUANTITIES, ...Object.keys(MERGES)].filter((fact) => !fields.has(fact));
+  if (unused.length > 0) throw new Error(`shape-facts.ts: no model has ${unused.join(", ")}`);
+}
+
 /** The text of the file. */
 export async function renderShapes(): Promise<string> {
   const models = await reachable();
+  refuseUnusedFacts(models);
   const nameOf = (name: string) => {
     const home = models.get(name)?.home;
     if (home === undefined) throw new Error(`${name} is not reached`);
@@ -117,15 +132,4 @@ export async function renderShapes(): Promise<string> {
   const kinds = Object.entries(KIND_MODELS).map(([kind, name]) => [kind, nameOf(name)] as const);
   const shapes = { kinds: Object.fromEntries(kinds), types: Object.fromEntries(types) };
   return `${JSON.stringify(shapes, null, 2)}\n`;
-}
-
-/** Names in the tables above that no model has: they would be without effect. */
-export async function unusedFacts(): Promise<readonly string[]> {
-  const models = await reachable();
-  const fields = new Set(
-    [...models].flatMap(([name, { model }]) =>
-      model.attributes.map(({ baseName }) => `${name}.${baseName}`),
-    ),
-  );
-  return [...QUANTITIES, ...Object.keys(MERGES)].filter((fact) => !fields.has(fact));
 }
