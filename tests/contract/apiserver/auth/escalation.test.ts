@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
+import { askAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const LOCAL = `${RBAC}/namespaces/default`;
@@ -22,10 +23,8 @@ afterAll(async () => {
   await api.close();
 });
 
-function as(user: string, line: string, given: Ask = {}): Promise<Answer> {
-  const [method = "", path = ""] = line.split(" ");
-  const headers = { "impersonate-user": user, ...given.headers };
-  return api.ask(method, path, { ...given, headers });
+function as(user: string, line: string, given?: Ask): Promise<Answer> {
+  return askAs(api, { user, line, ...given });
 }
 
 function rule(apiGroup: string, resources: readonly string[], verbs: readonly string[]) {

@@ -2,6 +2,7 @@
 // Does the API server know who asks, and let them do what roles and bindings say? Over real TLS.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
+import { askAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -17,13 +18,8 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Asks as somebody else. */
-function ask(user: string, line: string, given: Ask = {}): Promise<Answer> {
-  const [method = "", path = ""] = line.split(" ");
-  return api.ask(method, path, {
-    ...given,
-    headers: { "impersonate-user": user, ...given.headers },
-  });
+function ask(user: string, line: string, given?: Ask): Promise<Answer> {
+  return askAs(api, { user, line, ...given });
 }
 
 function subject(user: string) {
