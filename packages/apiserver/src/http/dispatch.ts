@@ -14,12 +14,10 @@ import { listObjects } from "../verbs/list.ts";
 import { checkWriteOptions } from "../verbs/options/write-options.ts";
 import { patchObject } from "../verbs/patch.ts";
 import { type ReviewDeps, answerReview } from "../verbs/review/review.ts";
-import {
-  bindPod,
-  evictPod,
-  finalizeNamespace,
-  serveScale,
-} from "../verbs/subresource/subresource.ts";
+import { bindPod } from "../verbs/subresource/binding.ts";
+import { evictPod } from "../verbs/subresource/eviction.ts";
+import { finalizeNamespace } from "../verbs/subresource/finalize.ts";
+import { serveScale } from "../verbs/subresource/scale.ts";
 import { type TokenRequestDeps, requestToken } from "../verbs/subresource/token-request.ts";
 import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch/watch.ts";
@@ -31,13 +29,13 @@ import { setWarnings } from "./answer/warnings.ts";
 import { asksToWatch } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
 
-/** What the dispatcher works with. */
+/** What all verbs together are given. */
 export interface DispatchDeps extends VerbDeps, ReviewDeps, TokenRequestDeps {
   /** Aborted when the server stops: open watches end. */
   readonly stop: AbortSignal;
 }
 
-/** One request, authenticated. */
+/** One request for a resource whose user is known and may ask for it; its body is not read yet. */
 export interface ResourceRequest {
   readonly target: Target;
   readonly query: URLSearchParams;

@@ -5,10 +5,18 @@ import { writeOptions } from "../../admission/write-options.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, fieldsOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { type Call, isDryRun } from "../call.ts";
+import { successBody } from "../../meta/status.ts";
+import { type Call, type Reply, isDryRun } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 
-/** What is asked about. */
+/** What a client gets whose Binding or Eviction was done: it is not an object that could be shown. */
+export const CREATED: Reply = {
+  type: "fields",
+  code: 201,
+  fields: { ...successBody({}), details: undefined, code: 201 },
+};
+
+/** The body of a subresource, before it is an object. */
 export interface SubresourceBody {
   readonly kind: GroupVersionKind;
   readonly body: Fields;

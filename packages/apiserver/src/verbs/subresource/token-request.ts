@@ -13,7 +13,7 @@ import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
 
-/** Who can give out tokens. */
+/** What a write is given, and who signs. */
 export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "turnstile"> & {
   readonly accountTokens: AccountTokens;
 };

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET, PUT and PATCH of scale: how many pods something wants, whatever its kind. Source: autoscaling/v1 Scale.
+import { parseObject } from "../../http/body.ts";
+import type { Kind, ScaleValues } from "../../kinds/kind.ts";
+import { badRequest, internalError, methodNotAllowed, modified } from "../../meta/status.ts";
+import { type Fields, copyJson, isFields, textAt, valueAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { type Call, type Reply, aboutOf } from "../call.ts";
+import { changeObject } from "../change.ts";
+import type { VerbDeps } from "../deps.ts";
+import { getStored } from "../get.ts";
+import { parsePatch } from "../patch.ts";
+import { viewObject } from "../readable.ts";
+
+const SCALE = { group: "autoscaling", version: "v1", kind: "Scale" };
+
+function scaleOf(kind: Kind): ScaleValues {
+  if (kind.scale === undefined) {
+    throw internalError(`${kind.resource} has no scale`);
+  }
+  return kind.scale;
+}
+
+function toScale(kind: Kind, object: KubeObject): KubeObject {
+  const values = scaleOf(kind);
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const selector = values.selector(object);
+  const metadata = { name, namespace, uid, resourceVersion, creationTimestamp };
+  return {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    // Members that are undefined are not printed.
+    metadata: metadata as KubeObject["metadata"],
+    spec: { replicas: valueAt(object, ...values.spec) ?? 0 },
+    status: {
+      replicas: valueAt(object, ...values.status) ?? 0,
+      ...(selector === "" ? {} : { selector }),
+    },
+  };
+}
+
+function setAt(object: Fields, path: readonly string[], value: unknown): void {
+  const [key = "", ...rest] = path;
+  if (rest.length === 0) {
+    object[key] = value;
+    return;
+  }
+  const child = isFields(object[key]) ? object[key] : {};
+  object[key] = child;
+  setAt(child, rest, value);
+}
+
+/** Changes `object` to the number that `scale` says. */
+function withReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
+  const replicas = valueAt(scale, "spec", "replicas");
+  if (typeof replicas !== "number") {
+    throw badRequest("spec.replicas: Required value");
+  }
+  setAt(object, scaleOf(kind).spec, replicas);
+  return object;
+}
+
+/** Refuses a scale of something else. */
+function checkScale(call: Call, given: unknown): void {
+  const named = textAt(given, "metadata", "name");
+  if (named !== call.name) {
+    throw badRequest(
+      `the name of the object (${named}) does not match the name on the URL (${call.name})`,
+    );
+  }
+}
+
+/** Refuses a scale that was made of another state, where it says of which. */
+function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
+  const version = textAt(given, "metadata", "resourceVersion");
+  if (version !== "" && version !== scale.metadata.resourceVersion) {
+    throw modified(aboutOf(call.kind), call.name);
+  }
+}
+
+async function changeScale(
+  call: Call,
+  deps: VerbDeps,
+  edit: (scale: KubeObject) => unknown,
+): Promise<Reply> {
+  const changed = await changeObject(call, deps, {
+    part: "main",
+    once: false,
+    edit: (object) => withReplicas(call.kind, object, edit(toScale(call.kind, object))),
+    body: {
+      kind: SCALE,
+      of: (object) => toScale(call.kind, object),
+      into: (object, scale) => withReplicas(call.kind, object, scale),
+    },
+  });
+  return { type: "object", code: 200, object: toScale(call.kind, changed) };
+}
+
+/** Shows or changes the number of pods as an autoscaling/v1 Scale. Throws a StatusError where the kind has none. */
+export async function serveScale(call: Call, deps: VerbDeps, method: string): Promise<Reply> {
+  switch (method) {
+    case "GET": {
+      const object = viewObject(call.kind, getStored(call, deps));
+      return { type: "object", code: 200, object: toScale(call.kind, object) };
+    }
+    case "PUT": {
+      const given = parseObject(call.body);
+      checkScale(call, given);
+      return changeScale(call, deps, (scale) => {
+        checkScaleVersion(call, given, scale);
+        return given;
+      });
+    }
+    case "PATCH": {
+      const patch = parsePatch(call);
+      return changeScale(call, deps, (scale) => {
+        const patched = patch(copyJson(scale));
+        checkScaleVersion(call, patched, scale);
+        return patched;
+      });
+    }
+    default:
+      throw methodNotAllowed();
+  }
+}
