@@ -9,7 +9,7 @@ import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
 import { giveAccount } from "./service-account.ts";
 
-/** What built-in admission works with. */
+/** Where accounts, roles and pods of nodes are looked up, and who decides whether rights may be given away. */
 export interface BuiltInAdmissionDeps {
   readonly store: Pick<Store, "find" | "subscribe">;
   readonly clock: Clock;

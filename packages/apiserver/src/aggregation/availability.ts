@@ -18,7 +18,7 @@ const RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
-/** What the controller works with. */
+/** The server's own parts, to write conditions, and those that reach other servers. */
 export type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {

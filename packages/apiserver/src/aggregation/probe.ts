@@ -23,7 +23,7 @@ export interface Availability {
   readonly message: string;
 }
 
-/** What probing works with. */
+/** Where a server is found, how it is reached, and where what it says of itself is kept. */
 export interface ProbeDeps {
   readonly store: Store;
   readonly connections: Connections;

@@ -8,7 +8,7 @@ import { availableCondition, findByPath, resolveApiService, toPeer } from "./api
 import { forward, sendUnavailable } from "./forward.ts";
 import { isUpgrade, tunnel } from "./tunnel.ts";
 
-/** What the proxy works with. */
+/** Where APIServices and the Services behind them are found, and how their servers are reached. */
 export interface ProxyDeps {
   readonly store: Store;
   readonly connections: Connections;

@@ -7,7 +7,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 
-/** Which object. */
+/** Which object is kept, by kind and place. */
 export interface Kept {
   readonly kind: Kind;
   /** Empty for the cluster. */

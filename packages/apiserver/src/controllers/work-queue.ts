@@ -7,7 +7,7 @@ const PARALLEL = 8;
 const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 30_000;
 
-/** What a queue works with. */
+/** What is done about keys, how its failures are told apart from others' in the log, and when all ends. */
 export interface QueueDeps {
   readonly name: string;
   readonly clock: Clock;
@@ -19,7 +19,7 @@ export interface QueueDeps {
   readonly retryMaxMs?: number;
 }
 
-/** A queue of keys. */
+/** Keys that wait for work; one that is added while it is worked on is worked on again. */
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waiting = new Set<string>();

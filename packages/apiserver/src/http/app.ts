@@ -31,7 +31,7 @@ export interface Aggregator {
   serve(request: IncomingMessage, response: ServerResponse, user: User): Promise<boolean>;
 }
 
-/** What the routes work with. */
+/** What all routes together are given; `aggregator` gets what is not for this server. */
 export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps {
   readonly aggregator: Aggregator;
 }
@@ -141,7 +141,7 @@ function fieldsSender(limits: Limits): SendFields {
   };
 }
 
-/** Builds the routes. */
+/** Makes the handler of all requests: the gate, other servers' APIs, documents, resources, and refusals for the rest. */
 export function makeApp(deps: AppDeps): Express {
   const app = express();
   const sendFields = fieldsSender(deps.limits);

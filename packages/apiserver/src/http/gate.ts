@@ -12,7 +12,7 @@ import { ANONYMOUS, type User } from "../auth/user.ts";
 import type { Shares } from "../limits/shares.ts";
 import { unauthorized, unknownPath } from "../meta/status.ts";
 
-/** What the gate works with. */
+/** Who says who asks, who says whether they may, and where that is counted and written down. */
 export interface GateDeps {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;

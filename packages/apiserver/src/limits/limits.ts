@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much may one client take? The numbers, in one place.
 
-/** What the server bounds. */
+/** How much one user may take of memory, connections and time. */
 export interface Limits {
   /** Milliseconds in which the head of a request must have come, and a connection must have said whom it is for. */
   readonly headersMs: number;

@@ -146,13 +146,13 @@ export function modified(about: About, name: string): StatusError {
   return conflict(about, name, why);
 }
 
-/** 413. */
+/** 413: a body or an object is larger than the server takes. */
 export function tooLarge(why: string): StatusError {
   const message = `Request entity too large: ${why}`;
   return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
 }
 
-/** 429. */
+/** 429: later, and not so often. */
 export function tooManyRequests(message: string): StatusError {
   const details = { retryAfterSeconds: 1 };
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
@@ -181,7 +181,7 @@ export function invalid(about: About, name: string, all: readonly Cause[]): Stat
   });
 }
 
-/** 400. */
+/** 400: what was sent cannot be read, or not together. */
 export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: "BadRequest", message });
 }
@@ -197,12 +197,12 @@ export function forbidden(about: About, name: string, why: string): StatusError 
   });
 }
 
-/** 401. */
+/** 401: credentials that are nobody's. */
 export function unauthorized(): StatusError {
   return new StatusError({ code: 401, reason: "Unauthorized", message: "Unauthorized" });
 }
 
-/** 405. */
+/** 405: the resource has no such verb. */
 export function methodNotAllowed(): StatusError {
   const message = "the server does not allow this method on the requested resource";
   return new StatusError({ code: 405, reason: "MethodNotAllowed", message, details: {} });
@@ -214,7 +214,7 @@ export function expired(message: string, continueToken?: string): StatusError {
   return new StatusError({ code: 410, reason: "Expired", message, ...next });
 }
 
-/** 415. */
+/** 415: a body in a form that is not taken; `message` lists those that are. */
 export function unsupportedMediaType(
   contentType: string,
   supported: readonly string[],

@@ -12,7 +12,7 @@ export interface LogEntry {
   readonly facts: StoredFacts;
 }
 
-/** One row. */
+/** A state as it is written: what it follows, and its text. */
 export interface LogRow extends LogEntry {
   readonly deleted: boolean;
   /** Revision of the state before; 0 where there was none. */

@@ -67,7 +67,7 @@ export class ObjectTooLong extends Error {
   override readonly name = "ObjectTooLong";
 }
 
-/** The store. */
+/** All objects and their history: reads see what is committed, writes are mutations that are committed in order. */
 export interface Store {
   /** The last committed revision. */
   revision(): number;

@@ -17,7 +17,7 @@ import { type Verdict, readAnswer } from "./answer.ts";
 import { toReview } from "./review.ts";
 import type { Webhook } from "./webhook.ts";
 
-/** What asking works with. */
+/** Where Services are looked up, how webhooks are reached, and a new uid for each question. */
 export interface WebhookCallDeps {
   readonly store: Store;
   readonly connections: Connections;

@@ -9,10 +9,10 @@ import { type KubeObject, isKubeObject } from "../../objects/object.ts";
 import { applyJsonPatch, toOperations } from "../../patch/json-patch.ts";
 import type { Mutation } from "../admission.ts";
 
-/** Defaults and prunes. */
+/** Makes what a webhook wrote complete again: defaults, and without fields that nobody knows. */
 export type Complete = (object: KubeObject) => KubeObject;
 
-/** A changed object. */
+/** What a webhook made of an object, and whether that is another one. */
 export interface Mutated {
   readonly object: KubeObject;
   /** Whether the patch changed anything. */

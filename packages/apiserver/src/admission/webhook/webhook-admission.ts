@@ -11,7 +11,7 @@ import { type MatchDeps, matchingKind } from "./match.ts";
 import { type Complete, type Mutated, applyWebhookPatch } from "./mutate.ts";
 import { type Webhook, webhooksOf } from "./webhook.ts";
 
-/** What webhook admission works with. */
+/** Where configurations and namespaces are found, how webhooks are reached, and where those that were ignored are told of. */
 export interface WebhookAdmissionDeps extends MatchDeps, WebhookCallDeps {
   readonly logger: Logger;
 }

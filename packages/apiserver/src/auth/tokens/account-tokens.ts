@@ -15,7 +15,7 @@ import { quoteAll } from "../rbac/covers.ts";
 import { TokenSigner } from "./token-signer.ts";
 import type { User } from "../user.ts";
 
-/** What tokens depend on. */
+/** Where accounts and the objects that tokens are bound to are looked up, and by which key tokens are signed. */
 export interface AccountTokensDeps {
   readonly store: Pick<Store, "find">;
   readonly clock: Clock;

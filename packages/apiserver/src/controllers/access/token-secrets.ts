@@ -14,7 +14,7 @@ import { WorkQueue } from "../work-queue.ts";
 const SECRETS = bucketOf(SECRET);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 
-/** What the controller works with. */
+/** The server's own parts, and what a secret gets of it: a token, and the authority to know the server by. */
 export type TokenSecretsDeps = VerbDeps & {
   readonly accountTokens: AccountTokens;
   /** Authority of the server's certificate, PEM. */

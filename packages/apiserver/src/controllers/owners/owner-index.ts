@@ -3,7 +3,7 @@
 import { type Address, printAddress } from "../../objects/object.ts";
 import type { Change, Store, StoredObject } from "../../storage/store.ts";
 
-/** Owners and dependents. */
+/** Who names whom as owner, by uid: also owners that are not there. */
 export class OwnerIndex {
   readonly #addresses = new Map<string, Address>();
   /** By uid of the owner; values by printed address. */

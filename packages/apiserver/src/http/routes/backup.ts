@@ -6,7 +6,7 @@ import type { Limits } from "../../limits/limits.ts";
 import type { Store } from "../../storage/store.ts";
 import { sendPieces } from "../answer/send-pieces.ts";
 
-/** Adds the route. */
+/** Adds `/backup`: lines of JSON, one for each object. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },

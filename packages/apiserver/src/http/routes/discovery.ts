@@ -17,7 +17,7 @@ import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
 import type { Registry } from "../../kinds/registry.ts";
 import { type Fields, printJson } from "../../objects/json.ts";
 
-/** What discovery works with. */
+/** Whose kinds are listed: this server's, and those of aggregated ones. */
 export interface DiscoveryDeps {
   readonly registry: Registry;
   readonly remote: RemoteDiscovery;
@@ -76,7 +76,7 @@ const PATHS: readonly string[] = [
   "/version",
 ];
 
-/** Adds the routes. */
+/** Adds `/api`, `/apis` and what is below them, down to group versions. */
 export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFields): void {
   const answer = (find: (request: Request) => Fields | undefined) => {
     return (request: Request, response: Response, next: NextFunction): void => {

@@ -16,7 +16,7 @@ import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
 import { sendDocument } from "../answer/send-document.ts";
 
-/** What the routes work with. */
+/** Whose kinds are described: this server's, and those of aggregated ones. */
 export interface OpenApiDeps {
   readonly registry: Registry;
   readonly remote: RemoteDiscovery;

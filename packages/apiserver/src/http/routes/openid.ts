@@ -7,7 +7,7 @@ import { ALGORITHM } from "../../auth/tokens/token-signer.ts";
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Adds the routes. */
+/** Adds the configuration of the issuer and its public keys. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({

@@ -4,7 +4,7 @@ import { listOf } from "../../objects/json.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 
-/** Service accounts. */
+/** Accounts are users by name; tokens are asked for by the subresource `token`. */
 export const SERVICE_ACCOUNT: Kind = defineKind({
   group: "",
   version: "v1",

@@ -14,7 +14,7 @@ function validate(lease: KubeObject): Cause[] {
     : [];
 }
 
-/** Leases. */
+/** A duration is more than 0 s, and PUT makes one that is not there. */
 export const LEASE: Kind = defineKind({
   group: "coordination.k8s.io",
   version: "v1",

@@ -15,7 +15,7 @@ function labelWithName(namespace: KubeObject): void {
   };
 }
 
-/** Namespaces. */
+/** Never deleted at once: the finalizer of the specification stands until all in it is gone. */
 export const NAMESPACE: Kind = defineKind({
   group: "",
   version: "v1",

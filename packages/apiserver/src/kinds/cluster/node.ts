@@ -36,7 +36,7 @@ function infoColumn(name: string, key: string): Column {
   return { name, type: "string", priority: 1, cell };
 }
 
-/** Nodes. */
+/** Registered by kubelets; columns show what they report. */
 export const NODE: Kind = defineKind({
   group: "",
   version: "v1",

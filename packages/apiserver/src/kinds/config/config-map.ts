@@ -50,7 +50,7 @@ export function immutableCauses(
   return object["immutable"] === true ? causes : [forbiddenValue("immutable", why), ...causes];
 }
 
-/** Config maps. */
+/** Keys are checked, 1 MiB is the most, and `immutable` holds. */
 export const CONFIG_MAP: Kind = defineKind({
   group: "",
   version: "v1",

@@ -70,7 +70,7 @@ function validateUpdate(secret: KubeObject, current: KubeObject): Cause[] {
   ];
 }
 
-/** Secrets. */
+/** `stringData` becomes base64 in `data`; the type never changes. */
 export const SECRET: Kind = defineKind({
   group: "",
   version: "v1",

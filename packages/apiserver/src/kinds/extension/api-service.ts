@@ -6,7 +6,7 @@ import { AGE } from "../../table/age.ts";
 import { apiServiceCauses } from "./api-service-causes.ts";
 import { type Kind, defineKind } from "../kind.ts";
 
-/** APIServices. */
+/** Each names a group version and the server that has it; none: this one. */
 export const API_SERVICE: Kind = defineKind({
   group: "apiregistration.k8s.io",
   version: "v1",

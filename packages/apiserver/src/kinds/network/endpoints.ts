@@ -16,7 +16,7 @@ function endpointsCell(object: KubeObject): string {
   return all.length === 0 ? "<none>" : all.join(",");
 }
 
-/** Endpoints. */
+/** Written by clients; webhooks and aggregated servers behind Services are found by them. */
 export const ENDPOINTS: Kind = defineKind({
   group: "",
   version: "v1",

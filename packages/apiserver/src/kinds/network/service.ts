@@ -114,7 +114,7 @@ function portsCell(service: KubeObject): string {
   return ports.length === 0 ? "<none>" : ports.join(",");
 }
 
-/** Services. */
+/** Addresses of the cluster are given and kept; nothing here forwards to them. */
 export const SERVICE: Kind = defineKind({
   group: "",
   version: "v1",

@@ -38,7 +38,7 @@ function amountColumn(name: string, key: string): Column {
   return { name, type: "string", cell };
 }
 
-/** Pod disruption budgets. */
+/** Kept as they are written: evictions here ask no budget. */
 export const POD_DISRUPTION_BUDGET: Kind = defineKind({
   group: "policy",
   version: "v1",

@@ -143,7 +143,7 @@ const COLUMNS: readonly Column[] = [
   { name: "Readiness Gates", type: "string", priority: 1, cell: () => "<none>" },
 ];
 
-/** Pods. */
+/** Complete with a cluster's defaults; what runs is not changed, and what a node has ends in two steps. */
 export const POD: Kind = defineKind({
   group: "",
   version: "v1",

@@ -37,7 +37,7 @@ function validate(priority: KubeObject): Cause[] {
   ];
 }
 
-/** Priority classes. */
+/** Value and preemption policy never change; nothing here schedules by them. */
 export const PRIORITY_CLASS: Kind = defineKind({
   group: "scheduling.k8s.io",
   version: "v1",

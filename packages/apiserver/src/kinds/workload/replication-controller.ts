@@ -44,7 +44,7 @@ function validate(controller: KubeObject): Cause[] {
   ];
 }
 
-/** Replication controllers. */
+/** Kept with the defaults of a template; their selector is a map of labels. */
 export const REPLICATION_CONTROLLER: Kind = defineKind({
   group: "",
   version: "v1",

@@ -11,7 +11,7 @@ import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
 import { answerToken, userInfo } from "./token-review.ts";
 
-/** Who can answer. */
+/** Who knows users by their tokens, and what they may. */
 export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "turnstile"> {
   readonly authentication: Authentication;
 }
