@@ -15,9 +15,10 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   if (facts === undefined) return done();
   const plan = planVmi(facts, deps.sha256Hex);
   const outcome = await actVmi(plan, facts, deps);
-  const wroteVmi = plan.some(({ kind }) => kind === "removeFinalizer" || kind === "addFinalizer");
-  const kept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  if (kept && !wroteVmi) await reportVmi(facts, outcome, deps);
+  const isKept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
+  // Without the finalizer the VMI may be gone already.
+  const isLetGo = plan.some(({ kind }) => kind === "removeFinalizer");
+  if (isKept && !isLetGo) await reportVmi(facts, outcome, deps);
   rethrow(outcome);
   return outcome.againMs === undefined ? done() : after(outcome.againMs);
 }

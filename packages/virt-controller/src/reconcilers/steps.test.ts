@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that fail: which are told, which are left alone and for how long, and which end the pass.
+import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
+import { aVm } from "@patchbay/testing";
+import { AppError, findObstacle, type ErrorCode } from "@patchbay/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Bench } from "../testing/bench.ts";
+import { earlier } from "./steps.ts";
+
+const CREATE = "create virtualmachineinstances";
+const CREATED = `${CREATE} default/vm1`;
+/** The first pause, milliseconds. */
+const FIRST_MS = 1000;
+
+let bench: Bench;
+
+beforeEach(async () => {
+  bench = new Bench();
+  await bench.put(VIRTUAL_MACHINES, aVm());
+});
+
+async function told(): Promise<string | undefined> {
+  return findObstacle((await bench.vm())?.status?.conditions)?.message;
+}
+
+/** One more pass; whether it tried to make the VMI. */
+async function tries(): Promise<boolean> {
+  await bench.catchUp();
+  await bench.passVm();
+  return bench.calls.includes(CREATED);
+}
+
+describe("a step that the server refuses", () => {
+  beforeEach(() => {
+    bench.refuse(CREATE, "KUBE_FORBIDDEN");
+  });
+
+  test("is told, and is tried again after its pause, which grows", async () => {
+    expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
+    expect(await told()).toContain("refused");
+    bench.nowMs += FIRST_MS - 1;
+    expect(await tries()).toBe(false);
+    expect(await bench.passVm()).toEqual({ kind: "after", ms: 1 });
+    expect(await told()).toContain("refused");
+    bench.nowMs += 1;
+    expect(await tries()).toBe(true);
+    await bench.catchUp();
+    expect(await bench.passVm()).toEqual({ kind: "after", ms: 2 * FIRST_MS });
+  });
+
+  test("is tried at once when the VM is another", async () => {
+    await bench.passVm();
+    const vm = aVm();
+    await bench.put(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, generation: 2 } });
+    expect(await tries()).toBe(true);
+  });
+
+  test("begins anew once it has succeeded", async () => {
+    await bench.passVm();
+    bench.refuse(CREATE, undefined);
+    bench.nowMs += FIRST_MS;
+    expect(await tries()).toBe(true);
+    expect(await told()).toBeUndefined();
+  });
+
+  test("is forgotten when it is not wanted any more", async () => {
+    await bench.passVm();
+    const halted: VirtualMachine = aVm({ runStrategy: "Halted" });
+    await bench.put(VIRTUAL_MACHINES, halted);
+    expect(await bench.passVm()).toEqual({ kind: "done" });
+    expect(await told()).toBeUndefined();
+    await bench.put(VIRTUAL_MACHINES, aVm());
+    expect(await tries()).toBe(true);
+  });
+});
+
+test.each<ErrorCode>([
+  "KUBE_CONFLICT",
+  "KUBE_NOT_FOUND",
+  "KUBE_EXPIRED",
+  "KUBE_UNREACHABLE",
+  "KUBE_UNAUTHORIZED",
+])("%s says nothing about the step: the pass fails, and the status is written", async (code) => {
+  bench.refuse(CREATE, code);
+  await expect(bench.passVm()).rejects.toMatchObject({ code });
+  expect(await told()).toBeUndefined();
+  expect((await bench.vm())?.status?.printableStatus).toBe("Starting");
+  expect(await tries().catch(() => bench.calls.includes(CREATED))).toBe(true);
+});
+
+test("a fault of ours is no refusal", async () => {
+  bench.refuseWith(CREATE, new TypeError("a fault"));
+  await expect(bench.passVm()).rejects.toThrow("a fault");
+  expect(await told()).toBeUndefined();
+});
+
+test("of several failures the first tells what they are", async () => {
+  const refusals = [new AppError("KUBE_REFUSED", { message: "too many" }), new Error("other")];
+  bench.refuseWith(CREATE, new AggregateError(refusals, "some were refused"));
+  expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
+  expect(await told()).toContain("too many");
+});
+
+test.each([
+  { one: undefined, other: undefined, want: undefined },
+  { one: 1, other: undefined, want: 1 },
+  { one: undefined, other: 2, want: 2 },
+  { one: 1, other: 2, want: 1 },
+  { one: 2, other: 1, want: 1 },
+])("the earlier of $one and $other is $want", ({ one, other, want }) => {
+  expect(earlier(one, other)).toBe(want);
+});

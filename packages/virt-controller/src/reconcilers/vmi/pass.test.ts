@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass over one VMI: what is written, what it rests on, and what is left alone.
+import {
+  names,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { launcherPodName } from "@patchbay/core";
+import { aPod, aVmi } from "@patchbay/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Bench, KEY, sha256Hex } from "../../testing/bench.ts";
+
+const OURS = names.VMI_FINALIZER;
+const THEIRS = "example.com/theirs";
+const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+const VMI = "virtualmachineinstances default/vm1";
+const LAUNCHER = launcherPodName(aVmi(), sha256Hex);
+const POD = `pods default/${LAUNCHER}`;
+const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
+const STARTED: VmiStatus = { phase: "Scheduled", activePods: { "pod-uid": "node1" } };
+
+let bench: Bench;
+
+beforeEach(() => {
+  bench = new Bench();
+});
+
+function vmiWith(
+  metadata: Partial<VirtualMachineInstance["metadata"]>,
+  sketch: Parameters<typeof aVmi>[0] = {},
+): VirtualMachineInstance {
+  const vmi = aVmi(sketch);
+  return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
+}
+
+/** The launcher pod of the VMI, or one that somebody else has given its name. */
+function launcher(annotations: Readonly<Record<string, string>> = {}, ownerUid = "vmi-uid"): Pod {
+  const pod = aPod(annotations);
+  const kind = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
+  const ownerReferences = [{ ...kind, uid: ownerUid, controller: true }];
+  return { ...pod, metadata: { ...pod.metadata, name: LAUNCHER, ownerReferences } };
+}
+
+function putVmi(vmi: VirtualMachineInstance, when?: "meanwhile"): Promise<void> {
+  return bench.put(VIRTUAL_MACHINE_INSTANCES, vmi, when);
+}
+
+function beforeNextWrite(vmi: VirtualMachineInstance): void {
+  bench.server.beforeNextWrite(() => {
+    bench.server.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+  });
+}
+
+async function finalizers(): Promise<readonly string[] | undefined> {
+  return (await bench.vmi())?.metadata.finalizers;
+}
+
+/** How often a pass can be made until nothing is written any more. */
+async function settle(): Promise<void> {
+  for (let count = 0; count < 10; count += 1) {
+    await bench.passVmi();
+    if (!bench.calls.some((call) => !call.startsWith("get"))) return;
+    await bench.catchUp();
+  }
+  throw new Error(`never settles: ${bench.calls.join()}`);
+}
+
+test("a VMI that is gone is nothing to do", async () => {
+  expect(await bench.passVmi()).toEqual({ kind: "done" });
+  expect(bench.calls).toEqual([]);
+});
+
+describe("the finalizer", () => {
+  test("comes first, beside those of others, and nothing else in that pass", async () => {
+    await putVmi(vmiWith({ finalizers: [THEIRS] }));
+    expect(await bench.passVmi()).toEqual({ kind: "done" });
+    expect(bench.calls).toEqual([`patch ${VMI}`]);
+    expect(await finalizers()).toEqual([THEIRS, OURS]);
+    expect((await bench.vmi())?.status).toBeUndefined();
+  });
+
+  test("goes when the pod is gone, and those of others stay", async () => {
+    await putVmi(vmiWith({ ...DELETED, finalizers: [THEIRS, OURS] }));
+    await bench.passVmi();
+    expect(await finalizers()).toEqual([THEIRS]);
+    expect((await bench.vmi())?.status).toBeUndefined();
+  });
+
+  test.each<{ name: string; before: readonly string[]; metadata: object }>([
+    { name: "that comes", before: [THEIRS], metadata: {} },
+    { name: "that comes as the first", before: [], metadata: {} },
+    { name: "that goes", before: [OURS], metadata: DELETED },
+  ])("$name takes away none that somebody else has added", async ({ before, metadata }) => {
+    await putVmi(vmiWith({ ...metadata, finalizers: [...before] }));
+    const theirs = [...before, "example.com/new"];
+    beforeNextWrite(vmiWith({ ...metadata, finalizers: theirs }));
+    await expect(bench.passVmi()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect(await finalizers()).toEqual(theirs);
+  });
+
+  test("comes whatever else is written meanwhile", async () => {
+    await putVmi(vmiWith({ finalizers: [THEIRS] }));
+    beforeNextWrite(vmiWith({ finalizers: [THEIRS], labels: { a: "b" } }));
+    await bench.passVmi();
+    expect(await finalizers()).toEqual([THEIRS, OURS]);
+  });
+
+  test("once it is gone, a VMI that others keep is left alone", async () => {
+    await putVmi(vmiWith({ ...DELETED, finalizers: [THEIRS] }, { status: STARTED }));
+    await bench.passVmi();
+    expect(bench.calls).toEqual([]);
+  });
+});
+
+describe("caches that are behind what the last pass wrote", () => {
+  test("a VMI is not looked at", async () => {
+    await putVmi(vmiWith({ finalizers: [] }));
+    await bench.passVmi();
+    const { calls } = bench;
+    expect(await bench.passVmi()).toEqual({ kind: "done" });
+    expect(bench.calls).toEqual(calls);
+  });
+
+  test("nor is a VMI whose status was written", async () => {
+    await putVmi(vmiWith({ labels: ON_NODE1 }));
+    await bench.put(PODS, launcher());
+    await bench.passVmi();
+    const { calls } = bench;
+    expect(calls).toEqual([`patch ${VMI}`]);
+    await bench.passVmi();
+    expect(bench.calls).toEqual(calls);
+  });
+
+  test("nor is one whose pod was written", async () => {
+    await putVmi(aVmi({ nics: [{ name: "one", mac: "02:00:00:00:00:01" }], status: STARTED }));
+    await bench.put(PODS, launcher());
+    await settle();
+    const gone = launcher({ [names.NETWORKS_ANNOTATION]: "[]" });
+    await bench.put(PODS, gone);
+    await bench.passVmi();
+    expect(bench.calls).toContain(`patch ${POD}`);
+    // The VMI is known as it is, its pod is not.
+    bench.vmis.tell(KEY, await bench.vmi());
+    const { calls } = bench;
+    await bench.passVmi();
+    expect(bench.calls).toEqual(calls);
+  });
+});
+
+describe("the launcher pod", () => {
+  test("is made once, with the VMI's first status", async () => {
+    await putVmi(aVmi());
+    await bench.passVmi();
+    expect(bench.calls).toEqual([`create ${POD}`, `patch ${VMI}`]);
+    expect((await bench.vmi())?.status?.phase).toBe("Pending");
+  });
+
+  test("that is there already is no fault", async () => {
+    await putVmi(aVmi());
+    await bench.put(PODS, launcher(), "meanwhile");
+    expect(await bench.passVmi()).toEqual({ kind: "done" });
+    expect(bench.events).toEqual([]);
+  });
+
+  test("that went while it was looked for is no fault either", async () => {
+    await putVmi(aVmi());
+    bench.refuse("create pods", "KUBE_ALREADY_EXISTS");
+    expect(await bench.passVmi()).toEqual({ kind: "done" });
+    expect(bench.events).toEqual([]);
+  });
+
+  test("whose name somebody else's pod has is told, and tried again", async () => {
+    await putVmi(aVmi());
+    await bench.put(PODS, launcher({}, "other-uid"));
+    expect(await bench.passVmi()).toMatchObject({ kind: "after" });
+    expect(bench.events).toEqual([
+      expect.stringMatching(`^VirtualMachineInstance Warning .*${LAUNCHER}`),
+    ]);
+    expect(await bench.server.find(PODS, { ...KEY, name: LAUNCHER })).toMatchObject({
+      metadata: { ownerReferences: [{ uid: "other-uid" }] },
+    });
+  });
+
+  test("is ended by its uid when the VMI is deleted, and the VMI stays until it is gone", async () => {
+    await putVmi(vmiWith(DELETED, { status: STARTED }));
+    await bench.put(PODS, launcher());
+    await bench.passVmi();
+    expect(bench.calls).toEqual([`delete ${POD}`, `patch ${VMI}`]);
+    expect(await finalizers()).toEqual([OURS]);
+    await bench.catchUp();
+    await bench.passVmi();
+    expect(await finalizers()).toEqual([]);
+  });
+
+  test("another one of that name is not ended in its place", async () => {
+    await putVmi(vmiWith(DELETED, { status: STARTED }));
+    await bench.put(PODS, launcher());
+    const other = launcher();
+    const metadata = { ...other.metadata, uid: "new-uid" };
+    await bench.put(PODS, { ...other, metadata }, "meanwhile");
+    await expect(bench.passVmi()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect(await bench.server.find(PODS, { ...KEY, name: LAUNCHER })).toBeDefined();
+  });
+});
+
+describe("a pod that the cache does not have", () => {
+  const ASKED = `get ${POD}`;
+
+  test.each<{ name: string; vmi: VirtualMachineInstance; isAsked: boolean }>([
+    { name: "of a VMI that was started", vmi: aVmi({ status: STARTED }), isAsked: true },
+    { name: "of a VMI that goes", vmi: vmiWith(DELETED), isAsked: true },
+    {
+      name: "of a VMI that others keep",
+      vmi: vmiWith({ ...DELETED, finalizers: [THEIRS] }, { status: STARTED }),
+      isAsked: false,
+    },
+    { name: "of a VMI that is new", vmi: aVmi({ status: { phase: "Pending" } }), isAsked: false },
+    {
+      name: "of a VMI whose guest has ended",
+      vmi: aVmi({ status: { ...STARTED, phase: "Succeeded" } }),
+      isAsked: false,
+    },
+  ])("$name: is the server asked? $isAsked", async ({ vmi, isAsked }) => {
+    await putVmi(vmi);
+    await bench.passVmi();
+    expect(bench.calls.includes(ASKED)).toBe(isAsked);
+  });
+
+  test("counts where the server has it", async () => {
+    await putVmi(aVmi({ status: STARTED }));
+    await bench.put(PODS, launcher(), "meanwhile");
+    await bench.passVmi();
+    expect((await bench.vmi())?.status?.phase).toBe("Scheduled");
+  });
+
+  test("is gone where the server has one of somebody else's", async () => {
+    await putVmi(aVmi({ status: STARTED }));
+    await bench.put(PODS, launcher({}, "other-uid"), "meanwhile");
+    await bench.passVmi();
+    expect((await bench.vmi())?.status?.phase).toBe("Failed");
+  });
+});
+
+describe("the pod's networks", () => {
+  const NIC = { name: "one", mac: "02:00:00:00:00:01" };
+  const ANNOTATION = names.NETWORKS_ANNOTATION;
+
+  async function annotation(): Promise<string | undefined> {
+    const pod = await bench.server.find(PODS, { ...KEY, name: LAUNCHER });
+    return pod?.metadata.annotations?.[ANNOTATION];
+  }
+
+  test.each([
+    { name: "that were there", before: { [ANNOTATION]: "[]" } },
+    { name: "of a pod that had none", before: {} },
+  ])("$name are not replaced when somebody else has changed them", async ({ before }) => {
+    await putVmi(vmiWith({ labels: ON_NODE1 }, { nics: [NIC], status: STARTED }));
+    await bench.put(PODS, launcher(before));
+    const theirs = '[{"name":"theirs"}]';
+    bench.server.beforeNextWrite(() => {
+      bench.server.put(PODS, launcher({ [ANNOTATION]: theirs }));
+    });
+    await expect(bench.passVmi()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect(await annotation()).toBe(theirs);
+  });
+
+  test("are what the VMI's NICs want, and the node is on the VMI's label", async () => {
+    await putVmi(aVmi({ nics: [NIC], status: STARTED }));
+    await bench.put(PODS, launcher());
+    await settle();
+    expect(await annotation()).toContain(NIC.mac);
+    expect((await bench.vmi())?.metadata.labels).toEqual(ON_NODE1);
+  });
+});
+
+test("a NIC that has left a VMI without a VM leaves its spec", async () => {
+  const status = { ...STARTED, phase: "Running" as const, attachments: [], interfaces: [] };
+  await putVmi(aVmi({ nics: [{ name: "one", state: "absent" }, { name: "two" }], status }));
+  await bench.put(PODS, launcher());
+  await settle();
+  const { spec } = (await bench.vmi()) ?? {};
+  expect(spec?.networks?.map(({ name }) => name)).toEqual(["two"]);
+  expect(spec?.domain.devices?.interfaces?.map(({ name }) => name)).toEqual(["two"]);
+});
+
+describe("the status", () => {
+  const INTERFACES = [{ name: "one" }];
+  const BEFORE: VmiStatus = { phase: "Scheduled", interfaces: INTERFACES };
+
+  async function reportMeanwhile(status: VmiStatus): Promise<void> {
+    const labels = ON_NODE1;
+    await putVmi(vmiWith({ labels }, { status: BEFORE }));
+    await bench.put(PODS, launcher());
+    beforeNextWrite(vmiWith({ labels }, { status }));
+    await bench.passVmi();
+  }
+
+  test.each<{ name: string; status: VmiStatus }>([
+    { name: "phase", status: { ...BEFORE, phase: "Running" } },
+    { name: "interfaces", status: { ...BEFORE, interfaces: [] } },
+  ])("is not written over a new $name", async ({ status }) => {
+    await expect(reportMeanwhile(status)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect((await bench.vmi())?.status).toEqual(status);
+  });
+
+  test("is written beside what else is new", async () => {
+    const pciePorts = { total: 4, free: 4 };
+    await reportMeanwhile({ ...BEFORE, pciePorts });
+    expect((await bench.vmi())?.status).toMatchObject({
+      ...BEFORE,
+      pciePorts,
+      activePods: { "pod-uid": "node1" },
+    });
+  });
+
+  test("is written once", async () => {
+    await reportMeanwhile(BEFORE);
+    await bench.catchUp();
+    await bench.passVmi();
+    expect(bench.calls).toEqual([]);
+  });
+
+  test("keeps what was known of a pod that is gone, but for its attachments", async () => {
+    const attachments = [{ name: "one", state: "Attached" as const, podInterfaceName: "pod1" }];
+    await putVmi(aVmi({ status: { ...STARTED, nodeName: "node1", attachments } }));
+    await bench.passVmi();
+    const { status } = (await bench.vmi()) ?? {};
+    expect(status).toMatchObject({ ...STARTED, phase: "Failed", nodeName: "node1" });
+    expect(status).not.toHaveProperty("attachments");
+  });
+});
+
+describe("an obstacle", () => {
+  const WORDS = { reason: "Unschedulable", message: "0/1 nodes are available" };
+  const UNSCHEDULABLE = { type: "PodScheduled", status: "False", ...WORDS } as const;
+
+  function waiting(): Pod {
+    const pod = launcher();
+    const { containers } = pod.spec;
+    return {
+      ...pod,
+      spec: { containers },
+      status: { phase: "Pending", conditions: [UNSCHEDULABLE] },
+    };
+  }
+
+  test("is told by one event, however often it is seen", async () => {
+    await putVmi(aVmi());
+    await bench.put(PODS, waiting());
+    await settle();
+    await bench.put(PODS, waiting());
+    await settle();
+    expect(bench.events).toEqual([
+      `VirtualMachineInstance Warning ${WORDS.reason}: ${WORDS.message}`,
+    ]);
+  });
+
+  test("that virt-handler tells has no second event", async () => {
+    const told = { reason: "LauncherUnreachable", message: "no answer" };
+    const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
+    await putVmi(aVmi({ status: { ...STARTED, hindrance } }));
+    await bench.put(PODS, launcher());
+    await settle();
+    expect((await bench.vmi())?.status?.conditions).toContainEqual(
+      expect.objectContaining({ type: "Synchronized", status: "False", ...told }),
+    );
+    expect(bench.events).toEqual([]);
+  });
+});

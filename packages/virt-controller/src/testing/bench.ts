@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
+import { hash } from "node:crypto";
+import {
+  KUBEVIRTS,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type KubeVirt,
+  type Pod,
+  type ResourceType,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
+import type { Cache, ObjectKey, Store } from "@patchbay/ports";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import type { Deps } from "../deps.ts";
+import { reconcileVm } from "../reconcilers/vm/index.ts";
+import { reconcileVmi } from "../reconcilers/vmi/index.ts";
+
+/** Key of the objects of `aVm` and `aVmi`. */
+export const KEY = { namespace: "default", name: "vm1" };
+
+/** As virt-controller computes it. */
+export function sha256Hex(text: string): string {
+  return hash("sha256", text, "hex");
+}
+
+/** A cache that holds what it is told. */
+class ToldCache<T extends KubeObject> implements Cache<T> {
+  readonly #objects = new Map<string, T>();
+
+  tell({ namespace = "", name }: ObjectKey, object: T | undefined): void {
+    const key = `${namespace}/${name}`;
+    if (object === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, object);
+  }
+  find({ namespace = "", name }: ObjectKey): T | undefined {
+    return this.#objects.get(`${namespace}/${name}`);
+  }
+  list(): readonly T[] {
+    return [...this.#objects.values()];
+  }
+  listBy(): readonly T[] {
+    return this.list();
+  }
+  onChange(): () => void {
+    return () => undefined;
+  }
+  synced(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** The loops on a store in memory. */
+export class Bench {
+  /** The server, past all refusals: what others do, and what there is. */
+  readonly server: FakeStore = createFakeStore();
+  /** Events that were recorded: kind of the object, type, reason and message. */
+  readonly events: string[] = [];
+  readonly vms = new ToldCache<VirtualMachine>();
+  readonly vmis = new ToldCache<VirtualMachineInstance>();
+  readonly pods = new ToldCache<Pod>();
+  readonly kubevirts = new ToldCache<KubeVirt>();
+  /** Wall clock and monotonic clock, milliseconds. */
+  nowMs = Date.UTC(2026, 0, 1);
+  /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
+  calls: readonly string[] = [];
+  readonly #refusals = new Map<string, Error>();
+  #isRefused: (object: KubeObject) => boolean = () => false;
+  readonly #deps: Deps;
+
+  constructor() {
+    const clock = {
+      now: () => this.nowMs,
+      monotonicMs: () => this.nowMs,
+      sleep: () => Promise.resolve(),
+    };
+    this.#deps = {
+      ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
+      store: this.#refusingStore(),
+      ownWrites: createOwnWrites(),
+      events: {
+        record: ({ kind }, { type, reason, message }) => {
+          this.events.push(`${kind} ${type} ${reason}: ${message}`);
+        },
+        flush: () => Promise.resolve(),
+      },
+      pauses: createPauses({ clock, random: () => 0 }),
+      clock,
+      log: createSilentLogger(),
+      sha256Hex,
+      randomBytes: (count) => new Uint8Array(count).fill(1),
+      launcherImage: "virt-launcher",
+    };
+  }
+
+  /** Somebody has written the object, and the caches know; `meanwhile` they do not. */
+  async put<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: T,
+    when: "known" | "meanwhile" = "known",
+  ): Promise<void> {
+    this.server.put(type, object);
+    if (when === "known") await this.catchUp();
+  }
+
+  /** The caches learn all that is on the server; `calls` begins anew. */
+  async catchUp(): Promise<void> {
+    await this.#learn(VIRTUAL_MACHINES, this.vms);
+    await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
+    await this.#learn(PODS, this.pods);
+    await this.#learn(KUBEVIRTS, this.kubevirts);
+    this.calls = [];
+  }
+
+  /** From now on the server answers calls such as `create pods` so; undefined: no more. */
+  refuse(call: string, code: AppError["code"] | undefined): void {
+    if (code === undefined) this.#refusals.delete(call);
+    else this.refuseWith(call, new AppError(code, { message: `${call} refused` }));
+  }
+
+  refuseWith(call: string, error: Error): void {
+    this.#refusals.set(call, error);
+  }
+
+  /** From now on the server refuses patches that would make such an object. */
+  judgePatch(isRefused: (object: KubeObject) => boolean): void {
+    this.#isRefused = isRefused;
+  }
+
+  passVm(): Promise<Next> {
+    return reconcileVm("default/vm1", this.#deps);
+  }
+
+  passVmi(): Promise<Next> {
+    return reconcileVmi("default/vm1", this.#deps);
+  }
+
+  async vm(): Promise<VirtualMachine | undefined> {
+    return this.server.find(VIRTUAL_MACHINES, KEY);
+  }
+
+  async vmi(): Promise<VirtualMachineInstance | undefined> {
+    return this.server.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+  }
+
+  async #learn<T extends KubeObject>(type: ResourceType<T>, cache: ToldCache<T>): Promise<void> {
+    for (const { metadata } of cache.list()) cache.tell(metadata, undefined);
+    const { items } = await this.server.list(type);
+    for (const item of items) cache.tell(item.metadata, item);
+  }
+
+  #try(verb: string, { resource }: ResourceType<KubeObject>, key: ObjectKey): void {
+    this.calls = [...this.calls, `${verb} ${resource} ${key.namespace ?? ""}/${key.name}`];
+    const refusal = this.#refusals.get(`${verb} ${resource}`);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  #refusingStore(): Store {
+    const { server } = this;
+    return {
+      find: async (type, key, options) => {
+        this.#try("get", type, key);
+        return server.find(type, key, options);
+      },
+      list: server.list.bind(server),
+      update: server.update.bind(server),
+      create: async (type, object, options) => {
+        this.#try("create", type, object.metadata);
+        return server.create(type, object, options);
+      },
+      // eslint-disable-next-line max-params -- the port's
+      patch: async (type, key, patch, options) => {
+        this.#try("patch", type, key);
+        const would = await server.patch(type, key, patch, { ...options, dryRun: true });
+        if (this.#isRefused(would)) throw new AppError("KUBE_REFUSED", { message: "judged bad" });
+        return server.patch(type, key, patch, options);
+      },
+      delete: async (type, key, options) => {
+        this.#try("delete", type, key);
+        return server.delete(type, key, options);
+      },
+    };
+  }
+}
