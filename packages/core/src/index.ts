@@ -1,44 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of core.
+// The public door of core: what other packages use, from the lowest folder to the highest.
 export { covers, isEqual } from "./equal.ts";
+export { pointerToken, statusPatch, versionTest } from "./patch.ts";
 export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
-export type { ErrorEntry, ErrorOwner, RetryRule } from "./errors/entry.ts";
-export { collectIfaceFacts, type IfaceSources, type KernelLink } from "./iface/collect.ts";
-export { guestNamesByMac, nextAskInMs, type GuestNic } from "./iface/guest-names.ts";
-export { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "./iface/facts.ts";
-export {
-  isOwnPodInterfaceName,
-  aliasOf,
-  DEFAULT_POD_INTERFACE,
-  namesOf,
-  podInterfaceNameOf,
-  type IfaceNames,
-  type Sha256Hex,
-} from "./iface/names.ts";
-export {
-  findMacTwins,
-  macFor,
-  macOf,
-  withMacs,
-  type MacOwner,
-  type MacSources,
-  type MacTwin,
-  type RandomBytes,
-} from "./iface/mac.ts";
-export { ifacesWithoutPort, type NoPort } from "./pcie/ports.ts";
-export { isWanted, kindOfPhase, letsGo, phaseOf } from "./iface/phase.ts";
+export type { ErrorEntry } from "./errors/entry.ts";
+export { nicsPatch } from "./spec/nics-patch.ts";
 export {
   findByName,
   ifacesOf,
   networkNameOf,
   networksOf,
-  withNics,
   nicsOf,
+  withNics,
   type Nics,
 } from "./spec/nics.ts";
-export { pointerToken, statusPatch, versionTest } from "./patch.ts";
-export { planAddIface, type AddIfaceFacts } from "./plan/request/add-iface.ts";
+export { collectIfaceFacts } from "./iface/collect.ts";
+export { guestNamesByMac, nextAskInMs } from "./iface/guest-names.ts";
+export {
+  findMacTwins,
+  macFor,
+  withMacs,
+  type MacOwner,
+  type MacTwin,
+  type RandomBytes,
+} from "./iface/mac.ts";
+export { aliasOf, isOwnPodInterfaceName, type Sha256Hex } from "./iface/names.ts";
+export { letsGo } from "./iface/phase.ts";
+export { ifacesWithoutPort } from "./pcie/ports.ts";
+export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
+export {
+  planNodeVm,
+  type DomainSnapshot,
+  type NodeAction,
+  type NodeVmFacts,
+} from "./plan/node/node-vm.ts";
 export {
   planAttachmentActions,
   type AttachmentAction,
@@ -47,48 +43,16 @@ export {
   type OwnedAttachment,
   type WantedAttachment,
 } from "./plan/pod/attachment-actions.ts";
-export {
-  planAttachments,
-  type AttachmentErrors,
-  type PodNetworkFacts,
-} from "./status/attachments.ts";
-export { findObstacle, newObstacle, type Obstacle } from "./status/obstacle.ts";
-export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
-export { sayProblems, vmiStartProblems, vmStartProblems } from "./plan/vm/start-problems.ts";
-export {
-  isLauncherOf,
-  launcherPodName,
-  launcherPodOf,
-  type LauncherSettings,
-} from "./plan/pod/launcher-pod.ts";
-export {
-  parseAddIface,
-  parseRemoveIface,
-  type AddIfaceRequest,
-  type RemoveIfaceRequest,
-} from "./plan/request/nic-body.ts";
-export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
-export { toRefusal, type NicPlan, type Parsed, type Refusal } from "./plan/request/outcome.ts";
-export {
-  DETACH_AGAIN_MS,
-  planNodeVm,
-  type DomainSnapshot,
-  type NodeAction,
-  type NodeVmFacts,
-  type WaitReason,
-  type WiringPlan,
-} from "./plan/node/node-vm.ts";
-export { planRemoveIface, type RemoveIfaceFacts } from "./plan/request/remove-iface.ts";
-export { nicsPatch, type NicsPlace } from "./spec/nics-patch.ts";
-export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm/vm.ts";
-export {
-  hasVm,
-  planVmi,
-  podNetworkElements,
-  type VmiAction,
-  type VmiFacts,
-} from "./plan/vm/vmi.ts";
+export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
+export { sayProblems, vmStartProblems } from "./plan/vm/start-problems.ts";
+export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm/vm.ts";
+export { hasVm, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
+export { planAddIface } from "./plan/request/add-iface.ts";
+export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
+export type { NicPlan, Refusal } from "./plan/request/outcome.ts";
+export { planRemoveIface } from "./plan/request/remove-iface.ts";
+export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
 export {
   guestHindranceField,
   guestHindranceOf,
@@ -99,7 +63,8 @@ export {
 } from "./status/hindrance.ts";
 export { isDomainBusy, leastPauseMs } from "./status/libvirt-reasons.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
-export { unreachableIfaces } from "./status/unreachable.ts";
+export { findObstacle, newObstacle } from "./status/obstacle.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
-export { vmStatus, type NewVmStatus } from "./status/vm.ts";
+export { unreachableIfaces } from "./status/unreachable.ts";
+export { vmStatus } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

@@ -31,7 +31,7 @@ export function guestNamesByMac(nics: readonly GuestNic[]): ReadonlyMap<string, 
  * How long after a change the guest is asked, milliseconds. libvirt tells no event when a guest names a NIC: it has it
  * after 80 ms (measured, Linux 6.1), udev may give it another name within seconds, a slow guest takes longer.
  */
-export const ASK_GUEST_AFTER_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
+const ASK_GUEST_AFTER_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
 
 /** Milliseconds until the guest is to be asked again, 0 for now; undefined: not before something changes. */
 export function nextAskInMs(changedAgoMs: number, asks: number): number | undefined {

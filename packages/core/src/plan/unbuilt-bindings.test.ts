@@ -7,12 +7,12 @@ import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { withNics } from "../spec/nics.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
-import { planAddIface } from "./request/add-iface.ts";
-import type { IfaceFields } from "./request/nic-body.ts";
+import { nicsAfter } from "../testing/vmi-nics.ts";
 import { planNodeVm, type NodeVmFacts } from "./node/node-vm.ts";
 import { planPodNetworks } from "./pod/pod-networks.ts";
+import { planAddIface } from "./request/add-iface.ts";
+import type { IfaceFields } from "./request/nic-body.ts";
 import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
-import { planVmiNics } from "./vm/nics.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NETWORK = networkConfigOf(undefined);
@@ -94,13 +94,13 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   });
 
   test("is not taken over from the VM by its running VMI", () => {
-    expect(planVmiNics(specWith(binding), aVmi({}))).toEqual({ networks: [], ifaces: [] });
+    expect(nicsAfter(specWith(binding), aVmi({}))).toEqual({ networks: [], ifaces: [] });
   });
 
   test("does not take back the unplug of the NIC that had the name", () => {
     const absent = aVmi({ nics: [{ name: NIC, state: "absent" }] });
     const left = { ...absent, status: { attachments: [{ name: NIC }] } };
-    const nics = planVmiNics(specWith(binding), left as typeof absent);
+    const nics = nicsAfter(specWith(binding), left as typeof absent);
     expect(nics.ifaces).toEqual([{ name: NIC, bridge: {}, state: "absent" }]);
   });
 
@@ -139,7 +139,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
 test("bridge, and no binding at all, become NICs", () => {
   for (const binding of [{ bridge: {} }, {}]) {
-    expect(planVmiNics(specWith(binding), aVmi({})).ifaces).toHaveLength(1);
+    expect(nicsAfter(specWith(binding), aVmi({})).ifaces).toHaveLength(1);
     const vmi = { ...aVmi({}), spec: specWith(binding) };
     expect(planPodNetworks(vmi, [], sha256Hex)).toHaveLength(1);
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);

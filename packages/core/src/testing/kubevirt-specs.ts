@@ -3,10 +3,11 @@
 import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
 import { aVm } from "@patchbay/testing";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
-import { planTemplateNics, planVmiNics } from "../plan/vm/nics.ts";
+import { planTemplateNics } from "../plan/vm/nics.ts";
 import { findByName, ifacesOf, withNics, type Nics } from "../spec/nics.ts";
 import { restartRequiredFields } from "../status/restart-required.ts";
 import { notBuilt, ours, same, sha256Hex, vmiOf, type Cases } from "./kubevirt-case.ts";
+import { nicsAfter } from "./vmi-nics.ts";
 
 interface SyncRow {
   readonly vmi_interfaces?: readonly Iface[];
@@ -43,7 +44,7 @@ function namesOf(nics: Pick<Nics, "ifaces">): readonly string[] {
 function sync(row: SyncRow) {
   const vmi = toVmi(row);
   const template = templateOf(row, vmi);
-  const nics = planVmiNics(template, vmi);
+  const nics = nicsAfter(template, vmi);
   const after = { ...vmi, spec: withNics(vmi.spec, nics.networks, nics.ifaces) };
   return { vmi, template, nics, tidied: planTemplateNics(template, after) };
 }
@@ -81,7 +82,7 @@ function stateAfter({ vmi_state = "", vm_state }: SyncRow): unknown {
   const iface: Iface = { name: "net1", bridge: {}, state: vmi_state };
   const vmi = vmiOf({ interfaces: [iface] }, { interfaces: [{ name: "net1" }] });
   const wanted = { ...iface, ...(typeof vm_state === "string" && { state: vm_state }) };
-  const nics = planVmiNics(vmiOf({ interfaces: [wanted] }).spec, vmi);
+  const nics = nicsAfter(vmiOf({ interfaces: [wanted] }).spec, vmi);
   return { vmiState: nics.ifaces[0]?.state };
 }
 
@@ -102,7 +103,7 @@ function annotationChange({ interfaces, status }: OldRow): unknown {
 function keptOf({ spec, status }: { spec: readonly Iface[]; status: readonly string[] }): unknown {
   const interfaces = spec.map((iface) => ({ bridge: {}, ...iface }));
   const vmi = vmiOf({ interfaces }, { interfaces: status.map((name) => ({ name })) });
-  return { interfaces: namesOf(planVmiNics(vmi.spec, vmi)) };
+  return { interfaces: namesOf(nicsAfter(vmi.spec, vmi)) };
 }
 
 const ONE_SCHEME =
@@ -146,7 +147,7 @@ export const HOTPLUG_CASES: Cases = {
   "v1.1.1 macvtap interface is not plugged": same((row: SyncRow) => {
     const vmi = toVmi(row);
     const template = vmiOf({ interfaces: row.vm_interfaces ?? [] }).spec;
-    return { vmiInterfaces: planVmiNics(template, vmi).ifaces };
+    return { vmiInterfaces: nicsAfter(template, vmi).ifaces };
   }),
   "v1.1.1 only new SR-IOV interfaces, no change": same(annotationChange),
   "v1.1.1 absent with status stays": same(keptOf),

@@ -2,7 +2,6 @@
 // A VM with NICs "one" and "two" on the node in memory: what tests set up and look at.
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { namesOf } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain";
 import { aVmi } from "@patchbay/testing";
 import { createBench, NETNS, type Bench } from "./bench.ts";
@@ -11,9 +10,21 @@ const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;
 /** NICs of the scene. */
 export type Name = keyof typeof MACS;
 
-function podInterfaceOf(name: Name): string {
-  return `pod${createHash("sha256").update(name).digest("hex").slice(0, 11)}`;
+function hashOf(name: Name): string {
+  return createHash("sha256").update(name).digest("hex").slice(0, 11);
 }
+
+function podInterfaceOf(name: Name): string {
+  return `pod${hashOf(name)}`;
+}
+
+/** Bridge and tap of a NIC, by KubeVirt's names. */
+export function linkNamesOf(name: Name): Readonly<Record<"bridgeName" | "tapName", string>> {
+  return { bridgeName: `k6t-${hashOf(name)}`, tapName: `tap${hashOf(name)}` };
+}
+
+/** A guest is asked again to let go of a NIC after so long, milliseconds. */
+export const ASKED_AGAIN_MS = 10_000;
 
 /** What virt-controller tells of the pod. */
 export function attachment(name: Name, state: Attachment["state"] = "Attached"): Attachment {
@@ -56,7 +67,7 @@ export function devicesOf(bench: Bench): readonly string[] {
 
 /** Whether bridge and tap are there. */
 export function linksOf(bench: Bench, name: Name): readonly boolean[] {
-  const { bridgeName, tapName } = namesOf(name, podInterfaceOf(name));
+  const { bridgeName, tapName } = linkNamesOf(name);
   return [bridgeName, tapName].map((link) => bench.podNetwork.findLink(NETNS, link) !== undefined);
 }
 

@@ -69,7 +69,7 @@ export interface NodeVmFacts {
 }
 
 /** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
-export const DETACH_AGAIN_MS = 10_000;
+const DETACH_AGAIN_MS = 10_000;
 
 function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
   return { ...wiringOf(iface), queues: queuesOf(vmi.spec, iface.iface, network) };

@@ -4,13 +4,13 @@ import { validateVmiSpec, type VirtualMachineInstance, type VmiSpec } from "@pat
 import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
 import { withNics } from "../../spec/nics.ts";
-import { planVmiNics } from "./nics.ts";
+import { nicsAfter } from "../../testing/vmi-nics.ts";
 
 const MAC = "02:00:00:00:00:01";
 
 /** The VMI after one step of its VM. */
 function step(vmi: VirtualMachineInstance, nics: readonly NicSketch[]): VirtualMachineInstance {
-  const to = planVmiNics(aVm({ nics }).spec.template.spec, vmi);
+  const to = nicsAfter(aVm({ nics }).spec.template.spec, vmi);
   return { ...vmi, spec: withNics(vmi.spec, to.networks, to.ifaces) };
 }
 
@@ -89,7 +89,7 @@ function onPodNetwork(state?: string): VirtualMachineInstance {
 }
 
 function stateAfter(template: VmiSpec, state?: string): string | undefined {
-  return planVmiNics(template, onPodNetwork(state)).ifaces[0]?.state;
+  return nicsAfter(template, onPodNetwork(state)).ifaces[0]?.state;
 }
 
 test("the link of the default network's iface follows, and nothing else of it", () => {

@@ -24,7 +24,7 @@ function withState(iface: Iface, state: string | undefined): Iface {
 }
 
 /** Whether nothing of the iface is left in the pod or on the node, as far as anybody has reported. */
-export function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
+function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   return (
     findByName(vmi.status?.attachments, name) === undefined &&
     findByName(vmi.status?.interfaces, name) === undefined
@@ -136,12 +136,6 @@ export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): 
     if (!mayWait || isAllowed(vmi.spec, next)) plugs.push(plug);
   }
   return { kept, plugs };
-}
-
-/** The lists that {@link planNicsChange} leads to. */
-export function planVmiNics(template: VmiSpec, vmi: VirtualMachineInstance): Nics {
-  const { kept, plugs } = planNicsChange(template, vmi);
-  return plugs.reduce(withPlug, kept);
 }
 
 /** Networks and ifaces of a VMI without a VM: only what has been unplugged goes. */

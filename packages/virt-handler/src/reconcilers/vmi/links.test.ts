@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC is Ready when all of its links are there and QEMU has its tap open, wherever an earlier attempt ended.
 import type { IfaceStatus } from "@patchbay/api";
-import { AppError, DETACH_AGAIN_MS, namesOf } from "@patchbay/core";
+import { AppError } from "@patchbay/core";
 import { WIRING_PARTS } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
-import { aScheduledVmi, attachment, devicesOf, putNic, running } from "../../testing/scene.ts";
+import {
+  ASKED_AGAIN_MS,
+  aScheduledVmi,
+  attachment,
+  devicesOf,
+  linkNamesOf,
+  putNic,
+  running,
+} from "../../testing/scene.ts";
 
 const MAC = "02:00:00:00:00:01";
 const { podInterfaceName } = attachment("one");
-const LINKS = namesOf("one", podInterfaceName);
+const LINKS = linkNamesOf("one");
 const WIRING = { ...LINKS, podInterfaceName, mac: MAC };
 
 async function isWired(bench: Bench): Promise<boolean> {
@@ -110,7 +118,7 @@ describe("a tap that is deleted under QEMU", () => {
       reason: "TapReplaced",
       attempts: 1,
     });
-    bench.nowMs += DETACH_AGAIN_MS;
+    bench.nowMs += ASKED_AGAIN_MS;
     await bench.goOn();
     expect(await hotplug(bench)).toMatchObject({ reason: "TapReplaced", attempts: 2 });
     const asked = bench.daemon.calls.filter((call) => /^detachDevice .* live/.test(call));

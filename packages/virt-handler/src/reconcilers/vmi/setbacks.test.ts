@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
-import { AppError, DETACH_AGAIN_MS, type ErrorCode } from "@patchbay/core";
+import { AppError, type ErrorCode } from "@patchbay/core";
 import type { UnplugPolicy } from "@patchbay/ports/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";
 import {
+  ASKED_AGAIN_MS,
   aScheduledVmi,
   attachment,
   devicesOf,
@@ -177,7 +178,7 @@ describe("an unplug that libvirt refuses", () => {
     bench.daemon.failAlways("detachDevice", pending, "live");
     await bench.goOn();
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
-    bench.nowMs += DETACH_AGAIN_MS - 1;
+    bench.nowMs += ASKED_AGAIN_MS - 1;
     await bench.goOn();
     expect(callsOf(bench, ASKED)).toBe(1);
     bench.nowMs += 1;
@@ -192,7 +193,7 @@ describe("an unplug that libvirt refuses", () => {
     bench.daemon.failAlways("detachDevice", late, "live");
     await bench.goOn();
     bench.daemon.failAlways("detachDevice", undefined);
-    bench.nowMs += DETACH_AGAIN_MS - 1;
+    bench.nowMs += ASKED_AGAIN_MS - 1;
     await bench.goOn();
     expect(callsOf(bench, ASKED)).toBe(1);
   });
@@ -256,7 +257,7 @@ describe("a guest that does not let go", () => {
     const bench = await unplugging("lose");
     for (let asked = 1; asked <= 3; asked += 1) {
       await bench.goOn();
-      bench.nowMs += DETACH_AGAIN_MS;
+      bench.nowMs += ASKED_AGAIN_MS;
     }
     bench.nowMs -= 7 * SECOND_MS;
     await bench.run();
@@ -279,7 +280,7 @@ describe("a guest that does not let go", () => {
           await bench.goOn();
           if (callsOf(bench, ASKED) === before) return;
           expect(callsOf(bench, ASKED)).toBe(before + 1);
-          expect(bench.nowMs - lastMs).toBeGreaterThanOrEqual(DETACH_AGAIN_MS);
+          expect(bench.nowMs - lastMs).toBeGreaterThanOrEqual(ASKED_AGAIN_MS);
           lastMs = bench.nowMs;
         };
         for (const { waitMs, policy, busy } of story) {
