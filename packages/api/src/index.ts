@@ -85,6 +85,7 @@ export type { SchemaField } from "./fields/walk.ts";
 export { normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
+export { isJsonObject, parseJson, type JsonObject } from "./values/json.ts";
 export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What parent and child say to one another. The parent does not trust the child: it parses what comes.
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type {
   DomainInfo,
   DomainLifecycle,
@@ -55,8 +56,6 @@ export interface Beat {
   readonly eventLoopAgeMs: number;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Longest text of libvirt that is kept, characters. */
 const TEXT_MAX = 1000;
 
@@ -89,20 +88,16 @@ const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
   "deviceRemovalFailed",
 ]);
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The child's answer to a beat, or undefined when it is none. */
 export function parseBeat(message: unknown): Beat | undefined {
-  if (!isFields(message) || message["kind"] !== "beat") return undefined;
+  if (!isJsonObject(message) || message["kind"] !== "beat") return undefined;
   const { eventLoopAgeMs } = message;
   return typeof eventLoopAgeMs === "number" ? { kind: "beat", eventLoopAgeMs } : undefined;
 }
 
 /** What the child said of a connection, or undefined when it is none of the above. */
 export function parseReply(message: unknown): Reply | undefined {
-  if (!isFields(message) || typeof message["connection"] !== "number") return undefined;
+  if (!isJsonObject(message) || typeof message["connection"] !== "number") return undefined;
   const { connection } = message;
   switch (message["kind"]) {
     case "ended":
@@ -119,11 +114,11 @@ export function parseReply(message: unknown): Reply | undefined {
   }
 }
 
-function parseAnswer(message: Fields, connection: number): Reply | undefined {
+function parseAnswer(message: JsonObject, connection: number): Reply | undefined {
   const { call, error, value } = message;
   if (typeof call !== "number") return undefined;
   if (message["kind"] === "result") return { kind: "result", connection, call, value };
-  if (!isFields(error)) return undefined;
+  if (!isJsonObject(error)) return undefined;
   const failure = {
     number: parseNumber(error["number"]),
     domain: parseNumber(error["domain"]),
@@ -134,7 +129,7 @@ function parseAnswer(message: Fields, connection: number): Reply | undefined {
 }
 
 function parseEvent(event: unknown, connection: number): Reply | undefined {
-  if (!isFields(event) || typeof event["domain"] !== "string") return undefined;
+  if (!isJsonObject(event) || typeof event["domain"] !== "string") return undefined;
   const { kind, domain, alias } = event;
   if (DEVICE_EVENTS.has(kind) && typeof alias === "string") {
     // The set holds exactly these three kinds.
@@ -152,7 +147,7 @@ function parseEvent(event: unknown, connection: number): Reply | undefined {
 
 /** The domain of a `findDomain` answer; undefined when there is none, or the answer is none. */
 export function parseDomain(value: unknown): DomainInfo | undefined {
-  if (!isFields(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const { name, uuid, state, persistent } = value;
   if (typeof name !== "string" || typeof uuid !== "string" || !STATES.has(state)) return undefined;
   return { name, uuid, state: state as DomainState, persistent: persistent === true }; // one of the set
@@ -161,7 +156,7 @@ export function parseDomain(value: unknown): DomainInfo | undefined {
 /** The answer to `readGuestInterfaces`; entries that are none are left out. */
 export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] {
   if (!Array.isArray(value)) return [];
-  return value.filter(isFields).map((entry) => ({
+  return value.filter(isJsonObject).map((entry) => ({
     name: parseText(entry["name"]),
     mac: parseText(entry["mac"]),
   }));

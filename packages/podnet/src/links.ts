@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads links as iproute2 prints them.
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { Link } from "@patchbay/ports";
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null;
-}
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
@@ -30,8 +25,8 @@ export interface WiredLink extends Link {
 }
 
 function childOf(value: unknown, key: string): JsonObject {
-  const child = isObject(value) ? value[key] : undefined;
-  return isObject(child) ? child : {};
+  const child = isJsonObject(value) ? value[key] : undefined;
+  return isJsonObject(child) ? child : {};
 }
 
 function listOf(value: unknown): readonly unknown[] {
@@ -66,7 +61,7 @@ function parseList(text: string): readonly JsonObject[] {
   try {
     const value: unknown = text.trim() === "" ? [] : JSON.parse(text);
     // iproute2 6.1 prints empty objects for links that a filter leaves out.
-    if (Array.isArray(value)) return value.filter(isObject);
+    if (Array.isArray(value)) return value.filter(isJsonObject);
   } catch {
     // Falls through to the error below: both mean that the program is not the one we know.
   }

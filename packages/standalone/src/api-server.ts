@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server of a standalone machine, in this process.
+import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core/errors";
 import { startApiServer } from "@patchbay/apiserver";
 import { createClock, createFiles } from "@patchbay/os";
@@ -7,7 +8,7 @@ import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
-import { numberOf, readFields, type JsonFields } from "./data-dir/json.ts";
+import { numberOf, readFields } from "./data-dir/json.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isStrict } from "./settings/settings.ts";
 
@@ -33,7 +34,7 @@ async function makeDirectories(paths: Paths): Promise<void> {
     await files.ensureDirectory(directory, PRIVATE);
 }
 
-function portOf(run: ApiServerRun, kept: JsonFields | undefined): number {
+function portOf(run: ApiServerRun, kept: JsonObject | undefined): number {
   const port = run.port ?? numberOf(kept, "apiPort");
   if (port !== undefined) return port;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port: none was given" });

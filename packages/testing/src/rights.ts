@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Were the rights that the manifests grant used, and were no others wanted? The log of the API server tells.
+import { isJsonObject } from "@patchbay/api/json";
 import type { Right } from "@patchbay/manifests/testing";
 
 /** What the log says of the users who are granted something; each entry as `user verb resource`, sorted. */
@@ -16,17 +17,13 @@ function printRight({ user, verb, resource }: Right): string {
   return `${user} ${verb} ${resource}`;
 }
 
-function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}
-
 /** Rights in the lines of that message. */
 function rightsInLog(log: string, message: string): readonly Right[] {
   return log
     .split("\n")
     .filter((line) => line.includes(`"${message}"`))
     .map((line): unknown => JSON.parse(line))
-    .filter(isFields)
+    .filter(isJsonObject)
     .map(({ user, verb, resource }) => ({
       user: String(user),
       verb: String(verb),

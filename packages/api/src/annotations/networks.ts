@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation `k8s.v1.cni.cncf.io/networks`, the network selection. Source: NPWG de-facto standard 1.3 section 4.1.
+import { isJsonObject, type JsonObject } from "../values/json.ts";
 import { isLinkName, LINK_NAME_MAX } from "../values/link-name.ts";
 import { isNamespaceName, isObjectName } from "../values/nad-name.ts";
 
@@ -48,13 +49,9 @@ function parseShortItem(item: string): NetworkSelection | string {
   };
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 const STRING_KEYS = ["namespace", "mac", "interface", "interfaceRequest"] as const;
 
-function shapeProblem(value: Readonly<Record<string, unknown>>): string | undefined {
+function shapeProblem(value: JsonObject): string | undefined {
   if (typeof value["name"] !== "string") return "name is no string";
   const notText = STRING_KEYS.find(
     (key) => value[key] !== undefined && typeof value[key] !== "string",
@@ -65,14 +62,14 @@ function shapeProblem(value: Readonly<Record<string, unknown>>): string | undefi
     return "ips is no list of strings";
   }
   const args = value["cni-args"];
-  return args === undefined || args === null || isRecord(args)
+  return args === undefined || args === null || isJsonObject(args)
     ? undefined
     : "cni-args is no object";
 }
 
 function parseJsonItem(value: unknown, index: number): NetworkSelection | string {
   const at = `element ${String(index)}`;
-  if (!isRecord(value)) return `${at} is no object`;
+  if (!isJsonObject(value)) return `${at} is no object`;
   const problem = shapeProblem(value);
   // The keys that are read further on were checked above; others are kept as they are.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;

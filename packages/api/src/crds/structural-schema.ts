@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a TypeBox schema is written as a structural schema. Source: Kubernetes apiextensions.k8s.io/v1 JSONSchemaProps.
+import { isJsonObject } from "../values/json.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -32,24 +33,20 @@ const PLAIN_KEYWORDS = [
 /** The only pattern of keys that a structural schema can say: any key. Source: TypeBox `Type.Record(Type.String(), ...)`. */
 const ANY_KEY = "^.*$";
 
-function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function propertiesOf(schema: JsonSchema): StructuralSchema {
   const properties = schema["properties"];
   // `properties: {}` says nothing and is left out.
-  if (!isSchema(properties) || Object.keys(properties).length === 0) return {};
+  if (!isJsonObject(properties) || Object.keys(properties).length === 0) return {};
   const entries = Object.entries(properties).map(
-    ([name, value]) => [name, isSchema(value) ? structuralSchemaOf(value) : {}] as const,
+    ([name, value]) => [name, isJsonObject(value) ? structuralSchemaOf(value) : {}] as const,
   );
   return { properties: Object.fromEntries(entries) };
 }
 
 function mapValuesOf(schema: JsonSchema): StructuralSchema {
   const patterns = schema["patternProperties"];
-  const values = isSchema(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
-  return isSchema(values) ? { additionalProperties: structuralSchemaOf(values) } : {};
+  const values = isJsonObject(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
+  return isJsonObject(values) ? { additionalProperties: structuralSchemaOf(values) } : {};
 }
 
 /** Converts a schema; what TypeBox keeps for itself is dropped, `patternProperties` of any key become `additionalProperties`. */
@@ -63,6 +60,6 @@ export function structuralSchemaOf(source: object): StructuralSchema {
     ...Object.fromEntries(plain),
     ...propertiesOf(schema),
     ...mapValuesOf(schema),
-    ...(isSchema(items) ? { items: structuralSchemaOf(items) } : {}),
+    ...(isJsonObject(items) ? { items: structuralSchemaOf(items) } : {}),
   };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of an object Patchbay does not act on, and which fields a schema has.
+import { isJsonObject } from "../values/json.ts";
 import {
   findMark,
   isNothing,
@@ -15,15 +16,9 @@ export interface UnactedField {
   readonly mark: FieldMark;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
   const child = schema[key];
-  return isFields(child) ? child : undefined;
+  return isJsonObject(child) ? child : undefined;
 }
 
 /**
@@ -44,9 +39,11 @@ export function unactedFields(
     return value.flatMap((item, index) => unactedFields(items, item, `${path}[${String(index)}]`));
   }
   const properties = schemaAt(node, "properties");
-  if (properties === undefined || !isFields(value)) return [];
+  if (properties === undefined || !isJsonObject(value)) return [];
   return Object.entries(properties).flatMap(([key, child]) =>
-    isFields(child) ? unactedFields(child, value[key], path === "" ? key : `${path}.${key}`) : [],
+    isJsonObject(child)
+      ? unactedFields(child, value[key], path === "" ? key : `${path}.${key}`)
+      : [],
   );
 }
 
@@ -88,7 +85,7 @@ export function schemaFields(
   const node: JsonSchema = { ...schema };
   const required = node["required"];
   return Object.entries(schemaAt(node, "properties") ?? {}).flatMap(([key, child]) => {
-    if (!isFields(child)) return [];
+    if (!isJsonObject(child)) return [];
     const list = findMark(child)?.list ?? above;
     const [suffix, entries] = entriesOf(child);
     const field = {

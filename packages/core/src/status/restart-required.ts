@@ -3,9 +3,11 @@
 import {
   isAbsent,
   isDefaultNetwork,
+  isJsonObject,
   type Iface,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type JsonObject,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
 import { canPlug } from "../plan/vm/nics.ts";
@@ -15,21 +17,15 @@ const BASE = "spec.template.spec";
 const IFACES = `${BASE}.domain.devices.interfaces`;
 const NETWORKS = `${BASE}.networks`;
 
-type Members = Readonly<Record<string, unknown>>;
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Paths of the innermost fields in which two values differ. */
 function differingLeaves(wanted: unknown, actual: unknown, path: string): readonly string[] {
   if (isEqual(wanted, actual)) return [];
-  if (!isMembers(wanted) || !isMembers(actual)) return [path];
+  if (!isJsonObject(wanted) || !isJsonObject(actual)) return [path];
   const keys = new Set([...Object.keys(wanted), ...Object.keys(actual)]);
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
 }
 
-function withoutState(iface: Iface): Members {
+function withoutState(iface: Iface): JsonObject {
   return { ...iface, state: undefined };
 }
 

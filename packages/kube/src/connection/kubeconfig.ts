@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which server does a kubeconfig name, and with which credentials? Files that it names are read anew at each
 // call of `readCredentials`, so that rotated ones are seen.
+import { isJsonObject } from "@patchbay/api";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/core";
@@ -80,10 +81,6 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function tokenFileOf(users: unknown, name: string): string | undefined {
   if (!Array.isArray(users)) return undefined;
   const entries = users as readonly RawUser[]; // newUsers has checked that the entries are named objects
@@ -100,7 +97,7 @@ function findNamed<T extends { readonly name: string }>(
 
 function parseKubeConfig(path: string, text: string): Parsed {
   const document: unknown = parse(text);
-  if (!isRecord(document)) throw invalid(path, "it is not a mapping");
+  if (!isJsonObject(document)) throw invalid(path, "it is not a mapping");
   const contextName = document["current-context"];
   if (typeof contextName !== "string" || contextName === "") {
     throw invalid(path, "it names no current-context");

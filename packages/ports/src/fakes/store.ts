@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server in memory: enough of one to test what is read and written. It has no watches and no schemas.
-import type { KubeList, KubeObject, ResourceType, JsonPatchOperation } from "@patchbay/api";
+import {
+  isJsonObject,
+  type KubeList,
+  type KubeObject,
+  type ResourceType,
+  type JsonPatchOperation,
+} from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/core";
 import type {
   DeleteOptions,
@@ -24,7 +30,7 @@ export interface FakeStore extends Store {
 }
 
 function isJson(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isJsonObject(value);
 }
 
 function clone<T>(value: T): T {

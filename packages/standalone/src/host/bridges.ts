@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which bridges of the host did CNI make for this machine? CNI never removes them, so `down` does.
+import { isJsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
 import type { Files, Logger, ProcessRunner, Store } from "@patchbay/ports";
-import { isFields, parseFields, readFields, textOf } from "../data-dir/json.ts";
+import { parseFields, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -26,7 +27,7 @@ export async function listLinks(
   const argv = ["ip", "-j", "link", "show"] as const;
   const { stdout } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   const links: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
-  return Array.isArray(links) ? links.filter(isFields) : [];
+  return Array.isArray(links) ? links.filter(isJsonObject) : [];
 }
 
 /** Names that a file of this boot holds; undefined when there is none. */
@@ -59,7 +60,7 @@ function bridgesOfConfig(text: string): readonly string[] {
   const all: readonly unknown[] = Array.isArray(plugins) ? plugins : [config];
   return (
     all
-      .filter(isFields)
+      .filter(isJsonObject)
       .filter((plugin) => textOf(plugin, "type") === "bridge")
       // Source: CNI plugin bridge, default of `bridge`.
       .map((plugin) => textOf(plugin, "bridge") || "cni0")

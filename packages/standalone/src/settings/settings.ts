@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is chosen once for a standalone machine and kept.
+import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
-import { numberOf, readFields, textOf, type JsonFields } from "../data-dir/json.ts";
+import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type AskedSettings } from "./problems.ts";
 import { chooseSubnetBeside } from "./subnet.ts";
@@ -32,12 +33,12 @@ const DEFAULT_BRIDGE = "patchbay0";
 const PORT_TRIES = 100;
 
 /** Whether the settings file is one of ours. */
-export function isOurs(fields: JsonFields | undefined): boolean {
+export function isOurs(fields: JsonObject | undefined): boolean {
   return textOf(fields, "kind") === KIND;
 }
 
 /** Whether the kept settings ask for a server that is as strict as a cluster's. */
-export function isStrict(fields: JsonFields | undefined): boolean {
+export function isStrict(fields: JsonObject | undefined): boolean {
   return fields?.["strict"] === true;
 }
 

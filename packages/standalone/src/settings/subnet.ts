@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which network the pods get: one that nothing on the host leads to already.
+import { isJsonObject } from "@patchbay/api/json";
 import type { ProcessRunner } from "@patchbay/ports";
-import { isFields, textOf } from "../data-dir/json.ts";
+import { textOf } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
 /** Podman's own networks begin at 10.88.0.0; this is out of their way. */
@@ -51,7 +52,7 @@ export async function listRoutes(runner: ProcessRunner): Promise<readonly string
   });
   const routes: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
   const targets = (Array.isArray(routes) ? routes : []).map((route: unknown) =>
-    isFields(route) ? textOf(route, "dst") : "",
+    isJsonObject(route) ? textOf(route, "dst") : "",
   );
   return targets.filter((target) => target !== "default" && target !== "");
 }

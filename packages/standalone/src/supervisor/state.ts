@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the supervisor says of itself, and how others follow it: a small file, replaced at each step.
+import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/ports";
-import { isFields, numberOf, readFields, textOf } from "../data-dir/json.ts";
+import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
 /** Where a supervisor is. */
@@ -33,7 +34,7 @@ export function reasonOf(state: SupervisorState | undefined, otherwise: string):
 }
 
 function toStep(value: unknown): readonly Step[] {
-  if (!isFields(value)) return [];
+  if (!isJsonObject(value)) return [];
   return [{ afterMs: numberOf(value, "afterMs") ?? 0, text: textOf(value, "text") }];
 }
 

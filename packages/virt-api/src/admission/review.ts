@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
-import type { Cause, JsonPatchOperation } from "@patchbay/api";
+import { isJsonObject, type Cause, type JsonPatchOperation, type JsonObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { User } from "../callers/user.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** One question. `object` and `oldObject` are as the client sent them: nothing about them was checked at mutation. */
 export interface AdmissionRequest {
@@ -36,13 +34,9 @@ export type Verdict =
 
 export const ALLOWED: Verdict = { allowed: true };
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The value as an object; an empty one where it is something else. */
-export function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
+export function fieldsOf(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
 }
 
 function textOf(value: unknown): string {

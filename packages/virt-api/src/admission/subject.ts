@@ -3,6 +3,7 @@
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  isJsonObject,
   type ObjectMeta,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -15,12 +16,6 @@ export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isOptional(value: unknown, is: (value: unknown) => boolean): boolean {
   return value === undefined || is(value);
 }
@@ -28,23 +23,23 @@ function isOptional(value: unknown, is: (value: unknown) => boolean): boolean {
 function isNamedList(value: unknown): boolean {
   return (
     Array.isArray(value) &&
-    value.every((entry: unknown) => isFields(entry) && typeof entry["name"] === "string")
+    value.every((entry: unknown) => isJsonObject(entry) && typeof entry["name"] === "string")
   );
 }
 
 function isVmiSpec(value: unknown): value is VmiSpec {
-  if (!isFields(value) || !isFields(value["domain"])) return false;
+  if (!isJsonObject(value) || !isJsonObject(value["domain"])) return false;
   const devices = value["domain"]["devices"];
   return (
     isOptional(value["networks"], isNamedList) &&
-    isOptional(devices, isFields) &&
-    isOptional(isFields(devices) ? devices["interfaces"] : undefined, isNamedList)
+    isOptional(devices, isJsonObject) &&
+    isOptional(isJsonObject(devices) ? devices["interfaces"] : undefined, isNamedList)
   );
 }
 
 function templateSpecOf(spec: unknown): unknown {
-  const template = isFields(spec) ? spec["template"] : undefined;
-  return isFields(template) ? template["spec"] : undefined;
+  const template = isJsonObject(spec) ? spec["template"] : undefined;
+  return isJsonObject(template) ? template["spec"] : undefined;
 }
 
 /**
@@ -52,7 +47,7 @@ function templateSpecOf(spec: unknown): unknown {
  * comes before the schema, so that only what is looked at here may be relied on.
  */
 export function findSubject(kind: string, object: unknown): Subject | undefined {
-  if (!isFields(object) || !isFields(object["metadata"])) return undefined;
+  if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
   // Metadata is Kubernetes' own; the parts of the specification that are read were checked.
   if (kind === VIRTUAL_MACHINES.kind && isVmiSpec(templateSpecOf(spec))) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the body of addinterface and removeinterface says. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
-import type { Cause, Iface } from "@patchbay/api";
+import { isJsonObject, type Cause, type Iface, type JsonObject } from "@patchbay/api";
 import { toRefusal, type Parsed } from "./outcome.ts";
 
 /** Fields of an iface that may stand beside the name; the rest of the iface. */
@@ -19,7 +19,6 @@ export interface RemoveIfaceRequest {
   readonly name: string;
 }
 
-type Body = Readonly<Record<string, unknown>>;
 type FieldKind = "string" | "integer" | "object" | "list";
 
 /** Fields of KubeVirt's Interface that a request may carry, and ours for the network selection element. */
@@ -42,21 +41,21 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
 /** Harmless members that some clients send. */
 const IGNORED: readonly string[] = ["apiVersion", "kind", "dryRun"];
 
-function isBody(value: unknown): value is Body {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isOfKind(value: unknown, kind: FieldKind): boolean {
   if (kind === "integer") return Number.isInteger(value);
   if (kind === "list") return Array.isArray(value) && value.every((at) => typeof at === "string");
-  return kind === "object" ? isBody(value) : typeof value === "string";
+  return kind === "object" ? isJsonObject(value) : typeof value === "string";
 }
 
 function refused(causes: readonly Cause[], message?: string): Parsed<never> {
   return { ok: false, refusal: toRefusal(400, causes, message) };
 }
 
-function requiredCauses(options: string, body: Body, names: readonly string[]): readonly Cause[] {
+function requiredCauses(
+  options: string,
+  body: JsonObject,
+  names: readonly string[],
+): readonly Cause[] {
   return names.flatMap((field): readonly Cause[] => {
     const value = body[field];
     if (value === undefined || value === null || value === "") {
@@ -69,7 +68,10 @@ function requiredCauses(options: string, body: Body, names: readonly string[]): 
   });
 }
 
-function fieldCauses(body: Body, kinds: Readonly<Record<string, FieldKind>>): readonly Cause[] {
+function fieldCauses(
+  body: JsonObject,
+  kinds: Readonly<Record<string, FieldKind>>,
+): readonly Cause[] {
   return Object.entries(body).flatMap(([field, value]): readonly Cause[] => {
     const kind = kinds[field];
     if (IGNORED.includes(field)) return [];
@@ -87,9 +89,9 @@ function checkBody(
   options: string,
   body: unknown,
   fields: { readonly required: readonly string[]; readonly more: typeof IFACE_FIELDS },
-): Parsed<Body> {
+): Parsed<JsonObject> {
   if (body === undefined) return refused([], "no request body, unable to decode options");
-  if (!isBody(body)) {
+  if (!isJsonObject(body)) {
     const message = "cannot unmarshal Request body to struct, error: the body is no JSON object";
     return refused([], message);
   }
@@ -100,7 +102,7 @@ function checkBody(
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }
 
-function textOf(body: Body, field: string): string {
+function textOf(body: JsonObject, field: string): string {
   const value = body[field];
   return typeof value === "string" ? value : "";
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { isJsonObject, parseJson } from "./json.ts";
+
+describe("what is a JSON object", () => {
+  test.each([
+    { value: {}, is: true },
+    { value: { a: null }, is: true },
+    { value: [], is: false },
+    { value: null, is: false },
+    { value: undefined, is: false },
+    { value: "{}", is: false },
+    { value: 1, is: false },
+  ])("$value: $is", ({ value, is }) => {
+    expect(isJsonObject(value)).toBe(is);
+  });
+});
+
+describe("reading JSON text", () => {
+  test.each([
+    { text: '{"a":[1]}', value: { a: [1] } },
+    { text: "null", value: null },
+    { text: undefined, value: undefined },
+    { text: "", value: undefined },
+    { text: "{", value: undefined },
+  ])("$text is $value", ({ text, value }) => {
+    expect(parseJson(text)).toEqual(value);
+  });
+});
