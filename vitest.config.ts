@@ -12,7 +12,10 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "tests/docs/*.test.ts"] },
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "tests/docs/*.test.ts", "hack/**/*.test.ts"],
+        },
       },
       {
         ...shared,

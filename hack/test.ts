@@ -113,6 +113,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
       check("format", ["npm", "run", "-s", "format:check"]),
       check("types", ["npm", "run", "-s", "types"]),
       check("boundaries", ["npm", "run", "-s", "boundaries"]),
+      check("folder sizes", ["npm", "run", "-s", "folders"]),
       check("unused code", ["npm", "run", "-s", "unused"]),
       check("generated files", ["npm", "run", "-s", "verify"]),
     ],
