@@ -24,6 +24,7 @@ async function findIn(entry: unknown): Promise<unknown> {
   const text = typeof entry === "string" ? entry : JSON.stringify(entry);
   await files.writeAtomic("/b/results/blue-box-net1", text);
   await files.writeAtomic("/b/results/blue-box-net11", "{}");
+  await files.writeAtomic("/b/results/blue-another-box-net1", "{}");
   return createResultCache(files, ["/a", "/b"]).find("box", "net1");
 }
 
@@ -38,14 +39,21 @@ test("an attachment of a runtime is found with all that its DEL needs", async ()
 
 test("a runtime that keeps no arguments and no result is believed too", async () => {
   const { kind, containerId, ifName, networkName, config } = ENTRY;
-  expect(await findIn({ kind, containerId, ifName, networkName, config })).toEqual({
+  expect(await findIn({ kind, containerId, ifName, networkName, config })).toStrictEqual({
     config: CONFIG,
     args: [],
     capabilityArgs: {},
   });
 });
 
+test("arguments that are no pairs of texts are left out", async () => {
+  const cniArgs = [["A", "1"], ["B"], ["C", 2], ["D", "3", "4"], "E5", null];
+  expect(await findIn({ ...ENTRY, cniArgs })).toMatchObject({ args: [["A", "1"]] });
+});
+
 test.each([
+  { name: "of another NIC", entry: { ...ENTRY, ifName: "net2" } },
+  { name: "without a configuration", entry: { ...ENTRY, config: 5 } },
   { name: "of another sandbox", entry: { ...ENTRY, containerId: "other" } },
   { name: "of another kind", entry: { ...ENTRY, kind: "cniCacheV2" } },
   { name: "whose configuration is none", entry: { ...ENTRY, config: "????" } },

@@ -47,6 +47,19 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
   };
 }
 
+function isEntryOf(
+  entry: unknown,
+  containerId: string,
+  interfaceName: string,
+): entry is JsonObject {
+  return (
+    isJsonObject(entry) &&
+    entry["kind"] === KIND &&
+    entry["containerId"] === containerId &&
+    entry["ifName"] === interfaceName
+  );
+}
+
 /** Looks into `DIR/results` of each directory, in order. */
 export function createResultCache(
   files: Pick<Files, "list" | "readText">,
@@ -56,18 +69,11 @@ export function createResultCache(
     find: async (containerId, interfaceName) => {
       for (const dir of dirs) {
         const names = await files.list(`${dir}/results`);
-        const name = names.find((candidate) =>
-          candidate.endsWith(`-${containerId}-${interfaceName}`),
-        );
-        const text =
-          name === undefined ? undefined : await files.readText(`${dir}/results/${name}`);
-        const entry = parseJson(text ?? "");
-        const isIt =
-          isJsonObject(entry) &&
-          entry["kind"] === KIND &&
-          entry["containerId"] === containerId &&
-          entry["ifName"] === interfaceName;
-        if (isIt) return parseEntry(entry);
+        for (const name of names) {
+          if (!name.endsWith(`-${containerId}-${interfaceName}`)) continue;
+          const entry = parseJson((await files.readText(`${dir}/results/${name}`)) ?? "");
+          if (isEntryOf(entry, containerId, interfaceName)) return parseEntry(entry);
+        }
       }
       return undefined;
     },
