@@ -67,6 +67,7 @@ describe("a configuration", () => {
     { name: "no JSON", text: "{nope", fields: ["spec.config"] },
     { name: "empty", text: "", fields: ["spec.config"] },
     { name: "a list", text: "[]", fields: ["spec.config"] },
+    { name: "nothing", text: "null", fields: ["spec.config"] },
     { name: "no plugin", text: "{}", fields: ["spec.config.plugins"] },
     { name: "an empty list of plugins", text: '{"plugins":[]}', fields: ["spec.config.plugins"] },
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the CNI configuration of a NetworkAttachmentDefinition or of a file: one plugin or a list.
 import type { Cause } from "@patchbay/api";
-import type { NetworkConfigList } from "@patchbay/ports";
+import type { CniResult, NetworkConfigList } from "@patchbay/ports";
 import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 import { findNewestVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
@@ -122,11 +122,11 @@ function declares(plugin: Plugin, capability: string): boolean {
   return isJsonObject(declared) && declared[capability] === true;
 }
 
-/** What one plugin gets on standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration". */
+/** What one plugin gets on standard input; `prevResult`: what the plugin before it gave, at DEL the result of ADD. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration". */
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
-  extra: { readonly capabilityArgs: JsonObject; readonly prevResult?: unknown },
+  extra: { readonly capabilityArgs: JsonObject; readonly prevResult?: CniResult | undefined },
 ): string {
   const runtimeConfig = Object.fromEntries(
     Object.entries(extra.capabilityArgs).filter(([capability]) => declares(plugin, capability)),
@@ -136,6 +136,7 @@ export function printPluginConfig(
     name: list.name,
     cniVersion: list.cniVersion,
     ...(Object.keys(runtimeConfig).length === 0 ? {} : { runtimeConfig }),
-    ...(extra.prevResult === undefined ? {} : { prevResult: extra.prevResult }),
+    // JSON leaves out what is undefined.
+    prevResult: extra.prevResult,
   });
 }

@@ -19,6 +19,8 @@ export interface PluginHost {
 /** One execution of a plugin. */
 export interface Invocation {
   readonly plugin: string;
+  /** Name of the network, for errors. */
+  readonly network: string;
   readonly command: "ADD" | "DEL" | "VERSION";
   readonly stdin: string;
   /** CNI_ variables beside CNI_COMMAND and CNI_PATH. */
@@ -61,8 +63,9 @@ function failureOf(call: Invocation, outcome: NonNullable<Outcome>): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
-    const said = outcome.stderr.trim() === "" ? outcome.stdout.trim() : outcome.stderr.trim();
-    const message = `exit code ${String(outcome.exitCode)}${said === "" ? "" : `: ${said}`}`;
+    const said = [outcome.stderr, outcome.stdout].map((text) => text.trim());
+    const words = said.filter((text) => text !== "").slice(0, 1);
+    const message = [`exit code ${String(outcome.exitCode)}`, ...words].join(": ");
     return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
   }
   const { code: cniCode, msg, details } = answer;
@@ -70,16 +73,11 @@ function failureOf(call: Invocation, outcome: NonNullable<Outcome>): AppError {
   const text = message.join("; ");
   return CONFIG_CODES.includes(cniCode)
     ? new AppError("CNI_CONFIG_INVALID", {
-        network: networkOf(call),
+        network: call.network,
         reason: `plugin ${plugin}: ${text}`,
         cniCode,
       })
     : new AppError("CNI_PLUGIN_FAILED", { plugin, command, message: text, cniCode });
-}
-
-function networkOf(call: Invocation): string {
-  const config = parseJson(call.stdin);
-  return isJsonObject(config) && typeof config["name"] === "string" ? config["name"] : call.plugin;
 }
 
 /**

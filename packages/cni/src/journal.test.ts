@@ -53,6 +53,7 @@ test("a pod whose last row is removed is forgotten; removing twice is success", 
   await journal.remove(row("b"));
   expect(await journal.listPods()).toEqual([]);
   expect(await journal.list("uid-1")).toEqual([]);
+  expect(await files.list("/j")).toEqual([]);
 });
 
 test("what a crash left of a write is not a row", async () => {
@@ -63,18 +64,60 @@ test("what a crash left of a write is not a row", async () => {
   expect(await journal.list("uid-1")).toHaveLength(1);
 });
 
-test("a row that cannot be read is an error, since it may stand for a lease", async () => {
+/** The row without one of its fields, or with another value. */
+function broken(key: string, value?: unknown): unknown {
+  return { ...row("a"), [key]: value };
+}
+
+const { request } = row("a");
+
+test.each([
+  { name: "is empty", text: "" },
+  { name: "is no object", text: "[]" },
+  ...[
+    "podUid",
+    "podNamespace",
+    "podName",
+    "network",
+    "netnsInode",
+    "bootId",
+    "state",
+    "request",
+  ].map((key) => ({ name: `has no ${key}`, text: JSON.stringify(broken(key)) })),
+  { name: "has no number", text: JSON.stringify(broken("sequence", "1")) },
+  ...["containerId", "interfaceName", "config"].map((key) => ({
+    name: `asks for no ${key}`,
+    text: JSON.stringify(broken("request", { ...request, [key]: undefined })),
+  })),
+])("a row that $name is an error, since it may stand for a lease", async ({ text }) => {
   const files = createFakeFiles();
-  await files.writeAtomic("/j/uid-1/box1.a.json", "{}");
+  await files.writeAtomic("/j/uid-1/box1.a.json", text);
   await expect(createJournal(files, "/j").list("uid-1")).rejects.toMatchObject({
     code: "CNI_JOURNAL_BROKEN",
+    details: { path: "/j/uid-1/box1.a.json" },
   });
+});
+
+test.each([
+  { name: "a sandbox", request: { ...request, containerId: "../box1" } },
+  { name: "a sandbox without a name", request: { ...request, containerId: "" } },
+  { name: "a NIC", request: { ...request, interfaceName: "../a" } },
+])("$name that is a path is refused", async ({ request: refused }) => {
+  const files = createFakeFiles();
+  await expect(
+    createJournal(files, "/j").write(row("a", { request: refused })),
+  ).rejects.toMatchObject({
+    code: "OS_PATH_REFUSED",
+    details: { path: refused.containerId },
+  });
+  expect(files.paths).toEqual([]);
 });
 
 test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
   const journal = createJournal(createFakeFiles(), "/j");
   await expect(async () => journal.write(row("a", { podUid }))).rejects.toMatchObject({
     code: "OS_PATH_REFUSED",
+    details: { path: podUid },
   });
 });
 

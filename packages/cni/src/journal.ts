@@ -105,7 +105,8 @@ export function createJournal(files: Files, dir: string): Journal {
 
 async function rowNames(files: Files, directory: string): Promise<readonly string[]> {
   const names = await files.list(directory);
-  return names.filter((name) => !name.startsWith(".") && name.endsWith(SUFFIX));
+  // What a process that died was writing ends otherwise.
+  return names.filter((name) => name.endsWith(SUFFIX));
 }
 
 /** A row that cannot be read may stand for a lease: it is an error, never skipped. */

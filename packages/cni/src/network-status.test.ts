@@ -38,6 +38,20 @@ test.each([
     want: { ips: ["10.99.0.10"], mac: MAC, dns: {}, gateway: ["10.99.0.1"] },
   },
   {
+    name: "no gateway without a default route",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC],
+      ips: [{ address: "1.1.1.3/24", gateway: "1.1.1.1" }],
+    },
+    want: { ips: ["1.1.1.3"], mac: MAC, dns: {} },
+  },
+  {
+    name: "no gateway of a default route without one where there are no addresses",
+    result: { cniVersion: "1.0.0", interfaces: [NIC], routes: [{ dst: "::/0" }] },
+    want: { mac: MAC, dns: {} },
+  },
+  {
     name: "no gateway at all when none is known",
     result: {
       cniVersion: "1.0.0",
@@ -60,7 +74,7 @@ test.each([
     name: "addresses of host interfaces are left out",
     result: {
       cniVersion: "1.0.0",
-      interfaces: [{ name: "br" }, NIC],
+      interfaces: [{ name: "br", sandbox: "" }, NIC],
       ips: [
         { interface: 0, address: "10.0.0.1/24" },
         { interface: 1, address: "10.0.0.2/24" },
@@ -106,22 +120,40 @@ test.each([
   });
 });
 
-test.each(["", "Usage", "[]", '{"interfaces":[{"mac":"x"}]}', '{"ips":[{"interface":"1"}]}'])(
-  "%s is no result",
-  (text) => {
-    expect(parseResult(text, "1.0.0")).toBeUndefined();
-  },
-);
+test.each([
+  "",
+  "Usage",
+  "[]",
+  '{"interfaces":{}}',
+  '{"interfaces":[1]}',
+  '{"interfaces":[{"mac":"x"}]}',
+  '{"interfaces":[{"name":"a","mac":1}]}',
+  '{"interfaces":[{"name":"a","mtu":"1500"}]}',
+  '{"interfaces":[{"name":"a","sandbox":1}]}',
+  '{"ips":[{"gateway":"1.1.1.1"}]}',
+  '{"ips":[{"address":"1.1.1.2/24","interface":"1"}]}',
+  '{"ips":[{"address":"1.1.1.2/24","gateway":1}]}',
+  '{"routes":[{"dst":1}]}',
+  '{"routes":[{"dst":"::/0","gw":1}]}',
+])("%s is no result", (text) => {
+  expect(parseResult(text, "1.0.0")).toBeUndefined();
+});
 
 test.each([
   { text: "{}", want: { cniVersion: "0.3.1" } },
   { text: '{"cniVersion":""}', want: { cniVersion: "0.3.1" } },
+  { text: "null", want: { cniVersion: "0.3.1" } },
+  { text: '{"ips":null,"routes":null}', want: { cniVersion: "0.3.1" } },
   {
     text: '{"ip4":{"ip":"1.2.3.4/24"}}',
-    want: { cniVersion: "0.3.1", ips: [{ address: "1.2.3.4/24" }], routes: [] },
+    want: { cniVersion: "0.3.1", ips: [{ address: "1.2.3.4/24" }], routes: [], dns: undefined },
   },
 ])("the result $text has the version of its configuration", ({ text, want }) => {
-  expect(parseResult(text, "0.3.1")).toEqual(want);
+  expect(parseResult(text, "0.3.1")).toStrictEqual(want);
+});
+
+test("a result that says its version has that", () => {
+  expect(parseResult('{"cniVersion":"0.4.0"}', "1.0.0")).toEqual({ cniVersion: "0.4.0" });
 });
 
 test("each of several interfaces gets its own addresses, the one that was asked for what is of none", () => {
@@ -132,7 +164,8 @@ test("each of several interfaces gets its own addresses, the one that was asked 
       { interface: 1, address: "192.0.2.1/24" },
       { interface: 2, address: "192.0.2.3/24" },
       { interface: 0, address: "192.0.2.4/24" },
-      { interface: 9, address: "192.0.2.5/24" },
+      { interface: 3, address: "192.0.2.5/24" },
+      { interface: -1, address: "192.0.2.6/24" },
       { address: "192.0.2.2/24" },
     ],
     routes: [{ dst: "0.0.0.0/0", gw: "192.0.2.254" }],
@@ -140,7 +173,7 @@ test("each of several interfaces gets its own addresses, the one that was asked 
   expect(networkStatusesOf(result, "ns1/n", "net1")).toEqual([
     {
       ...{ name: "ns1/n", interface: "net1", mac: MAC, dns: {}, gateway: ["192.0.2.254"] },
-      ips: ["192.0.2.1", "192.0.2.5", "192.0.2.2"],
+      ips: ["192.0.2.1", "192.0.2.5", "192.0.2.6", "192.0.2.2"],
     },
     {
       ...{ name: "ns1/n", interface: "aux", mac: "02:00:00:00:00:01", dns: {} },

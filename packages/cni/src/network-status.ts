@@ -7,32 +7,39 @@ const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 
 type Nic = NonNullable<CniResult["interfaces"]>[number];
 
-/** One NIC in the sandbox, and what of the result is said of it. */
+/** One NIC in the sandbox. */
 interface Place {
   /** Its place among the interfaces of the result; undefined for a result that names none. */
   readonly index: number | undefined;
   readonly nic: Partial<Nic>;
-  /** Whether it is the one that was asked for: what the result says of no NIC in particular is said of it. */
-  readonly isAsked: boolean;
+}
+
+function placesOf(result: CniResult): readonly Place[] {
+  return (
+    result.interfaces?.flatMap((nic, index) =>
+      nic.sandbox === undefined || nic.sandbox === "" ? [] : [{ index, nic }],
+    ) ?? []
+  );
 }
 
 /** A result without interfaces (before 0.3.0) means the one that was asked for, and so does one that names it otherwise. */
-function placesOf(result: CniResult, interfaceName: string): readonly Place[] {
-  const inSandbox = (result.interfaces ?? []).flatMap((nic, index) =>
-    nic.sandbox === undefined || nic.sandbox === "" ? [] : [{ index, nic }],
-  );
-  const asked = inSandbox.find(({ nic }) => nic.name === interfaceName) ?? inSandbox[0];
-  if (asked === undefined) return [{ index: undefined, nic: {}, isAsked: true }];
-  return inSandbox.map((place) => ({ ...place, isAsked: place === asked }));
+function askedPlaceOf(places: readonly Place[], interfaceName: string): Place {
+  const named = places.find(({ nic }) => nic.name === interfaceName);
+  return named ?? places[0] ?? { index: undefined, nic: {} };
 }
 
-function addressesOf(result: CniResult, { index, isAsked }: Omit<Place, "nic">): readonly string[] {
+/** What the result says of no NIC in particular is said of the one that was asked for. */
+function addressesOf(
+  result: CniResult,
+  index: number | undefined,
+  isAsked: boolean,
+): readonly string[] {
   const known = result.interfaces?.length ?? 0;
   return (result.ips ?? [])
     .filter(({ interface: owner }) =>
       owner === undefined || owner < 0 || owner >= known ? isAsked : owner === index,
     )
-    .map(({ address }) => address.replace(/\/.*$/, ""));
+    .map(({ address }) => address.replace(/\/.*/, ""));
 }
 
 /** Gateways of default routes; a default route without one means the gateway of the addresses. */
@@ -41,12 +48,31 @@ function gatewaysOf(result: CniResult): readonly string[] {
     // Plugins may leave `dst` out; the type does not know it.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
-  const gateways = routes.flatMap((route) =>
-    route.gw === undefined
-      ? (result.ips ?? []).flatMap((ip) => (ip.gateway === undefined ? [] : [ip.gateway]))
-      : [route.gw],
-  );
-  return [...new Set(gateways)];
+  const ofAddresses = result.ips?.map(({ gateway }) => gateway) ?? [];
+  const gateways = routes.flatMap(({ gw }) => (gw === undefined ? ofAddresses : [gw]));
+  return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
+}
+
+function hardwareOf({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {
+  return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
+}
+
+function entryOf(
+  result: CniResult,
+  { nic, index }: Place,
+  { name, asked }: { readonly name: string; readonly asked: string | undefined },
+): NetworkStatus {
+  const isAsked = asked !== undefined;
+  const ips = addressesOf(result, index, isAsked);
+  const gateway = isAsked ? gatewaysOf(result) : [];
+  return {
+    name,
+    interface: asked ?? nic.name ?? "",
+    ...(ips.length === 0 ? {} : { ips }),
+    ...hardwareOf(nic),
+    dns: result.dns ?? {},
+    ...(gateway.length === 0 ? {} : { gateway }),
+  };
 }
 
 /**
@@ -59,22 +85,11 @@ export function networkStatusesOf(
   name: string,
   interfaceName: string,
 ): readonly NetworkStatus[] {
-  return placesOf(result, interfaceName).map(({ nic, ...place }) => {
-    const ips = addressesOf(result, place);
-    const gateway = place.isAsked ? gatewaysOf(result) : [];
-    return {
-      name,
-      interface: place.isAsked ? interfaceName : (nic.name ?? ""),
-      ...(ips.length === 0 ? {} : { ips }),
-      ...hardwareOf(nic),
-      dns: result.dns ?? {},
-      ...(gateway.length === 0 ? {} : { gateway }),
-    };
-  });
-}
-
-function hardwareOf({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {
-  return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
+  const places = placesOf(result);
+  const own = askedPlaceOf(places, interfaceName);
+  return (places.length === 0 ? [own] : places).map((place) =>
+    entryOf(result, place, { name, asked: place === own ? interfaceName : undefined }),
+  );
 }
 
 /** The entry for the NIC that was asked for. */
@@ -83,6 +98,6 @@ export function networkStatusOf(
   name: string,
   interfaceName: string,
 ): NetworkStatus {
-  const entries = networkStatusesOf(result, name, interfaceName);
-  return entries.find((entry) => entry.interface === interfaceName) ?? { name };
+  const own = askedPlaceOf(placesOf(result), interfaceName);
+  return entryOf(result, own, { name, asked: interfaceName });
 }

@@ -9,6 +9,12 @@ const SANDBOX = { ...OLD, pod: { namespace: "ns1", name: "pod" } };
 test.each([
   { name: "as the runtime wrote it", text: JSON.stringify(SANDBOX), want: SANDBOX },
   { name: "as an older runtime wrote it", text: JSON.stringify(OLD), want: OLD },
+  ...["id", "netnsPath", "netnsInode"].map((key) => ({
+    name: `none without ${key}`,
+    text: JSON.stringify({ ...SANDBOX, [key]: undefined }),
+    want: undefined,
+  })),
+  { name: "none that is a list", text: "[]", want: undefined },
   {
     name: "none whose pod has no name",
     text: JSON.stringify({ ...OLD, pod: { namespace: "ns1" } }),
@@ -27,7 +33,8 @@ test.each([
   expect(await createNodeRuntimeSandboxes(files, "/pods").find("uid-1")).toEqual(want);
 });
 
-test("a uid that is a path is none", async () => {
+test.each(["../uid-1", "uid-1/.", "-uid-1", ""])("%j is no uid of a pod", async (podUid) => {
   const files = createFakeFiles();
-  expect(await createNodeRuntimeSandboxes(files, "/pods").find("../uid-1")).toBeUndefined();
+  await files.writeAtomic(`/pods/${podUid}/sandbox.json`, JSON.stringify({ ...SANDBOX, podUid }));
+  expect(await createNodeRuntimeSandboxes(files, "/pods").find(podUid)).toBeUndefined();
 });

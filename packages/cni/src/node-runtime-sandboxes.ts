@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the sandbox of a pod where the node runtime wrote it.
 import type { Files, Sandbox, Sandboxes } from "@patchbay/ports";
-import { isJsonObject, parseJson } from "./json.ts";
+import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 
-function hasTexts(value: unknown, keys: readonly string[]): boolean {
+function hasTexts(value: unknown, keys: readonly string[]): value is JsonObject {
   return isJsonObject(value) && keys.every((key) => typeof value[key] === "string");
 }
 
 function isSandbox(value: unknown): value is Sandbox {
   return (
-    isJsonObject(value) &&
     hasTexts(value, ["id", "podUid", "netnsPath", "netnsInode"]) &&
     (value["pod"] === undefined || hasTexts(value["pod"], ["namespace", "name"]))
   );
@@ -24,7 +23,7 @@ export function createNodeRuntimeSandboxes(
     find: async (podUid) => {
       if (!/^[a-zA-Z0-9][a-zA-Z0-9-]*$/.test(podUid)) return undefined;
       const text = await files.readText(`${podsDir}/${podUid}/sandbox.json`);
-      const sandbox = text === undefined ? undefined : parseJson(text);
+      const sandbox = parseJson(text ?? "");
       return isSandbox(sandbox) && sandbox.podUid === podUid ? sandbox : undefined;
     },
   };

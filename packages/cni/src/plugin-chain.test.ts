@@ -8,9 +8,16 @@ interface Call {
   readonly path: string;
   readonly env: Readonly<Record<string, string>>;
   readonly config: Readonly<Record<string, unknown>>;
+  readonly timeoutMs: number;
 }
 
-type Answer = (call: Call) => { readonly exitCode?: number; readonly out: unknown } | AppError;
+interface Said {
+  readonly exitCode?: number;
+  readonly out: unknown;
+  readonly err?: string;
+}
+
+type Answer = (call: Call) => Said | AppError;
 
 const VERSION = {
   out: {
@@ -19,29 +26,36 @@ const VERSION = {
   },
 };
 
+function toOutcome({ exitCode = 0, out, err = "" }: Said): CommandResult {
+  return { exitCode, stdout: typeof out === "string" ? out : JSON.stringify(out), stderr: err };
+}
+
+interface Machine {
+  readonly runner: ProcessRunner;
+  /** But for VERSION. */
+  readonly calls: readonly Call[];
+  /** Those of VERSION. */
+  readonly asked: readonly Call[];
+}
+
 /** A machine whose plugins in `/b` answer; `/a` has none. */
-function machine(
-  answer: Answer,
-  version: { readonly exitCode?: number; readonly out: unknown } = VERSION,
-): { readonly runner: ProcessRunner; readonly calls: Call[] } {
+function machine(answer: Answer, version: Said | AppError = VERSION): Machine {
   const calls: Call[] = [];
-  const run = ({ argv: [path], env = {}, stdin = "" }: Command): Promise<CommandResult> => {
+  const asked: Call[] = [];
+  const run = ({ argv, env = {}, stdin = "", timeoutMs }: Command): Promise<CommandResult> => {
+    const [path] = argv;
     if (!path.startsWith("/b/")) {
       return Promise.reject(new AppError("OS_PROGRAM_MISSING", { program: path }));
     }
-    if (env["CNI_COMMAND"] === "VERSION") {
-      const { exitCode = 0, out } = version;
-      return Promise.resolve({ exitCode, stdout: JSON.stringify(out), stderr: "" });
-    }
+    const isVersion = env["CNI_COMMAND"] === "VERSION";
     // The test's own configurations are objects.
-    const call = { path, env, config: JSON.parse(stdin) as Call["config"] };
-    calls.push(call);
-    const said = answer(call);
-    if (said instanceof AppError) return Promise.reject(said);
-    const stdout = typeof said.out === "string" ? said.out : JSON.stringify(said.out);
-    return Promise.resolve({ exitCode: said.exitCode ?? 0, stdout, stderr: "" });
+    const config = JSON.parse(stdin) as Call["config"];
+    const call = { path, env, config, timeoutMs };
+    (isVersion ? asked : calls).push(call);
+    const said = isVersion ? version : answer(call);
+    return said instanceof AppError ? Promise.reject(said) : Promise.resolve(toOutcome(said));
   };
-  return { runner: { run, endFamily: () => Promise.resolve() }, calls };
+  return { runner: { run, endFamily: () => Promise.resolve() }, calls, asked };
 }
 
 const REQUEST: AttachmentRequest = {
@@ -83,7 +97,8 @@ describe("ADD", () => {
       },
       { ...common, type: "second", keep: true, prevResult },
     ]);
-    expect(calls[0]?.env).toMatchObject({
+    expect(calls[0]?.env).toEqual({
+      PATH: expect.stringContaining("/sbin") as string,
       CNI_COMMAND: "ADD",
       CNI_CONTAINERID: "box1",
       CNI_NETNS: "/run/netns/box1",
@@ -91,6 +106,37 @@ describe("ADD", () => {
       CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAME=p",
       CNI_PATH: "/a:/b",
     });
+    expect(calls.map((call) => call.timeoutMs)).toEqual([60_000, 60_000]);
+  });
+
+  test("asks each plugin once which versions it speaks", async () => {
+    const { runner, asked } = machine(() => ({ out: RESULT }));
+    const cni = cniOf(runner);
+    await cni.add(REQUEST);
+    await cni.add(REQUEST);
+    expect(asked.map((call) => call.path)).toEqual(["/b/first", "/b/second"]);
+    expect(asked[0]).toMatchObject({ config: { cniVersion: "1.0.0" }, timeoutMs: 5_000 });
+  });
+
+  test("asks a plugin again that did not say it", async () => {
+    const { runner, asked } = machine(() => ({ out: RESULT }), { out: "" });
+    const cni = cniOf(runner);
+    await cni.add(REQUEST);
+    await cni.add(REQUEST);
+    expect(asked).toHaveLength(4);
+  });
+
+  test("gives each plugin as long as it is told", async () => {
+    const { runner, calls } = machine(() => ({ out: RESULT }));
+    const cni = createCni({ runner, binDirs: ["/b"], family: "test", addTimeoutMs: 500 });
+    await cni.add(REQUEST);
+    expect(calls.map((call) => call.timeoutMs)).toEqual([500, 500]);
+  });
+
+  test("of no plugin gives nothing", async () => {
+    const { runner } = machine(() => ({ out: RESULT }));
+    const config = { ...REQUEST.config, plugins: [] };
+    expect(await cniOf(runner).add({ ...REQUEST, config })).toEqual({ cniVersion: "1.1.0" });
   });
 
   test("stops at the first plugin that fails", async () => {
@@ -106,7 +152,30 @@ describe("ADD", () => {
     {
       name: "a configuration that is refused",
       answer: { exitCode: 1, out: { code: 7, msg: "bad", details: "more" } },
-      want: { code: "CNI_CONFIG_INVALID", details: { reason: "plugin first: bad; more" } },
+      want: {
+        code: "CNI_CONFIG_INVALID",
+        details: { network: "blue", reason: "plugin first: bad; more", cniCode: 7 },
+      },
+    },
+    {
+      name: "a configuration that is refused without details",
+      answer: { exitCode: 1, out: { code: 7, msg: "bad", details: "" } },
+      want: { code: "CNI_CONFIG_INVALID", details: { reason: "plugin first: bad" } },
+    },
+    {
+      name: "a failure with other words than CNI's",
+      answer: { exitCode: 1, out: { error: "no" } },
+      want: { code: "CNI_PLUGIN_FAILED", details: { message: 'exit code 1: {"error":"no"}' } },
+    },
+    {
+      name: "a failure with words on standard error",
+      answer: { exitCode: 2, out: "usage", err: " panic\n" },
+      want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 2: panic" } },
+    },
+    {
+      name: "a failure with words on standard output",
+      answer: { exitCode: 2, out: "usage\n", err: " \n" },
+      want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 2: usage" } },
     },
     {
       name: "a crash without an answer",
@@ -121,7 +190,16 @@ describe("ADD", () => {
     {
       name: "a plugin that hangs",
       answer: new AppError("OS_TIMED_OUT", { program: "first", timeoutMs: 60_000 }),
-      want: { code: "CNI_TIMED_OUT", details: { plugin: "first", command: "ADD" } },
+      want: {
+        code: "CNI_TIMED_OUT",
+        details: { plugin: "first", command: "ADD", timeoutMs: 60_000 },
+        cause: { code: "OS_TIMED_OUT" },
+      },
+    },
+    {
+      name: "a program that the machine does not start",
+      answer: new AppError("OS_PROGRAM_FAILED", { program: "first", exitCode: 126, stderr: "" }),
+      want: { code: "OS_PROGRAM_FAILED" },
     },
   ])("names what went wrong: $name", async ({ answer, want }) => {
     const { runner } = machine(() => answer);
@@ -161,10 +239,25 @@ describe("ADD", () => {
     },
     { name: "whose answer is none", version: { out: "hello" }, want: "1.1.0" },
     { name: "of 0.2.0, without a list", version: { out: { cniVersion: "0.2.0" } }, want: "0.2.0" },
+    {
+      name: "that refuses the configuration of the question",
+      version: { exitCode: 1, out: { code: 7, msg: "no" } },
+      want: "1.1.0",
+    },
   ])("speaks $want with a plugin $name", async ({ version, want }) => {
     const { runner, calls } = machine(() => ({ out: RESULT }), version);
     await cniOf(runner).add(REQUEST);
     expect(calls.map((call) => call.config["cniVersion"])).toEqual([want, want]);
+  });
+
+  test("ends where a plugin hangs when it is asked which versions it speaks", async () => {
+    const hangs = new AppError("OS_TIMED_OUT", { program: "first", timeoutMs: 5_000 });
+    const { runner, calls } = machine(() => ({ out: RESULT }), hangs);
+    await expect(cniOf(runner).add(REQUEST)).rejects.toMatchObject({
+      code: "CNI_TIMED_OUT",
+      details: { command: "VERSION" },
+    });
+    expect(calls).toEqual([]);
   });
 
   test("gives no previous result to plugins that are older than that", async () => {
@@ -183,8 +276,44 @@ describe("DEL", () => {
     const gone = { containerId, interfaceName, config, args, capabilityArgs };
     await cniOf(runner).del(gone, RESULT);
     expect(calls.map((call) => call.path)).toEqual(["/b/second", "/b/first"]);
-    expect(calls.map((call) => call.config["prevResult"])).toEqual([RESULT, RESULT]);
+    const common = { name: "blue", cniVersion: "1.0.0", prevResult: RESULT };
+    const runtimeConfig = { mac: "02:00:00:00:00:01" };
+    expect(calls.map((call) => call.config)).toEqual([
+      { ...common, type: "second", keep: true },
+      { ...common, type: "first", capabilities: { mac: true }, runtimeConfig },
+    ]);
     expect(calls[0]?.env).toMatchObject({ CNI_COMMAND: "DEL", CNI_NETNS: "" });
+    expect(calls[0]?.timeoutMs).toBe(30_000);
+  });
+
+  test.each([
+    { name: "of ADD", result: { cniVersion: "0.4.0" }, want: ["0.4.0", "0.4.0"] },
+    { name: "that the plugins speak where ADD's is not known", want: ["1.0.0", "1.0.0"] },
+  ])("speaks the version $name", async ({ result, want }) => {
+    const { runner, calls } = machine(() => ({ out: "" }));
+    await cniOf(runner).del(REQUEST, result);
+    expect(calls.map((call) => call.config["cniVersion"])).toEqual(want);
+    expect(calls.map((call) => call.config["prevResult"])).toEqual([result, result]);
+  });
+
+  test("gives no result to plugins that are older than that", async () => {
+    const { runner, calls } = machine(() => ({ out: "" }));
+    await cniOf(runner).del(REQUEST, { cniVersion: "0.3.1" });
+    expect(calls[0]?.config).not.toHaveProperty("prevResult");
+  });
+
+  test("gives the NIC its addresses back before the first plugin runs", async () => {
+    const { runner, calls } = machine(() => ({ out: "" }));
+    const programs: string[] = [];
+    const run: ProcessRunner["run"] = (command) => {
+      const [program] = command.argv;
+      programs.push(program);
+      return program === "nsenter" ? Promise.resolve(toOutcome({ out: "" })) : runner.run(command);
+    };
+    const result = { ...RESULT, ips: [{ address: "10.0.0.2/24" }] };
+    await cniOf({ ...runner, run }).del(REQUEST, result);
+    expect(programs[0]).toBe("nsenter");
+    expect(calls).toHaveLength(2);
   });
 
   test("goes on after a plugin that fails and then tells it", async () => {
@@ -201,5 +330,33 @@ describe("DEL", () => {
   test("succeeds when the plugin does not know the container", async () => {
     const { runner } = machine(() => ({ exitCode: 1, out: { code: 3, msg: "unknown" } }));
     await expect(cniOf(runner).del(REQUEST)).resolves.toBeUndefined();
+  });
+});
+
+describe("giving addresses back", () => {
+  const plugins = [
+    { type: "first", ipam: { type: "host-local", subnet: "10.0.0.0/24" } },
+    { type: "second" },
+    { type: "third", ipam: { type: "../evil" } },
+    { type: "fourth", ipam: { type: "dhcp" } },
+  ];
+  const request = { ...REQUEST, config: { ...REQUEST.config, plugins } };
+
+  test("runs the DEL of IPAM plugins alone, with the configuration of those that they serve", async () => {
+    const { runner, calls } = machine(() => ({ out: "" }));
+    await cniOf(runner).releaseAddresses(request);
+    expect(calls.map((call) => call.path)).toEqual(["/b/dhcp", "/b/host-local"]);
+    const common = { name: "blue", cniVersion: "1.0.0" };
+    expect(calls[1]?.config).toEqual({ ...common, ...plugins[0] });
+    expect(calls[1]?.env).toMatchObject({ CNI_COMMAND: "DEL", CNI_IFNAME: "net1" });
+    expect(calls[1]?.timeoutMs).toBe(30_000);
+  });
+
+  test("stops at one that fails", async () => {
+    const { runner, calls } = machine(() => ({ exitCode: 1, out: { code: 11, msg: "later" } }));
+    await expect(cniOf(runner).releaseAddresses(request)).rejects.toMatchObject({
+      details: { plugin: "dhcp", command: "DEL" },
+    });
+    expect(calls).toHaveLength(1);
   });
 });

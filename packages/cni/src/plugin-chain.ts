@@ -9,19 +9,13 @@ import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
-/** Deadlines of one plugin's execution, milliseconds. */
-export interface CniTimeouts {
-  /** Default 60 000. */
-  readonly addMs?: number;
-  /** Default 30 000. */
-  readonly delMs?: number;
-}
-
-/** What running plugins needs. */
+/** Where plugins are, who runs them, and for how long. */
 export interface CniDeps extends PluginHost {
-  readonly timeouts?: CniTimeouts;
+  /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
+  readonly addTimeoutMs?: number;
 }
 
+const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
 /** A plugin answers VERSION without doing anything. */
 const VERSION_TIMEOUT_MS = 5_000;
@@ -49,8 +43,8 @@ function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
   };
 }
 
-/** What plugins say of the versions that they speak. */
-type KnownVersions = Map<string, readonly string[]>;
+/** What plugins have said of the versions that they speak; undefined: nothing that is understood. */
+type KnownVersions = Map<string, readonly string[] | undefined>;
 
 /**
  * Asks a plugin which versions it speaks, once. Also finds out early that it is missing. One that does not know the
@@ -64,7 +58,7 @@ async function findSupported(
   const before = known.get(plugin);
   if (before !== undefined) return before;
   const versions = parseVersions(await askVersions(host, plugin));
-  if (versions !== undefined) known.set(plugin, versions);
+  known.set(plugin, versions);
   return versions;
 }
 
@@ -72,6 +66,7 @@ async function askVersions(host: PluginHost, plugin: string): Promise<unknown> {
   try {
     const answer = await invokePlugin(host, {
       plugin,
+      network: plugin,
       command: "VERSION",
       stdin: JSON.stringify({ cniVersion: "1.0.0" }),
       env: {},
@@ -97,17 +92,20 @@ async function addAll(
   const cniVersion = negotiateVersion(config.cniVersion, supported);
   let result: CniResult | undefined;
   for (const plugin of config.plugins) {
-    const chained = result !== undefined && isAtLeast(cniVersion, "0.3.0");
     const invocation: Invocation = {
       plugin: plugin.type,
+      network: config.name,
       command: "ADD",
       stdin: printPluginConfig(
         plugin,
         { name: config.name, cniVersion },
-        { capabilityArgs: request.capabilityArgs, ...(chained ? { prevResult: result } : {}) },
+        {
+          capabilityArgs: request.capabilityArgs,
+          prevResult: isAtLeast(cniVersion, "0.3.0") ? result : undefined,
+        },
       ),
       env: envOf(request),
-      timeoutMs: deps.timeouts?.addMs ?? 60_000,
+      timeoutMs: deps.addTimeoutMs ?? ADD_TIMEOUT_MS,
     };
     result = readResult(plugin, await invokePlugin(deps, invocation), cniVersion);
   }
@@ -139,7 +137,6 @@ async function releaseAddresses(
     await invokePlugin(deps, {
       ...delInvocation(plugin, cniVersion, { request, prevResult: undefined }),
       plugin: ipam,
-      timeoutMs: deps.timeouts?.delMs ?? DEL_TIMEOUT_MS,
     });
   }
 }
@@ -154,18 +151,15 @@ async function delAll(deps: CniDeps, known: KnownVersions, removal: Removal): Pr
   const { request, prevResult } = removal;
   if (prevResult !== undefined) await restoreNic(deps.runner, request, prevResult);
   const failures: unknown[] = [];
-  for (const plugin of removal.request.config.plugins.toReversed()) {
+  for (const plugin of request.config.plugins.toReversed()) {
     try {
       // The version of ADD, where it is known: a plugin refuses a previous result of another version.
       const cniVersion =
-        removal.prevResult?.cniVersion ??
-        negotiateVersion(removal.request.config.cniVersion, [
+        prevResult?.cniVersion ??
+        negotiateVersion(request.config.cniVersion, [
           await findSupported(deps, known, plugin.type),
         ]);
-      await invokePlugin(deps, {
-        ...delInvocation(plugin, cniVersion, removal),
-        timeoutMs: deps.timeouts?.delMs ?? DEL_TIMEOUT_MS,
-      });
+      await invokePlugin(deps, delInvocation(plugin, cniVersion, removal));
     } catch (error) {
       // One plugin that cannot clean up must not keep the others from it; the first failure is reported.
       if (!isUnknownContainer(error)) failures.push(error);
@@ -182,16 +176,18 @@ function delInvocation(
   plugin: Plugin,
   cniVersion: string,
   { request, prevResult }: Removal,
-): Omit<Invocation, "timeoutMs"> {
-  const chained = prevResult !== undefined && isAtLeast(cniVersion, "0.4.0");
+): Invocation {
+  const { config, capabilityArgs } = request;
   return {
     plugin: plugin.type,
+    network: config.name,
     command: "DEL",
     stdin: printPluginConfig(
       plugin,
-      { name: request.config.name, cniVersion },
-      { capabilityArgs: request.capabilityArgs, ...(chained ? { prevResult } : {}) },
+      { name: config.name, cniVersion },
+      { capabilityArgs, prevResult: isAtLeast(cniVersion, "0.4.0") ? prevResult : undefined },
     ),
     env: envOf(request),
+    timeoutMs: DEL_TIMEOUT_MS,
   };
 }

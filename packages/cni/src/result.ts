@@ -6,7 +6,6 @@ import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 function isListOf(value: unknown, isItem: (item: JsonObject) => boolean): boolean {
   return (
     value === undefined ||
-    value === null ||
     (Array.isArray(value) && value.every((item) => isJsonObject(item) && isItem(item)))
   );
 }

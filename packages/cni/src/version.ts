@@ -3,7 +3,7 @@
 import { isJsonObject } from "./json.ts";
 
 /** Versions that this runtime speaks, oldest first. Source: CNI SPEC 1.1 "Released versions". */
-export const KNOWN_VERSIONS: readonly string[] = [
+const KNOWN_VERSIONS: readonly string[] = [
   "0.1.0",
   "0.2.0",
   "0.3.0",

@@ -32,7 +32,7 @@ function makeCni(node: CniNode, addMs = 20_000): Cni {
     runner: createProcessRunner(),
     binDirs: [node.binDir, "/usr/lib/cni"],
     family: node.directory,
-    timeouts: { addMs },
+    addTimeoutMs: addMs,
   });
 }
 

@@ -177,7 +177,7 @@ const killedGroup = on(async (machine) => {
   );
   const runner = createProcessRunner();
   const binDirs = [node.binDir, "/usr/lib/cni"];
-  const cni = createCni({ runner, binDirs, family: node.directory, timeouts: { addMs: 500 } });
+  const cni = createCni({ runner, binDirs, family: node.directory, addTimeoutMs: 500 });
   const config = { cniVersion: "1.0.0", name: "blue", plugins: [hanging(node)] };
   const request = {
     ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
