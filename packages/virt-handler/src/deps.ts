@@ -9,20 +9,24 @@ import type { GuestNames } from "./guest-names.ts";
 import type { Pace } from "./pace.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** The adapters of one node, and what the process remembers of its VMs from pass to pass. */
-export interface Deps extends Pace {
+/** One node as the loop is given it: its adapters, and the caches that others fill. */
+export interface NodeParts {
   readonly nodeName: string;
   readonly store: Store;
-  /** The VMIs of this node. */
+  /** The VMIs of this node; what is in it already is worked on too. */
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
-  readonly sessions: Sessions;
   readonly podNetwork: PodNetwork;
-  readonly unplugRequests: UnplugRequests;
-  readonly guestNames: GuestNames;
-  readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+/** What the passes share beside that: what the process remembers of VMs from pass to pass. */
+export interface Deps extends NodeParts, Pace {
+  readonly sessions: Sessions;
+  readonly unplugRequests: UnplugRequests;
+  readonly guestNames: GuestNames;
+  readonly ownWrites: OwnWrites;
   readonly sha256Hex: Sha256Hex;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over the VMIs of one node, on whatever adapters it is given.
 import { createHash } from "node:crypto";
-import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   createOwnWrites,
   createQueue,
@@ -9,42 +9,22 @@ import {
   parseKey,
   printKey,
   runReconciler,
-  type EventRecorder,
   type ReconcileMetrics,
 } from "@patchbay/kube";
-import type {
-  Cache,
-  Change,
-  Clock,
-  Hypervisor,
-  Launchers,
-  Logger,
-  PodNetwork,
-  Store,
-} from "@patchbay/ports";
-import { createUnplugRequests } from "./unplug-requests.ts";
-import type { Deps } from "./deps.ts";
+import type { Change, Hypervisor, Launchers } from "@patchbay/ports";
+import type { Deps, NodeParts } from "./deps.ts";
 import { createGuestNames } from "./guest-names.ts";
 import { createPace, givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
+import { createUnplugRequests } from "./unplug-requests.ts";
 
-/** What the loop works with. */
-export interface LoopParts {
-  readonly nodeName: string;
-  readonly store: Store;
-  /** The VMIs of this node; what is in it already is worked on too. */
-  readonly vmis: Cache<VirtualMachineInstance>;
-  readonly kubevirts: Cache<KubeVirt>;
+/** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
+interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
   readonly hypervisor: Hypervisor;
-  readonly podNetwork: PodNetwork;
-  readonly events: EventRecorder;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly metrics?: ReconcileMetrics;
-  /** VMs worked on at once. */
   readonly concurrency: number;
 }
 
@@ -73,7 +53,10 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   deps.guestNames.forget(uid);
 }
 
-/** Runs until the signal is aborted. */
+/**
+ * Works on each VMI of the node when it, its launcher or its guest has changed; resolves once the signal is aborted and
+ * all sessions are closed.
+ */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, log, concurrency, metrics, vmis } = parts;
   const deps = depsOf(parts);

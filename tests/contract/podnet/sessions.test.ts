@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
-import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { createClock, createProcessRunner } from "@patchbay/os";
-import { createPodNetwork } from "@patchbay/podnet";
-import type { Launcher, LauncherPod, Launchers, NetnsHandle, TapWiring } from "@patchbay/ports";
+import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/ports";
 import { createFakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { MAC, makeNetwork, Namespaces, PREFIX, run, WIRING } from "./links.ts";
 
-const PREFIX = `pbs${String(process.pid)}`;
 const PODS = ["one", "two"];
 const SOCKET_FD = 7;
-const MAC = "02:00:00:00:5e:01";
-const WIRING: TapWiring = {
-  podInterfaceName: "pod1",
-  bridgeName: "k6t-1",
-  tapName: "tap1",
-  mac: MAC,
-  mtu: 1500,
-  owner: 107,
-  queues: 1,
-};
-
-function ip(...args: readonly string[]): string {
-  return execFileSync("ip", args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
-}
 
 function netnsOf(pod: string): NetnsHandle {
   const fd = openSync(`/run/netns/${PREFIX}-${pod}`, "r");
@@ -50,24 +33,26 @@ function podOf(name: string): LauncherPod {
 }
 
 const launchers: Launchers = { open: openLauncher, watch: () => undefined };
-const podNetwork = createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
+const podNetwork = makeNetwork();
+const namespaces = new Namespaces();
 
 /** Names of the links in a pod. */
 function linksIn(pod: string): readonly string[] {
-  const links = JSON.parse(ip("-n", `${PREFIX}-${pod}`, "-j", "link")) as { ifname: string }[];
+  const links = JSON.parse(run("ip", "-n", `${PREFIX}-${pod}`, "-j", "link")) as {
+    ifname: string;
+  }[];
   return links.map(({ ifname }) => ifname);
 }
 
 beforeEach(() => {
-  for (const pod of PODS) {
-    const netns = `${PREFIX}-${pod}`;
-    ip("netns", "add", netns);
+  for (const netns of PODS.map((pod) => namespaces.add(pod))) {
     // Both pods have a NIC of that name, as two VMs with one network each have.
-    ip("-n", netns, "link", "add", "pod1", "address", MAC, "type", "veth", "peer", "name", "far");
+    const nic = ["link", "add", "pod1", "address", MAC, "type", "veth", "peer", "name", "far"];
+    run("ip", "-n", netns, ...nic);
   }
 });
 afterEach(() => {
-  for (const pod of PODS) ip("netns", "del", `${PREFIX}-${pod}`);
+  namespaces.close();
 });
 
 test("a session that ends under a pass does not lead it into another pod's namespace", async () => {
