@@ -37,7 +37,7 @@ type Answer =
   | { readonly kind: "lost" }
   | { readonly kind: "late" };
 
-/** Implements the port over the child's half. */
+/** The port's connection over the child's half; nothing is asked of a connection that is lost. */
 export class LibvirtConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;

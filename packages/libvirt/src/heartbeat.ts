@@ -6,7 +6,7 @@ import type { Beat } from "./protocol.ts";
 /** Beats in a row that may stay without an answer; one may be late since this process itself was busy. */
 const MISSED_MAX = 2;
 
-/** What {@link watchHeart} needs. */
+/** How a child is asked whether it lives, and who hears that it does not. */
 export interface HeartOptions {
   readonly clock: Clock;
   /** Time between two beats, milliseconds; also how long libvirt's event loop may stand still. */
@@ -18,7 +18,7 @@ export interface HeartOptions {
   onSilent(reason: string): void;
 }
 
-/** Takes the child's answers. */
+/** The ear for the child's answers. */
 export interface Heart {
   accept(beat: Beat): void;
 }

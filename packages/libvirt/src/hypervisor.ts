@@ -17,7 +17,7 @@ import { watchHeart, type Heart } from "./heartbeat.ts";
 import { parseBeat, parseReply, type Request } from "./protocol.ts";
 import { Restarts } from "./restarts.ts";
 
-/** What {@link createHypervisor} needs. */
+/** How the child is started, and for how long what is waited for; times are in milliseconds. */
 export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;

@@ -13,7 +13,7 @@ export interface NativeConnection {
   close(): void;
 }
 
-/** Source: libvirt virError. */
+/** An error in libvirt's own numbers. Source: libvirt virError. */
 export interface NativeError {
   readonly number: number;
   readonly domain: number;
@@ -21,7 +21,7 @@ export interface NativeError {
   readonly message: string;
 }
 
-/** The addon. */
+/** What the addon exports; libvirt's event loop runs in a thread of its own as long as the process. */
 export interface LibvirtNative {
   /** `socketFd` is the socket that the URI names, or -1. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;

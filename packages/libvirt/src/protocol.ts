@@ -13,7 +13,7 @@ import type { NativeError } from "./native.ts";
 /** Number of the call that opens a connection. */
 export const OPEN_CALL = 0;
 
-/** From the parent. Numbers of connections are never used again. */
+/** What the parent says to the child. Numbers of connections are never used again. */
 export type Request =
   | { readonly kind: "open"; readonly connection: number; readonly uri: string }
   /** The descriptor with the connection's number as its token is the socket to connect to. */
@@ -30,7 +30,7 @@ export type Request =
   /** To be answered at once. */
   | { readonly kind: "beat" };
 
-/** From the child. */
+/** What the child says of one connection. */
 export type Reply =
   | {
       readonly kind: "result";

@@ -40,7 +40,7 @@ function openLaunchers({ podsDir }: Flags): Launchers {
   });
 }
 
-/** Runs the loop until the signal is aborted. */
+/** Is ready when the caches are read; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
   const { nodeName, concurrency } = flags;

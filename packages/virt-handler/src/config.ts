@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
+/** What the command line says; the flags are listed in docs/reference/config.md. */
 export interface Flags extends CommonFlags {
   readonly nodeName: string;
   readonly podsDir: string;

@@ -58,6 +58,7 @@ function createPasses(clock: Clock): Passes {
   };
 }
 
+/** A pace that holds nothing back yet. */
 export function createPace(clock: Clock): Pace {
   return {
     steps: createPauses({ clock, range: STEPS }),

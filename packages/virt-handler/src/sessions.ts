@@ -224,7 +224,7 @@ class LauncherSessions implements Sessions {
   }
 }
 
-/** Sessions over the given adapters. */
+/** Sessions, none of which is open yet. */
 export function createSessions(options: SessionsOptions): Sessions {
   return new LauncherSessions(options);
 }

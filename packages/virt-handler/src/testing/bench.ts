@@ -42,6 +42,7 @@ interface CrashPlan {
   die: () => void;
 }
 
+/** The node, as a test sets it up, drives it and looks at it. */
 export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;

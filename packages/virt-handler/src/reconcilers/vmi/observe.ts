@@ -33,7 +33,10 @@ async function observeDomain(
   };
 }
 
-/** The facts of a VMI whose launcher answers. */
+/**
+ * The facts of a VMI whose launcher answers: two calls of libvirt and one look at the links.
+ * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
+ */
 export async function observeNodeVm(
   vmi: VirtualMachineInstance,
   session: Session,

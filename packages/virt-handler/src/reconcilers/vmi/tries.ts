@@ -13,7 +13,7 @@ export interface Obstacle {
   readonly error?: unknown;
 }
 
-/** A step that may fail. */
+/** A step, and the words for its failure. */
 export interface Fallible extends Step {
   /** What is told of a failure. */
   readonly explain: (error: unknown) => Hindrance;
