@@ -48,6 +48,8 @@ export const KVM_RESOURCE = "devices.kubevirt.io/kvm";
 /** Extended resource for `/dev/net/tun`. Source: KubeVirt device plugin. */
 export const TUN_RESOURCE = "devices.kubevirt.io/tun";
 
+/** The emptyDir volumes of a pod, below the pod's directory of the node. Source: kubelet's layout of volumes. */
+export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** The emptyDir volume of a launcher pod that holds the sockets of libvirt and of the console. */
 export const LAUNCHER_VOLUME = "launcher";
 /** Container of a launcher pod that runs libvirt and the guest. Source: KubeVirt. */

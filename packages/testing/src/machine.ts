@@ -110,13 +110,7 @@ export class Machine {
   launcherDir(vmi: string): string {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
     if (uid === undefined) throw new Error(`VMI ${vmi} has no pod`);
-    return join(
-      this.dataDir,
-      "pods",
-      uid,
-      "volumes/kubernetes.io~empty-dir",
-      names.LAUNCHER_VOLUME,
-    );
+    return join(this.dataDir, "pods", uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME);
   }
 
   /** The console of a running VMI's guest; opened once. */

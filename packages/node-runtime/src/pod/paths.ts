@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the runtime keeps what of a pod.
+import { names } from "@patchbay/api";
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import type { Directories } from "../deps.ts";
@@ -40,9 +41,9 @@ export function pathsOf(uid: string, directories: Directories): PodPaths {
   };
 }
 
-/** Directory of an emptyDir volume. Source: Kubernetes kubelet. */
+/** Directory of an emptyDir volume. */
 export function volumeDirectory(paths: PodPaths, volume: string): string {
-  return join(paths.directory, "volumes", "kubernetes.io~empty-dir", volume);
+  return join(paths.directory, names.EMPTY_DIR_VOLUMES, volume);
 }
 
 /** Name of a container's control group. */

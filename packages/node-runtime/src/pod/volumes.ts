@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The emptyDir volumes of a pod.
 import { join } from "node:path";
-import type { Pod, PodVolume } from "@patchbay/api";
+import { names, type Pod, type PodVolume } from "@patchbay/api";
 import type { Deps } from "../deps.ts";
 import { volumeDirectory, type PodPaths } from "./paths.ts";
 import { parseBytes } from "./quantity.ts";
@@ -47,7 +47,7 @@ export async function prepareVolumes(deps: Deps, pod: Pod, paths: PodPaths): Pro
 
 /** Removes the volumes and the directory of the pod. */
 export async function removeVolumes(deps: Deps, paths: PodPaths): Promise<void> {
-  const parent = join(paths.directory, "volumes", "kubernetes.io~empty-dir");
+  const parent = join(paths.directory, names.EMPTY_DIR_VOLUMES);
   for (const name of await deps.files.list(parent)) {
     const directory = join(parent, name);
     if (await isMountPoint(deps, directory)) await runProgram(deps.runner, "umount", directory);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the node agent reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
+import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, LIBVIRT_SOCKET } from "@patchbay/api/names";
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
 import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
@@ -8,9 +9,9 @@ import { watchLauncherPath } from "./launcher-watch.ts";
 import { osNative } from "../native.ts";
 import { watchProcessEnd } from "../processes/process-end.ts";
 
-/** Where a pod's launcher listens, below the directory of pods. Source: kubelet's layout of emptyDir volumes. */
+/** Where a pod's launcher listens, below the directory of pods. */
 function socketPathOf(podUid: string): readonly string[] {
-  return [podUid, "volumes", "kubernetes.io~empty-dir", "launcher", "libvirt", "libvirt-sock"];
+  return [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, LIBVIRT_SOCKET].join("/").split("/");
 }
 
 /** A pod's UID may be used as one name of a path. */

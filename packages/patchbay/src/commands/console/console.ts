@@ -37,7 +37,7 @@ function notStarted(title: string): AppError {
 
 /** The socket of that pod's console, or undefined when the pod is not on this machine. */
 async function connectToPod({ dataDir, title }: Guest, uid: string): Promise<Socket | undefined> {
-  const volume = [uid, "volumes", "kubernetes.io~empty-dir", names.LAUNCHER_VOLUME];
+  const volume = [uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME];
   const path = [...volume, names.CONSOLE_SOCKET].join("/");
   try {
     return await connectUnixSocket({ directory: join(dataDir, "pods"), path });
