@@ -64,6 +64,7 @@ export {
   type VmStatus,
 } from "./kinds/vm.ts";
 export {
+  isFinalPhase,
   isVmiFinal,
   type Attachment,
   type IfacePhase,

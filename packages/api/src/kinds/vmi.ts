@@ -144,7 +144,12 @@ export interface VirtualMachineInstance extends KubeObject {
   readonly status?: VmiStatus;
 }
 
+/** Whether no other phase follows. */
+export function isFinalPhase(phase: VmiPhase | undefined): boolean {
+  return phase === "Succeeded" || phase === "Failed";
+}
+
 /** Whether its guest has ended for ever. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
 export function isVmiFinal(vmi: VirtualMachineInstance): boolean {
-  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
+  return isFinalPhase(vmi.status?.phase);
 }

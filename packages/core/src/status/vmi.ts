@@ -4,6 +4,7 @@ import {
   isPodFinished,
   names,
   parseNetworkStatus,
+  isFinalPhase,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -67,7 +68,7 @@ function phaseWithPod(current: VmiPhase, pod: Pod): VmiPhase {
 /** Up to Scheduled, and the end of the pod; Running belongs to virt-handler. A pod that is gone is a failure. */
 function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase {
   const current = vmi.status?.phase ?? "";
-  if (current === "Succeeded" || current === "Failed") return current;
+  if (isFinalPhase(current)) return current;
   if (pod !== undefined) return phaseWithPod(current, pod);
   return vmi.status?.activePods === undefined ? "Pending" : "Failed";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is it done, or will it never be while somebody waits? Pure.
-import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import { isVmiFinal, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
 import type { Sight } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
@@ -28,10 +28,6 @@ export function doneWhen(isDone: boolean): Verdict {
 /** Whether the guest runs. */
 export function isGuestRunning(vmi: Vmi): boolean {
   return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
-}
-
-function hasEnded(vmi: Vmi): boolean {
-  return vmi?.status?.phase === "Succeeded" || vmi?.status?.phase === "Failed";
 }
 
 /** Why a VMI does not start although somebody waits for it, in words; undefined when it runs or is on its way. */
@@ -81,7 +77,7 @@ export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
 
 /** What a VMI that runs no longer, or not for long, means to a plug; undefined while it is there. */
 function goneVerdict({ vm, vmi }: Seen): Verdict | undefined {
-  const isOver = vmi === undefined || hasEnded(vmi);
+  const isOver = vmi === undefined || isVmiFinal(vmi);
   if (!isOver && vmi.metadata.deletionTimestamp === undefined) return undefined;
   const what = isOver ? "has stopped" : "is stopping";
   return vm === undefined
@@ -116,6 +112,6 @@ export function unplugVerdict(iface: string, now: Seen): Verdict {
 /** On a stop: the VM says that it has stopped, and nothing of its guest is being taken down any more. */
 export function stopVerdict({ vm, vmi }: Seen): Verdict {
   const isDown =
-    vmi === undefined || (hasEnded(vmi) && vmi.metadata.deletionTimestamp === undefined);
+    vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);
   return doneWhen(isDown && (vm === undefined || vm.status?.printableStatus === "Stopped"));
 }

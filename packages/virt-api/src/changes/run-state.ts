@@ -3,6 +3,7 @@
 import {
   runStrategyOf,
   VIRTUAL_MACHINES,
+  isVmiFinal,
   type Cause,
   type StateChangeRequest,
   type VirtualMachine,
@@ -53,8 +54,7 @@ export function ifStartable({ vm }: RunFacts, plan: RunPlan): RunPlan {
 
 /** Whether a guest runs or is on its way. */
 export function hasGuest({ vmi }: RunFacts): boolean {
-  const phase = vmi?.status?.phase;
-  return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
+  return vmi !== undefined && !isVmiFinal(vmi);
 }
 
 /** Makes the conflict that KubeVirt answers. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object of which a request wants another NIC: whether it takes requests, and the patch of its specification.
-import type {
-  Iface,
-  Network,
-  VirtualMachine,
-  VirtualMachineInstance,
-  VmiSpec,
-  JsonPatchOperation,
+import {
+  isVmiFinal,
+  type Iface,
+  type Network,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import { toRefusal, type Refusal } from "./outcome.ts";
 
@@ -27,10 +28,7 @@ export function namespaceOf(target: NicTarget): string {
 
 /** Whether no change reaches the VMI's guest any more: it has ended, or is about to. */
 export function isOver(vmi: VirtualMachineInstance): boolean {
-  const phase = vmi.status?.phase;
-  return (
-    phase === "Succeeded" || phase === "Failed" || vmi.metadata.deletionTimestamp !== undefined
-  );
+  return isVmiFinal(vmi) || vmi.metadata.deletionTimestamp !== undefined;
 }
 
 /** The VMI whose guest the change would reach now. */

@@ -4,9 +4,11 @@
 import {
   isVmiFinal,
   runStrategyOf,
+  isFinalPhase,
   type StartFailure,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type VmiPhase,
 } from "@patchbay/api";
 
 /** A guest that ran so long has started, milliseconds. */
@@ -30,7 +32,7 @@ function printTime(ms: number): string {
 
 function sinceOf(
   vmi: VirtualMachineInstance,
-  isPhase: (phase: string) => boolean,
+  isPhase: (phase: VmiPhase) => boolean,
 ): number | undefined {
   const entry = vmi.status?.phaseTransitionTimestamps?.find(({ phase }) => isPhase(phase));
   return toMs(entry?.phaseTransitionTimestamp);
@@ -40,7 +42,7 @@ function sinceOf(
 function ranMs(vmi: VirtualMachineInstance, nowMs: number): number {
   const since = sinceOf(vmi, (phase) => phase === "Running");
   if (since === undefined) return 0;
-  const end = sinceOf(vmi, (phase) => phase === "Succeeded" || phase === "Failed");
+  const end = sinceOf(vmi, isFinalPhase);
   return (end ?? nowMs) - since;
 }
 

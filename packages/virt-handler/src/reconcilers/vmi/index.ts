@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   launcherPodName,
   letsGo,
@@ -37,10 +37,6 @@ export function launcherOf(
   const uid = pods.find(([, node]) => node === nodeName)?.[0];
   if (uid === undefined) return undefined;
   return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
-}
-
-function isOver(vmi: VirtualMachineInstance): boolean {
-  return vmi.status?.phase === "Succeeded" || vmi.status?.phase === "Failed";
 }
 
 /** An iface that was let go of is taken back: virt-controller must hear it before its links are made again. */
@@ -99,7 +95,7 @@ export async function reconcileNodeVm(
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
   const pod = launcherOf(vmi, deps);
   if (pod === undefined) return done();
-  if (isOver(vmi)) {
+  if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
     return done();
   }
