@@ -32,7 +32,8 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     vitest: { configFile: "tests/mutation/vitest.config.ts" },
     mutate: [
       ...(files.length === 0 ? [`packages/${name}/src/**/*.ts`] : files),
-      ...["*.test.ts", "testing/**", "index.ts", "main.ts", "config.ts"].map((of) => `!**/${of}`),
+      // A program's entry, flags and composition run as a whole only: the end-to-end tests have them.
+      ...["*.test.ts", "testing/**", "main.ts", "config.ts", "compose.ts"].map((of) => `!**/${of}`),
     ],
     // Words are for people to judge, and where a name matters to a machine, another place has it too.
     mutator: { excludedMutations: ["StringLiteral"] },

@@ -13,5 +13,10 @@ export default defineConfig({
     alias: [{ find: /^@patchbay\/([a-z-]+)$/, replacement: `${packages}/$1/src/index.ts` }],
   },
   ssr: { resolve: { conditions: source, externalConditions: source } },
-  test: { include: [`packages/${name}/src/**/*.test.ts`], isolate: false },
+  test: {
+    include: [`packages/${name}/src/**/*.test.ts`],
+    isolate: false,
+    // On a machine that does much else a slow test is no failed one; Stryker has a deadline of its own.
+    testTimeout: 60_000,
+  },
 });
