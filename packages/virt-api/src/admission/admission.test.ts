@@ -8,7 +8,6 @@ import {
 } from "@patchbay/api";
 import type { MacOwner } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import {
@@ -22,10 +21,10 @@ import {
   vmiWith,
   vmWith,
 } from "../testing/admission.ts";
-import { Turns } from "../changes/races.ts";
+import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
-import { parseReview, printReview, type AdmissionRequest, type Verdict } from "./review.ts";
+import type { AdmissionRequest } from "./review.ts";
 import { validate } from "./validate.ts";
 
 const NEW_MAC = "02:01:01:01:01:01";
@@ -44,16 +43,7 @@ beforeEach(() => {
 });
 
 function deps(): Deps {
-  return {
-    store,
-    log: createSilentLogger(),
-    turns: new Turns(),
-    randomBytes: (size) => new Uint8Array(size).fill(1),
-    // Whoever is in the group of a namespace may read its networks.
-    mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
-    nodeOfPod: () => Promise.resolve(undefined),
-    listMacOwners: () => owners,
-  };
+  return depsOn(store, { listMacOwners: () => owners });
 }
 
 describe("mutation", () => {
@@ -289,28 +279,5 @@ describe("validation of a VMI", () => {
   test("says nothing of a write of its status or metadata", async () => {
     const vmi = vmiWith("vm", PLUGGED);
     expect(await validate(deps(), asked({ ...vmi, status: {} }, vmi))).toEqual({ allowed: true });
-  });
-});
-
-describe("a review", () => {
-  test.each([undefined, {}, { request: { uid: "1", operation: "DELETE" } }])(
-    "%j is none",
-    (body) => {
-      expect(() => parseReview(body)).toThrow("the AdmissionReview cannot be parsed");
-    },
-  );
-
-  test("carries the patch as base64 and the warnings", () => {
-    const patch = [{ op: "add", path: "/a", value: 1 }] as const;
-    const verdict: Verdict = { allowed: true, patch, warnings: ["w"] };
-    expect(printReview(asked(aVm()), verdict)).toMatchObject({
-      response: {
-        uid: "1",
-        allowed: true,
-        patchType: "JSONPatch",
-        patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
-        warnings: ["w"],
-      },
-    });
   });
 });

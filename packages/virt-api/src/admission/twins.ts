@@ -21,7 +21,10 @@ function nameTwin(twin: MacTwin, namespace: string): string {
 }
 
 /** One cause for each new MAC that another VM has on the same network. */
-export function twinCauses(deps: Deps, question: TwinQuestion): readonly Cause[] {
+export function twinCauses(
+  deps: Pick<Deps, "listMacOwners">,
+  question: TwinQuestion,
+): readonly Cause[] {
   const { spec, old, base } = question;
   const isNew = (index: number): boolean => {
     const iface = ifacesOf(spec)[index];

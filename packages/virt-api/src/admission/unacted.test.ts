@@ -6,11 +6,10 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
-import { Turns } from "../changes/races.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import { depsOn } from "../testing/deps.ts";
 import { mutate } from "./mutate.ts";
 import { validate } from "./validate.ts";
 
@@ -21,15 +20,7 @@ beforeEach(() => {
 });
 
 function deps(): Deps {
-  return {
-    store,
-    log: createSilentLogger(),
-    turns: new Turns(),
-    randomBytes: (size) => new Uint8Array(size),
-    mayReadNetwork: () => Promise.resolve(true),
-    nodeOfPod: () => Promise.resolve(undefined),
-    listMacOwners: () => [],
-  };
+  return depsOn(store, { mayReadNetwork: () => Promise.resolve(true) });
 }
 
 describe("fields that are not acted on", () => {

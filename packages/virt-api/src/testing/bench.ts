@@ -13,12 +13,12 @@ import {
   type IssuedCertificate,
 } from "@patchbay/pki";
 import type { Store } from "@patchbay/ports";
+import { createFakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../http/app.ts";
-import type { User } from "../callers/user.ts";
 import { ClientAuthority } from "../callers/client-authority.ts";
-import { Turns } from "../changes/races.ts";
 import { startServer } from "../http/server.ts";
+import { depsOn } from "./deps.ts";
 
 /** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
 export type Caller = "apiserver" | "webhooks" | "server" | "stranger" | "nobody";
@@ -139,17 +139,10 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     webhooks: new ClientAuthority({ caFile, names: [WEBHOOKS_NAME] }),
   };
   const deps = {
+    ...depsOn(createFakeStore(), { log }),
     get store() {
       return findStore();
     },
-    log,
-    turns: new Turns(),
-    randomBytes: (size: number) => new Uint8Array(size).fill(1),
-    // Whoever is in the group of a namespace may read its networks.
-    mayReadNetwork: ({ groups }: User, { namespace }: { readonly namespace: string }) =>
-      Promise.resolve(groups.includes(namespace)),
-    nodeOfPod: () => Promise.resolve(undefined),
-    listMacOwners: () => [],
   };
   const { port, closed } = await startServer(
     createApp(deps, callers),

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// What admission asks of the world, and what it does when nobody answers.
+import {
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Iface,
+  type Network,
+  type VirtualMachine,
+  type VmiSpec,
+} from "@patchbay/api";
+import { AppError, type MacOwner } from "@patchbay/core";
+import type { Store } from "@patchbay/ports";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { asked, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import { depsOn } from "../testing/deps.ts";
+import { aVm, aVmi } from "../testing/objects.ts";
+import { mutate } from "./mutate.ts";
+import { twinCauses } from "./twins.ts";
+import { validate } from "./validate.ts";
+
+let store: FakeStore;
+
+beforeEach(() => {
+  store = createFakeStore();
+});
+
+/** Warnings that are logged. */
+class Log {
+  readonly warnings: string[] = [];
+  readonly logger = {
+    ...createSilentLogger(),
+    warn: (message: string) => void this.warnings.push(message),
+  };
+}
+
+/** A server that does not answer reads. */
+function deaf(): Store {
+  const bound = { ...store, create: store.create.bind(store), patch: store.patch.bind(store) };
+  return { ...bound, find: () => Promise.reject(new AppError("KUBE_UNREACHABLE", {})) };
+}
+
+describe("another VM's MAC", () => {
+  const IFACE = { bridge: {}, macAddress: MAC };
+  const SPEC = specWith(IFACE);
+  const MESSAGE = `MAC address ${MAC} is in use on network ns/blue by `;
+
+  function judge(owners: readonly MacOwner[], old?: VmiSpec, spec = SPEC) {
+    const deps = { listMacOwners: () => owners };
+    const question = { namespace: "ns", name: "vm", spec, old, base: "spec" };
+    return twinCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
+  }
+
+  /** Of a VM of that name. */
+  function ownerOf(name: string, namespace = "ns"): MacOwner {
+    const network: Network = { name: "nic1", multus: { networkName: "ns/blue" } };
+    return { namespace, name, spec: specWith(IFACE, network) };
+  }
+
+  const FIELD = "spec.domain.devices.interfaces[1].macAddress";
+
+  test("is refused by name, and without one where it is of another namespace", () => {
+    expect(judge([ownerOf("other")])).toEqual([`${FIELD} ${MESSAGE}VM ns/other`]);
+    expect(judge([ownerOf("other", "ns2")])).toEqual([
+      `${FIELD} ${MESSAGE}a VM of another namespace`,
+    ]);
+  });
+
+  test.each<{ name: string; old: VmiSpec | undefined; isRefused: boolean }>([
+    { name: "of a new VM", old: undefined, isRefused: true },
+    { name: "of a new NIC", old: specWith(undefined), isRefused: true },
+    { name: "in place of another", old: specWith({ ...IFACE, macAddress: "" }), isRefused: true },
+    { name: "that was there before", old: SPEC, isRefused: false },
+  ])("$name: refused? $isRefused", ({ old, isRefused }) => {
+    expect(judge([ownerOf("other")], old)).toHaveLength(isRefused ? 1 : 0);
+  });
+
+  test("is refused only for the NIC that is new", () => {
+    const twice = (ifaces: readonly Iface[]): VmiSpec => ({
+      domain: { devices: { interfaces: [...ifaces] } },
+      networks: ["a", "b"].map((name) => ({ name, multus: { networkName: "blue" } })),
+    });
+    const before = { name: "a", macAddress: MAC };
+    const spec = twice([before, { name: "b", macAddress: MAC }]);
+    const found = judge([ownerOf("other")], twice([before]), spec);
+    expect(found).toEqual([`spec.domain.devices.interfaces[1].macAddress ${MESSAGE}VM ns/other`]);
+  });
+
+  test("is not looked for where no MAC is new", () => {
+    const listMacOwners = (): readonly MacOwner[] => {
+      throw new Error("asked");
+    };
+    const question = { namespace: "ns", name: "vm", spec: SPEC, old: SPEC, base: "spec" };
+    expect(twinCauses({ listMacOwners }, question)).toEqual([]);
+  });
+});
+
+describe("networks that are named", () => {
+  function adding(networkName: string): VirtualMachine {
+    return vmWith({ bridge: {} }, { name: "nic1", multus: { networkName } });
+  }
+
+  async function warningsOf(networkName: string, from: Store = store): Promise<unknown> {
+    const log = new Log();
+    const deps = depsOn(from, { log: log.logger, mayReadNetwork: () => Promise.resolve(true) });
+    const verdict = await validate(deps, asked(adding(networkName)));
+    return { ...verdict, logged: log.warnings };
+  }
+
+  test("and are there need no warning, in any namespace", async () => {
+    for (const namespace of ["ns", "other"]) {
+      store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
+        apiVersion: "k8s.cni.cncf.io/v1",
+        kind: "NetworkAttachmentDefinition",
+        metadata: { namespace, name: "blue" },
+      });
+    }
+    expect(await warningsOf("blue")).toMatchObject({ warnings: [], logged: [] });
+    expect(await warningsOf("other/blue")).toMatchObject({ warnings: [], logged: [] });
+  });
+
+  test("and are not there are waited for, and named in full", async () => {
+    const words = (full: string): string =>
+      `network "nic1": NetworkAttachmentDefinition "${full}" does not exist yet; the interface waits for it`;
+    expect(await warningsOf("blue")).toMatchObject({ warnings: [words("ns/blue")] });
+    expect(await warningsOf("other/blue")).toMatchObject({ warnings: [words("other/blue")] });
+  });
+
+  test("are no reason to refuse when the server does not answer", async () => {
+    expect(await warningsOf("blue", deaf())).toEqual({
+      allowed: true,
+      warnings: [],
+      logged: ["cannot look for a network"],
+    });
+  });
+
+  test("by no name at all, for the pod network, are none", async () => {
+    expect(await validate(depsOn(store), asked(vmWith(undefined)))).toEqual({
+      allowed: true,
+      warnings: [],
+    });
+    expect(store.calls).toEqual([]);
+  });
+});
+
+describe("the VM's VMI", () => {
+  const PLUGGED = vmWith({ bridge: {}, macAddress: MAC });
+  const LOOKED = "get virtualmachineinstances ns/vm";
+
+  async function looksFor(vm: VirtualMachine, old?: VirtualMachine, user?: string) {
+    await validate(depsOn(store), asked(vm, old, user));
+    return store.calls.includes(LOOKED);
+  }
+
+  test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: boolean }>([
+    { name: "of a VM that is new", vm: PLUGGED, want: false },
+    { name: "of a VM that gets a NIC", vm: PLUGGED, old: vmWith(undefined), want: true },
+    {
+      name: "of a VM whose NIC comes back",
+      vm: PLUGGED,
+      old: vmWith({ bridge: {}, state: "absent" }),
+      want: true,
+    },
+    { name: "of a VM that loses a NIC", vm: vmWith(undefined), old: PLUGGED, want: false },
+    {
+      name: "of a VM whose NIC is changed",
+      vm: PLUGGED,
+      old: vmWith({ bridge: {}, macAddress: "" }),
+      want: false,
+    },
+  ])("$name is looked for? $want", async ({ vm, old, want }) => {
+    expect(await looksFor(vm, old)).toBe(want);
+  });
+
+  test("is not looked for when virt-api itself writes: the request was judged before", async () => {
+    const user = "system:serviceaccount:patchbay:virt-api";
+    expect(await looksFor(PLUGGED, vmWith(undefined), user)).toBe(false);
+    expect(store.calls).toEqual([]);
+  });
+
+  test("is no reason to refuse when the server does not answer", async () => {
+    const log = new Log();
+    const request = asked(PLUGGED, vmWith(undefined));
+    const verdict = await validate(depsOn(deaf(), { log: log.logger }), request);
+    expect(verdict).toEqual({ allowed: true, warnings: [] });
+    expect(log.warnings).toContain("cannot look for the VMI");
+  });
+
+  test.each([
+    { name: "has ended", vmi: { ...aVmi(), status: { phase: "Failed" as const } } },
+    {
+      name: "goes",
+      vmi: {
+        ...aVmi(),
+        metadata: { ...aVmi().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+      },
+    },
+    {
+      name: "is not the VM's",
+      vmi: { ...aVmi(), metadata: { ...aVmi().metadata, ownerReferences: [] } },
+    },
+  ])("that $name gets no NIC, so that nothing waits for a port", async ({ vmi }) => {
+    const pciePorts = { total: 1, free: 0 };
+    store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, pciePorts } });
+    const verdict = await validate(depsOn(store), asked(PLUGGED, vmWith(undefined)));
+    expect(JSON.stringify(verdict)).not.toContain("waits until a port is free");
+  });
+});
+
+describe("a MAC that is missing", () => {
+  const PATH = "/spec/template/spec/domain/devices/interfaces/1/macAddress";
+  const NEW = { op: "add", path: PATH, value: "02:01:01:01:01:01" };
+  const LACKING = vmWith({ bridge: {} });
+  const EARLIER = vmiWith("vm", { bridge: {}, macAddress: MAC, state: "absent" });
+
+  async function patchOf(old: VirtualMachine | undefined, from: Store = store) {
+    const log = new Log();
+    const verdict = await mutate(depsOn(from, { log: log.logger }), asked(LACKING, old));
+    return { verdict, logged: log.warnings };
+  }
+
+  test("is a new one in a new VM, whatever VMI there is", async () => {
+    store.put(VIRTUAL_MACHINE_INSTANCES, EARLIER);
+    expect(await patchOf(undefined)).toEqual({
+      verdict: { allowed: true, patch: [NEW] },
+      logged: [],
+    });
+    expect(store.calls).toEqual([]);
+  });
+
+  test("is a new one where the VMI is another's", async () => {
+    store.put(VIRTUAL_MACHINE_INSTANCES, {
+      ...EARLIER,
+      metadata: { ...EARLIER.metadata, ownerReferences: [] },
+    });
+    expect((await patchOf(vmWith(undefined))).verdict).toEqual({ allowed: true, patch: [NEW] });
+  });
+
+  test("is a new one when the server does not answer", async () => {
+    expect(await patchOf(vmWith(undefined), deaf())).toEqual({
+      verdict: { allowed: true, patch: [NEW] },
+      logged: ["cannot look for an earlier MAC"],
+    });
+  });
+
+  test("is not looked for where none is missing", async () => {
+    const whole = vmWith({ bridge: {}, macAddress: MAC });
+    const first = aVm().spec.template.spec.domain.devices?.interfaces?.[0];
+    expect(first?.macAddress).toBeUndefined();
+    const interfaces = [{ name: "nic1", bridge: {}, macAddress: MAC }];
+    const networks = [{ name: "nic1", multus: { networkName: "blue" } }];
+    const template = { spec: { domain: { devices: { interfaces } }, networks } };
+    await mutate(depsOn(store), asked({ ...whole, spec: { template } }, vmWith(undefined)));
+    expect(store.calls).toEqual([]);
+  });
+
+  test("of a VMI without a VM is not looked for in another", async () => {
+    const before = vmiWith("lone", undefined);
+    await mutate(depsOn(store), asked(vmiWith("lone", { bridge: {} }), before));
+    expect(store.calls).toEqual([]);
+  });
+
+  test("of an object that goes is not set", async () => {
+    const metadata = { ...LACKING.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    const verdict = await mutate(depsOn(store), asked({ ...LACKING, metadata }));
+    expect(verdict).toEqual({ allowed: true });
+  });
+});

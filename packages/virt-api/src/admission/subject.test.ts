@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which objects are looked at: what the schema will refuse is left to it.
+import { describe, expect, test } from "vitest";
+import { aVm, aVmi } from "../testing/objects.ts";
+import { findSubject, isUnchanged, metadataOf, vmiSpecOf } from "./subject.ts";
+
+const VM = "VirtualMachine";
+const VMI = "VirtualMachineInstance";
+const NAMED = [{ name: "one" }];
+
+function vmOf(spec: unknown): object {
+  return { ...aVm(), spec: { template: { spec } } };
+}
+
+describe("an object", () => {
+  test("is the VM or VMI that its kind says", () => {
+    expect(findSubject(VM, aVm())).toEqual({ kind: "vm", vm: aVm() });
+    expect(findSubject(VMI, aVmi())).toEqual({ kind: "vmi", vmi: aVmi() });
+    expect(findSubject("Pod", aVm())).toBeUndefined();
+  });
+
+  test.each([
+    { domain: {} },
+    { domain: { devices: {} } },
+    { domain: { devices: { interfaces: [] } }, networks: [] },
+    { domain: { devices: { interfaces: NAMED } }, networks: NAMED },
+  ])("with the specification %j is one", (spec) => {
+    expect(findSubject(VM, vmOf(spec))?.kind).toBe("vm");
+    expect(findSubject(VMI, { ...aVmi(), spec })?.kind).toBe("vmi");
+  });
+
+  test.each([
+    undefined,
+    "text",
+    {},
+    { domain: [] },
+    { domain: {}, networks: {} },
+    { domain: {}, networks: [null] },
+    { domain: {}, networks: ["one"] },
+    { domain: {}, networks: [{ name: 1 }] },
+    { domain: {}, networks: [...NAMED, {}] },
+    { domain: { devices: [] } },
+    { domain: { devices: { interfaces: {} } } },
+    { domain: { devices: { interfaces: [{}] } } },
+  ])("with the specification %j is none", (spec) => {
+    expect(findSubject(VM, vmOf(spec))).toBeUndefined();
+    expect(findSubject(VMI, { ...aVmi(), spec })).toBeUndefined();
+  });
+
+  test.each([
+    { name: "no object", object: undefined },
+    { name: "text", object: "text" },
+    { name: "no metadata", object: { spec: aVm().spec } },
+    { name: "metadata of another shape", object: { ...aVm(), metadata: [] } },
+    { name: "no specification", object: { metadata: {} } },
+    { name: "no template", object: { metadata: {}, spec: {} } },
+    { name: "a template of another shape", object: { metadata: {}, spec: { template: 1 } } },
+  ])("$name is none", ({ object }) => {
+    expect(findSubject(VM, object)).toBeUndefined();
+  });
+});
+
+describe("of a VM and of a VMI", () => {
+  const vm = { kind: "vm", vm: aVm() } as const;
+  const vmi = { kind: "vmi", vmi: aVmi("lone") } as const;
+
+  test("the VMI's specification and the metadata are found", () => {
+    expect(vmiSpecOf(vm)).toBe(vm.vm.spec.template.spec);
+    expect(vmiSpecOf(vmi)).toBe(vmi.vmi.spec);
+    expect([metadataOf(vm).name, metadataOf(vmi).name]).toEqual(["vm", "lone"]);
+  });
+
+  test("a specification that is as before is unchanged, the VM's own fields too", () => {
+    expect(isUnchanged(vm, undefined)).toBe(false);
+    expect(isUnchanged(vm, { kind: "vm", vm: { ...aVm(), metadata: { name: "x" } } })).toBe(true);
+    expect(isUnchanged(vm, { kind: "vm", vm: aVm({ runStrategy: "Halted" }) })).toBe(false);
+    expect(isUnchanged(vmi, { kind: "vmi", vmi: { ...aVmi("lone"), status: {} } })).toBe(true);
+    expect(isUnchanged(vmi, { kind: "vmi", vmi: { ...aVmi(), spec: { domain: {} } } })).toBe(false);
+  });
+});

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client reads when a request fails.
+import { VIRTUAL_MACHINES } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toLostAnswer } from "./answers.ts";
+
+const ABOUT = { type: VIRTUAL_MACHINES, name: "vm" };
+const DETAILS = { name: "vm", group: "kubevirt.io", kind: "virtualmachines" };
+
+test("202 says what will happen", () => {
+  expect(toAcceptedAnswer("it starts")).toEqual({
+    code: 202,
+    body: {
+      ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" },
+      ...{ message: "it starts", code: 202 },
+    },
+  });
+});
+
+describe("a failure", () => {
+  test("is a whole Status, with nothing about objects or fields where none is known", () => {
+    expect(toFailureAnswer({ code: 401, message: "who?" })).toEqual({
+      code: 401,
+      body: {
+        ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" },
+        ...{ message: "who?", reason: "Unauthorized", code: 401 },
+      },
+    });
+  });
+
+  test("names its object and its fields", () => {
+    const causes = [{ reason: "FieldValueInvalid", field: "name", message: "bad" }] as const;
+    const answer = toFailureAnswer({ code: 422, message: "no", about: ABOUT, causes });
+    expect(answer.body).toMatchObject({ details: { ...DETAILS, causes } });
+    const { body } = toFailureAnswer({ code: 422, message: "no", about: ABOUT, causes: [] });
+    expect(body).toMatchObject({ details: DETAILS });
+    expect(body).not.toHaveProperty("details.causes");
+  });
+
+  test.each([
+    { code: 400, reason: "BadRequest" },
+    { code: 403, reason: "Forbidden" },
+    { code: 404, reason: "NotFound" },
+    { code: 405, reason: "MethodNotAllowed" },
+    { code: 409, reason: "Conflict" },
+    { code: 413, reason: "RequestEntityTooLarge" },
+    { code: 415, reason: "UnsupportedMediaType" },
+    { code: 422, reason: "Invalid" },
+    { code: 503, reason: "ServiceUnavailable" },
+    { code: 504, reason: "Timeout" },
+    { code: 500, reason: "InternalError" },
+    { code: 418, reason: "InternalError" },
+  ])("$code is $reason", ({ code, reason }) => {
+    expect(toFailureAnswer({ code, message: "no" }).body).toMatchObject({ reason });
+  });
+
+  test("says its own reason where it has one", () => {
+    const answer = toFailureAnswer({ code: 409, message: "no", reason: "AlreadyExists" });
+    expect(answer.body).toMatchObject({ reason: "AlreadyExists" });
+  });
+
+  test("of races that are never won is a conflict that may be tried again", () => {
+    expect(toLostAnswer(ABOUT)).toMatchObject({
+      code: 409,
+      body: { message: expect.stringContaining("try again") as string, details: DETAILS },
+    });
+  });
+});
+
+describe("what was thrown", () => {
+  test("and is no error of ours is an internal one, of which no words go out", () => {
+    expect(toErrorAnswer(new Error("secret"))).toMatchObject({
+      code: 500,
+      body: { message: "internal error" },
+    });
+  });
+
+  test("by ourselves has the status of its code and our words", () => {
+    const error = new AppError("API_MALFORMED", { what: "the request body", reason: "x" });
+    expect(toErrorAnswer(error)).toMatchObject({ code: 400, body: { message: error.message } });
+  });
+
+  test("by the API server is passed on as it was said, with its fields", () => {
+    const causes = "spec.a: is bad: very\nsomething else";
+    const details = { status: 418, message: "I am a teapot", causes };
+    expect(toErrorAnswer(new AppError("KUBE_REFUSED", details))).toMatchObject({
+      code: 418,
+      body: {
+        message: "I am a teapot",
+        details: {
+          causes: [
+            { reason: "FieldValueInvalid", field: "spec.a", message: "is bad: very" },
+            { reason: "FieldValueInvalid", field: "", message: "something else" },
+          ],
+        },
+      },
+    });
+  });
+
+  test.each([{ causes: "" }, { causes: 1 }, {}])("%j names no fields", (details) => {
+    const { body } = toErrorAnswer(new AppError("KUBE_REFUSED", { status: 422, ...details }));
+    expect(body).not.toHaveProperty("details");
+  });
+
+  test.each([
+    { name: "no status", details: { message: "said" }, code: 404 },
+    { name: "a status that is no number", details: { status: "418", message: "said" }, code: 404 },
+    { name: "no words", details: { status: 418, message: 1 }, code: 418 },
+  ])("by the API server with $name is in our words", ({ details, code }) => {
+    const error = new AppError("KUBE_NOT_FOUND", details);
+    expect(toErrorAnswer(error)).toMatchObject({ code, body: { message: error.message } });
+  });
+
+  test("by something else than the API server has its code's status, whatever it names", () => {
+    const error = new AppError("OS_FILE_FAILED", { status: 418, message: "said" });
+    expect(toErrorAnswer(error)).toMatchObject({ code: 500, body: { message: error.message } });
+  });
+});

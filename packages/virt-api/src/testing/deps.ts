@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What routes and admission work with in tests.
+import type { Store } from "@patchbay/ports";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { Turns } from "../changes/races.ts";
+import type { Deps } from "../deps.ts";
+
+/** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
+export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
+  return {
+    store,
+    log: createSilentLogger(),
+    turns: new Turns(),
+    randomBytes: (size) => new Uint8Array(size).fill(1),
+    mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
+    nodeOfPod: () => Promise.resolve(undefined),
+    listMacOwners: () => [],
+    ...others,
+  };
+}
