@@ -62,6 +62,7 @@ export {
   type Hindrance,
 } from "./status/hindrance.ts";
 export { isDomainBusy, leastPauseMs } from "./status/libvirt-reasons.ts";
+export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";

@@ -6,10 +6,15 @@ import {
   type NetworkStatus,
   type NetworksAnnotation,
 } from "@patchbay/api";
-import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
-import { AppError, planAttachmentActions, type OwnedAttachment } from "@patchbay/core";
+import { networkStatusesOf } from "@patchbay/cni";
+import {
+  AppError,
+  mergeNetworkStatus,
+  planAttachmentActions,
+  type OwnedAttachment,
+  type ToldAttachment,
+} from "@patchbay/core";
 import { parseResult } from "../../../../packages/cni/src/result.ts";
-import { mergeNetworkStatus } from "../../../../packages/net-agent/src/reconcilers/pod/annotations.ts";
 import { World } from "../../../../packages/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";
 
@@ -90,16 +95,11 @@ const tellStatus: Judge = ({ input, expected }) => {
 };
 
 const updateStatus: Judge = ({ input }) => {
-  const removed = (input["removeKeys"] as readonly string[]).map((key): JournalRow => {
-    const [namespace = "", name = "", interfaceName = ""] = key.split("/");
-    const config = { cniVersion: "1.0.0", name, plugins: [] };
-    return {
-      ...{ podUid: "u", podNamespace: "ns1", podName: "p", network: `${namespace}/${name}` },
-      ...{ netnsInode: "1", bootId: "b", sequence: 1, state: "removed" },
-      request: { containerId: "c", interfaceName, config, args: [], capabilityArgs: {} },
-    };
+  const removed = (input["removeKeys"] as readonly string[]).map((key): ToldAttachment => {
+    const interfaceName = key.split("/")[2] ?? "";
+    return { interfaceName, state: "removed", isStale: false, isAdopted: false, entries: [] };
   });
-  return { status: mergeNetworkStatus(input["status"] as NetworkStatus[], [], removed) };
+  return { status: mergeNetworkStatus(input["status"] as NetworkStatus[], removed) };
 };
 
 const failure = (command: string): AppError =>

@@ -13,21 +13,15 @@ import {
 import type { JournalRow } from "@patchbay/cni";
 import {
   AppError,
+  interfacesOf,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
-  type OwnedAttachment,
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import { interfacesOf } from "./annotations.ts";
-import { isLive } from "./attachment/live-row.ts";
-
-/** A row of the journal as the plan sees it. */
-export interface OwnedRow extends OwnedAttachment {
-  readonly row: JournalRow;
-}
+import { entriesOf, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** One pod, or what is left of one. */
 export interface PodFacts {
@@ -41,24 +35,6 @@ export interface PodFacts {
 }
 
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
-
-/** The MAC that a row asked for. */
-function askedMacOf(row: JournalRow): string | undefined {
-  return row.request.args.find(([name]) => name === "MAC")?.[1];
-}
-
-function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string): OwnedRow {
-  const mac = askedMacOf(row);
-  return {
-    row,
-    network: row.network,
-    interfaceName: row.request.interfaceName,
-    state: row.state,
-    isStale: !isLive(row, sandbox, bootId),
-    isAdopted: row.isAdopted === true,
-    ...(mac === undefined ? {} : { mac }),
-  };
-}
 
 /** `over` only when nothing of the pod can use a NIC any more. */
 function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
@@ -81,7 +57,12 @@ function foreignOf(
   pod: Pod | undefined,
   rows: readonly JournalRow[],
 ): readonly ForeignAttachment[] {
-  const own = new Set(rows.flatMap(interfacesOf));
+  const own = new Set(
+    rows.flatMap((row) => {
+      const { interfaceName } = row.request;
+      return interfacesOf({ interfaceName, entries: entriesOf(row) });
+    }),
+  );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   if (entries.length > STATUS_ENTRIES_MAX) return [];
   return entries.flatMap(({ name: network, interface: interfaceName }) =>

@@ -2,13 +2,13 @@
 // Writes what the pod has to its annotations, in one write, and then forgets what is gone.
 import { names, parseNetworkStatus, PODS, type Pod } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError, mergeNetworkStatus } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "./act.ts";
-import { isLive } from "./attachment/live-row.ts";
+import { toOwned } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
-import { annotationPatch, changedAnnotations, mergeNetworkStatus } from "./annotations.ts";
+import { annotationPatch, changedAnnotations } from "./annotations.ts";
 
 /** Tries against other writers of the pod; afterwards the pass fails and comes again. */
 const ATTEMPTS = 5;
@@ -30,9 +30,9 @@ async function writeOnce(
   deps: Deps,
 ): Promise<boolean> {
   const { annotations, resourceVersion = "" } = pod.metadata;
-  const live = what.rows.filter((row) => isLive(row, what.facts.sandbox, deps.bootId));
   const current = parseNetworkStatus(annotations?.[names.NETWORK_STATUS_ANNOTATION]);
-  const entries = mergeNetworkStatus(current, live, what.rows);
+  const owned = what.rows.map((row) => toOwned(row, what.facts.sandbox, deps.bootId));
+  const entries = mergeNetworkStatus(current, owned);
   const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);
   if (Object.keys(changed).length === 0) return true;
   const { uid } = what.facts;

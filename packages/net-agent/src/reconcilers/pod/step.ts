@@ -3,7 +3,8 @@
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { OwnedRow, PodFacts } from "./observe.ts";
+import type { OwnedRow } from "./attachment/owned-row.ts";
+import type { PodFacts } from "./observe.ts";
 
 /** An action of the plan for one pod's attachments. */
 export type Action = AttachmentAction<OwnedRow>;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of the journal as decisions see it: which attachment it is, of which sandbox, and what its result says.
+import type { NetworkStatus } from "@patchbay/api";
+import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
+import type { OwnedAttachment, ToldAttachment } from "@patchbay/core";
+import type { Sandbox } from "@patchbay/ports";
+
+/** An attachment of ours, with the row that is the recipe of its removal. */
+export interface OwnedRow extends OwnedAttachment, ToldAttachment {
+  readonly row: JournalRow;
+}
+
+/** The MAC that was asked for at ADD. */
+function askedMacOf(row: JournalRow): string | undefined {
+  return row.request.args.find(([name]) => name === "MAC")?.[1];
+}
+
+/** What its result says of its NICs; nothing until ADD has succeeded. */
+export function entriesOf({ result, network, request }: JournalRow): readonly NetworkStatus[] {
+  return result === undefined ? [] : networkStatusesOf(result, network, request.interfaceName);
+}
+
+/** `sandbox` and `bootId` are those of now: what was begun in another boot or namespace can only be undone. */
+export function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string): OwnedRow {
+  const mac = askedMacOf(row);
+  return {
+    row,
+    network: row.network,
+    interfaceName: row.request.interfaceName,
+    state: row.state,
+    isStale:
+      row.bootId !== bootId ||
+      row.request.containerId !== sandbox?.id ||
+      row.netnsInode !== sandbox.netnsInode,
+    isAdopted: row.isAdopted === true,
+    entries: entriesOf(row),
+    ...(mac === undefined ? {} : { mac }),
+  };
+}
