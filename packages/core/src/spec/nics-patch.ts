@@ -32,7 +32,8 @@ export function nicsPatch(
     ...(tests.length < lists.length ? [versionTest(object)] : []),
     ...tests,
     { op: "add", path: networksPath, value: to.networks },
-    ...(devices === undefined ? [{ op: "add", path: devicesPath, value: {} } as const] : []),
-    { op: "add", path: `${devicesPath}/interfaces`, value: to.ifaces },
+    devices === undefined
+      ? { op: "add", path: devicesPath, value: { interfaces: to.ifaces } }
+      : { op: "add", path: `${devicesPath}/interfaces`, value: to.ifaces },
   ];
 }

@@ -2,9 +2,9 @@
 // What virt-controller reports of a VMI: its own fields of the status only.
 import {
   isPodFinished,
+  isVmiFinal,
   names,
   parseNetworkStatus,
-  isFinalPhase,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -68,7 +68,7 @@ function phaseWithPod(current: VmiPhase, pod: Pod): VmiPhase {
 /** Up to Scheduled, and the end of the pod; Running belongs to virt-handler. A pod that is gone is a failure. */
 function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase {
   const current = vmi.status?.phase ?? "";
-  if (isFinalPhase(current)) return current;
+  if (isVmiFinal(vmi)) return current;
   if (pod !== undefined) return phaseWithPod(current, pod);
   return vmi.status?.activePods === undefined ? "Pending" : "Failed";
 }

@@ -21,7 +21,7 @@ import {
   namespaceOf,
   specOf,
   targetProblem,
-  toNicPatch,
+  patchTarget,
   type NicTarget,
 } from "./target.ts";
 
@@ -119,7 +119,7 @@ function toPlan(
   const live = findLiveVmi(target) !== undefined;
   return {
     kind: "patch",
-    operations: toNicPatch(target, networks, ifaces),
+    operations: patchTarget(target, { networks, ifaces }),
     effect: live ? "live" : "start",
     message: live
       ? `interface '${request.name}' will be plugged into the running guest`

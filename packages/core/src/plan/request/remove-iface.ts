@@ -4,7 +4,7 @@ import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchb
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
 import { refuse, type NicPlan } from "./outcome.ts";
-import { findLiveVmi, specOf, targetProblem, toNicPatch, type NicTarget } from "./target.ts";
+import { findLiveVmi, specOf, targetProblem, patchTarget, type NicTarget } from "./target.ts";
 
 /** What is known of the world for a request to unplug. */
 export interface RemoveIfaceFacts {
@@ -38,7 +38,7 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
   if (causes.length > 0) return refuse(422, causes);
   return {
     kind: "patch",
-    operations: toNicPatch(target, networksOf(spec), ifaces),
+    operations: patchTarget(target, { networks: networksOf(spec), ifaces }),
     effect: "live",
     message: `interface '${request.name}' will be unplugged from the running guest`,
   };
@@ -51,7 +51,7 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   const ifaces = ifacesOf(spec).filter(({ name }) => name !== request.name);
   return {
     kind: "patch",
-    operations: toNicPatch(target, networks, ifaces),
+    operations: patchTarget(target, { networks, ifaces }),
     effect: "start",
     message: `interface '${request.name}' will not be there when the VM is started`,
   };

@@ -2,13 +2,13 @@
 // The object of which a request wants another NIC: whether it takes requests, and the patch of its specification.
 import {
   isVmiFinal,
-  type Iface,
-  type Network,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
   type JsonPatchOperation,
 } from "@patchbay/api";
+import type { Nics } from "../../spec/nics.ts";
+import { nicsPatch } from "../../spec/nics-patch.ts";
 import { toRefusal, type Refusal } from "./outcome.ts";
 
 /** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
@@ -49,34 +49,11 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
   return running ? undefined : toRefusal(409, [], "VMI is not running");
 }
 
-/** Makes the patch that puts both lists in place of what was read; it fails when somebody else was faster. */
-export function toNicPatch(
-  target: NicTarget,
-  networks: readonly Network[],
-  ifaces: readonly Iface[],
-): readonly JsonPatchOperation[] {
-  const base = target.kind === "vm" ? "/spec/template/spec" : "/spec";
-  const object = target.kind === "vm" ? target.vm : target.vmi;
-  const spec = specOf(target);
-  const devices = spec.domain.devices;
-  const tests: JsonPatchOperation[] = [];
-  if (spec.networks !== undefined) {
-    tests.push({ op: "test", path: `${base}/networks`, value: spec.networks });
-  }
-  if (devices?.interfaces !== undefined) {
-    const path = `${base}/domain/devices/interfaces`;
-    tests.push({ op: "test", path, value: devices.interfaces });
-  }
-  if (tests.length < 2) {
-    // A list that is not there cannot be tested: servers differ on `test` of a missing path.
-    const value = object.metadata.resourceVersion;
-    tests.push({ op: "test", path: "/metadata/resourceVersion", value });
-  }
-  return [
-    ...tests,
-    { op: "add", path: `${base}/networks`, value: networks },
-    devices === undefined
-      ? { op: "add", path: `${base}/domain/devices`, value: { interfaces: ifaces } }
-      : { op: "add", path: `${base}/domain/devices/interfaces`, value: ifaces },
-  ];
+/** The patch that puts both lists in place of what was read; it fails when somebody else was faster. */
+export function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
+  const place =
+    target.kind === "vm"
+      ? { object: target.vm, base: "/spec/template/spec" }
+      : { object: target.vmi, base: "/spec" };
+  return nicsPatch({ ...place, spec: specOf(target) }, to);
 }
