@@ -4,7 +4,7 @@ import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import { type DeviceFacts, type IfaceFacts, type LinkFacts, NO_LINKS } from "./facts.ts";
-import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "./names.ts";
+import { nameOfAlias, podInterfaceNameOf, podInterfaceOfTap, type Sha256Hex } from "./names.ts";
 import { wiringOf, type LinkWiring, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
@@ -26,17 +26,6 @@ export interface IfaceSources {
   readonly nics: readonly NicFacts[];
   /** What the guest calls its NICs, by MAC. */
   readonly guestNames: ReadonlyMap<string, string>;
-}
-
-const ALIAS_PREFIX = "ua-";
-
-function nameOfAlias(alias: string): string | undefined {
-  return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
-}
-
-/** The inverse of the tap's name. */
-function podInterfaceOfTap(tapName: string): string {
-  return tapName === "tap0" ? DEFAULT_POD_INTERFACE : `pod${tapName.slice("tap".length)}`;
 }
 
 /** NIC in the pod, by the first source that knows the iface; what is done keeps the name that it was done with. */

@@ -4,10 +4,16 @@ import { createHash } from "node:crypto";
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
-import { planAttachments } from "../status/attachments.ts";
+import { attachmentStatuses } from "../status/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
-import { isOwnPodInterfaceName, namesOf, podInterfaceNameOf } from "./names.ts";
+import {
+  isOwnPodInterfaceName,
+  nameOfAlias,
+  namesOf,
+  podInterfaceNameOf,
+  podInterfaceOfTap,
+} from "./names.ts";
 import { withNics } from "../spec/nics.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -32,7 +38,7 @@ function schemeOf(
   networkStatus: readonly NetworkStatus[] = [],
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
-  const attachments = [...planAttachments(vmi, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
   const known = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
@@ -198,5 +204,20 @@ test("a NIC keeps the name that its attachment has, whatever it would be called 
   expect(schemeOf({ ...vmi, status: { attachments } }, ORDINAL)).toEqual({
     red: "net1",
     green: "podba4788b226a",
+  });
+});
+
+describe("what a device is called leads back to its iface", () => {
+  test.each(["default", "blue", "ua-x"])("%s", (name) => {
+    for (const network of [{ name, pod: {} }, secondary(name, "nad")]) {
+      const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
+      const { alias, tapName } = namesOf(name, podInterfaceName);
+      expect(nameOfAlias(alias)).toBe(name);
+      expect(podInterfaceOfTap(tapName)).toBe(podInterfaceName);
+    }
+  });
+
+  test("an alias of libvirt's own is nobody's", () => {
+    expect(nameOfAlias("net0")).toBeUndefined();
   });
 });

@@ -10,6 +10,8 @@ export const DEFAULT_POD_INTERFACE = "eth0";
 /** 15 (IFNAMSIZ - 1) - 4 ("-nic" in KubeVirt): hex digits of the hash in a link name. */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
+const TAP_PREFIX = "tap";
+const DEFAULT_TAP = "tap0";
 
 /** Names of everything that is made for one iface; links have at most 15 characters. */
 export interface IfaceNames {
@@ -31,9 +33,17 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^pod[0-9a-f]{11}$/.test(name);
 }
 
-/** libvirt alias of the device. Source: KubeVirt; libvirt keeps only aliases that begin with `ua-`. */
+/** How aliases of ours begin. Source: KubeVirt; libvirt keeps no others. */
+const ALIAS_PREFIX = "ua-";
+
+/** libvirt alias of the device. */
 export function aliasOf(ifaceName: string): string {
-  return `ua-${ifaceName}`;
+  return `${ALIAS_PREFIX}${ifaceName}`;
+}
+
+/** The iface of which a device has that alias; undefined where the alias is libvirt's own. */
+export function nameOfAlias(alias: string): string | undefined {
+  return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
 
 /** All names of an iface whose NIC in the pod is `podInterfaceName`. */
@@ -41,7 +51,14 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
   return {
     podInterfaceName,
     bridgeName: `k6t-${podInterfaceName.startsWith(POD_PREFIX) ? podInterfaceName.slice(POD_PREFIX.length) : podInterfaceName}`,
-    tapName: `tap${podInterfaceName.slice(POD_PREFIX.length)}`,
+    tapName: `${TAP_PREFIX}${podInterfaceName.slice(POD_PREFIX.length)}`,
     alias: aliasOf(ifaceName),
   };
+}
+
+/** The NIC in the pod whose tap has that name: the inverse of {@link namesOf}. */
+export function podInterfaceOfTap(tapName: string): string {
+  return tapName === DEFAULT_TAP
+    ? DEFAULT_POD_INTERFACE
+    : POD_PREFIX + tapName.slice(TAP_PREFIX.length);
 }

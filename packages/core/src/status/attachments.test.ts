@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Attachment, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { planAttachments } from "./attachments.ts";
+import { attachmentStatuses } from "./attachments.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const POD_NIC = `pod${sha256Hex("one").slice(0, 11)}`;
@@ -34,7 +34,7 @@ test.each([
   const hotplug = { type: "Unplug", phase: "PodDetaching" } as const;
   const status: VmiStatus = { attachments: [FAILED], interfaces: [{ name: "one", hotplug }] };
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
-  const [attachment] = planAttachments(
+  const [attachment] = attachmentStatuses(
     aVmi({ nics: [{ name: "one", state }], status }),
     pod,
     sha256Hex,

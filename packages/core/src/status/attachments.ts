@@ -124,7 +124,7 @@ function isNews(attachment: Attachment, previous: readonly Attachment[]): boolea
  * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
  * only when the node agent has let go of it and the pod has neither asked for nor got it.
  */
-export function planAttachments(
+export function attachmentStatuses(
   vmi: VirtualMachineInstance,
   pod: PodNetworkFacts,
   sha256Hex: Sha256Hex,

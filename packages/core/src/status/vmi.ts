@@ -11,7 +11,7 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
-import { planAttachments, type AttachmentErrors, type PodNetworkFacts } from "./attachments.ts";
+import { attachmentStatuses, type AttachmentErrors, type PodNetworkFacts } from "./attachments.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
   READY,
@@ -112,7 +112,7 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
   const attachments =
-    pod === undefined ? undefined : planAttachments(vmi, podNetworkFacts(pod), sha256Hex);
+    pod === undefined ? undefined : attachmentStatuses(vmi, podNetworkFacts(pod), sha256Hex);
   const phase = phaseOfVmi(vmi, pod);
   return {
     phase,

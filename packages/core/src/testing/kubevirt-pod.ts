@@ -7,7 +7,7 @@ import {
   type NetworkStatus,
 } from "@patchbay/api";
 import { collectIfaceFacts } from "../iface/collect.ts";
-import { planAttachments } from "../status/attachments.ts";
+import { attachmentStatuses } from "../status/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
 import {
@@ -87,7 +87,7 @@ function statusOf({ networks, networkStatus }: StatusRow): unknown {
     name: inNamespace(entry.name),
   }));
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
-  const attachments = [...planAttachments(vmi, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
   const known = {
     links: [],
     isWired: () => false,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
 import {
+  names,
   unbuiltPartOf,
   type IfacePhase,
   type NetworkConfig,
@@ -15,8 +16,12 @@ import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { nicDefinitionOf } from "./nic.ts";
 
-/** Bridge and tap around a pod NIC. */
+/** Bridge and tap around a pod NIC, with all that is needed to make them. */
 export interface WiringPlan extends LinkWiring {
+  /** Bytes; the pod NIC's. */
+  readonly mtu: number;
+  /** User and group that may open the tap: the launcher's. */
+  readonly owner: number;
   /** Pairs of queues of the tap; it must have as many as its device. */
   readonly queues: number;
 }
@@ -72,7 +77,12 @@ export interface NodeVmFacts {
 const DETACH_AGAIN_MS = 10_000;
 
 function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
-  return { ...wiringOf(iface), queues: queuesOf(vmi.spec, iface.iface, network) };
+  return {
+    ...wiringOf(iface),
+    mtu: iface.links.mtu,
+    owner: names.LAUNCHER_UID,
+    queues: queuesOf(vmi.spec, iface.iface, network),
+  };
 }
 
 /** Whether the iface can become a NIC: its binding is one that is built. */

@@ -3,7 +3,7 @@
 import { names, NETWORKS_MAX, parseNetworks, printNetworks } from "@patchbay/api";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { expect, test } from "vitest";
-import { planAttachments } from "../../status/attachments.ts";
+import { attachmentStatuses } from "../../status/attachments.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
 /** Differs for each text, as far as these tests need it. */
@@ -27,7 +27,7 @@ test("a name that slipped past admission holds up no other, and says so", () => 
   ];
   expect(elementsOf(nics)).toEqual(["default/green"]);
   const pod = { elements: [], networkStatus: [], errors: {}, podIps: [] };
-  expect(planAttachments(aVmi({ nics }), pod, sha256Hex)).toMatchObject([
+  expect(attachmentStatuses(aVmi({ nics }), pod, sha256Hex)).toMatchObject([
     { name: "bad", state: "Failed", reason: "NetworkInvalid" },
   ]);
 });

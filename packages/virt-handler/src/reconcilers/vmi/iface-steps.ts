@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps on an iface: what each is called, and how it is done. Each may be repeated.
-import { names } from "@patchbay/api";
 import {
   aliasOf,
   domainNameOf,
@@ -91,12 +90,9 @@ export async function performOnIface(action: FallibleAction, turn: Turn): Promis
   const { facts, session, deps } = turn;
   const { netns } = session.launcher;
   switch (action.kind) {
-    case "wireTap": {
-      const mtu = findByName(facts.ifaces, action.iface)?.links.mtu ?? 0;
-      const wiring = { ...action.wiring, mtu, owner: names.LAUNCHER_UID };
-      await deps.podNetwork.wireTap(netns, wiring);
+    case "wireTap":
+      await deps.podNetwork.wireTap(netns, action.wiring);
       return;
-    }
     case "unwireTap":
       await deps.podNetwork.unwireTap(netns, action.wiring);
       return;
