@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain";
+import type { FakePodNetwork } from "@patchbay/ports/testing";
 import { aVmi } from "@patchbay/testing";
 import { createBench, NETNS, type Bench } from "./bench.ts";
 
@@ -54,9 +55,14 @@ export function aScheduledVmi(
 }
 
 /** What CNI does. */
-export function putNic(bench: Bench, name: Name): void {
+export function putNicAt(podNetwork: FakePodNetwork, name: Name): void {
   const link = { name: podInterfaceOf(name), kind: "veth", mac: MACS[name], mtu: 1500, up: true };
-  bench.podNetwork.putLink(NETNS, link);
+  podNetwork.putLink(NETNS, link);
+}
+
+/** The same on a bench. */
+export function putNic(bench: Bench, name: Name): void {
+  putNicAt(bench.podNetwork, name);
 }
 
 /** Aliases of the NICs in the guest. */
