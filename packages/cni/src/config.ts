@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the CNI configuration of a NetworkAttachmentDefinition or of a file: one plugin or a list.
-import type { Cause } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject, type Cause } from "@patchbay/api";
 import type { CniResult, NetworkConfigList } from "@patchbay/ports";
-import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 import { findNewestVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
 /** A configuration, or all that is wrong with it. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
+import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { ProcessRunner } from "@patchbay/ports";
-import { isJsonObject, parseJson } from "./json.ts";
 
 /** What plugins and their own programs (iptables, ip) are looked up in. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
+import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
-import { isJsonObject, parseJson } from "./json.ts";
 
 /** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {
@@ -111,7 +111,7 @@ async function rowNames(files: Files, directory: string): Promise<readonly strin
 
 /** A row that cannot be read may stand for a lease: it is an error, never skipped. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
-  const row = parseJson((await files.readText(path)) ?? "");
+  const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;
   throw new AppError("CNI_JOURNAL_BROKEN", { path });
 }

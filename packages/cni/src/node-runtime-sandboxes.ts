@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the sandbox of a pod where the node runtime wrote it.
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { Files, Sandbox, Sandboxes } from "@patchbay/ports";
-import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 
 function hasTexts(value: unknown, keys: readonly string[]): value is JsonObject {
   return isJsonObject(value) && keys.every((key) => typeof value[key] === "string");
@@ -22,8 +22,7 @@ export function createNodeRuntimeSandboxes(
   return {
     find: async (podUid) => {
       if (!/^[a-zA-Z0-9][a-zA-Z0-9-]*$/.test(podUid)) return undefined;
-      const text = await files.readText(`${podsDir}/${podUid}/sandbox.json`);
-      const sandbox = parseJson(text ?? "");
+      const sandbox = parseJson(await files.readText(`${podsDir}/${podUid}/sandbox.json`));
       return isSandbox(sandbox) && sandbox.podUid === podUid ? sandbox : undefined;
     },
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
+import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/ports";
 import { isFileName, printPluginConfig } from "./config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
-import { isJsonObject, parseJson } from "./json.ts";
 import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
 import { parseNetworkConfig } from "./config.ts";
-import { isJsonObject, parseJson, type JsonObject } from "./json.ts";
 import { parseResult } from "./result.ts";
 
 /** What a runtime has done, as far as its DEL needs it. */
@@ -71,7 +71,7 @@ export function createResultCache(
         const names = await files.list(`${dir}/results`);
         for (const name of names) {
           if (!name.endsWith(`-${containerId}-${interfaceName}`)) continue;
-          const entry = parseJson((await files.readText(`${dir}/results/${name}`)) ?? "");
+          const entry = parseJson(await files.readText(`${dir}/results/${name}`));
           if (isEntryOf(entry, containerId, interfaceName)) return parseEntry(entry);
         }
       }

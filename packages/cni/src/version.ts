@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI version to speak with plugins. Source: CNI SPEC 1.1 section 1, "Version considerations".
-import { isJsonObject } from "./json.ts";
+import { isJsonObject } from "@patchbay/api";
 
 /** Versions that this runtime speaks, oldest first. Source: CNI SPEC 1.1 "Released versions". */
 const KNOWN_VERSIONS: readonly string[] = [
