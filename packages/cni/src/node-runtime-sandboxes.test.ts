@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles, describeSandboxesContract } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createNodeRuntimeSandboxes } from "./node-runtime-sandboxes.ts";
 
 const OLD = { id: "box", podUid: "uid-1", netnsPath: "/run/netns/box", netnsInode: "402" };
 const SANDBOX = { ...OLD, pod: { namespace: "ns1", name: "pod" } };
+
+describeSandboxesContract("what the node runtime writes", () => {
+  const files = createFakeFiles();
+  return {
+    sandboxes: createNodeRuntimeSandboxes(files, "/pods"),
+    put: (sandbox) =>
+      files.writeAtomic(`/pods/${sandbox.podUid}/sandbox.json`, JSON.stringify(sandbox)),
+    take: (podUid) => files.remove(`/pods/${podUid}`),
+  };
+});
 
 test.each([
   { name: "as the runtime wrote it", text: JSON.stringify(SANDBOX), want: SANDBOX },

@@ -2,10 +2,9 @@
 import type { KubeEvent, KubeObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Store } from "@patchbay/ports";
+import { type FakeClock, createFakeClock, createFakeLogger, settle } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
-import { FakeClock, settle } from "./testing/fake-clock.ts";
-import { createListLogger } from "./testing/scripted-server.ts";
 
 const vmi: KubeObject = {
   apiVersion: "kubevirt.io/v1",
@@ -25,8 +24,8 @@ interface Setting {
 }
 
 function setUp(): Setting {
-  const clock = new FakeClock();
-  const logger = createListLogger();
+  const clock = createFakeClock();
+  const logger = createFakeLogger();
   const created: KubeEvent[] = [];
   const counts: unknown[] = [];
   const messages: unknown[] = [];

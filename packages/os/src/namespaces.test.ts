@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { statSync } from "node:fs";
+import { describeNamespacesContract } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createNamespaces, readOwnNetnsInode } from "./namespaces.ts";
 
-test("a namespace is opened with its inode", () => {
-  const own = createNamespaces().open("/proc/self/ns/net");
-  expect(own?.inode).toBe(String(statSync("/proc/self/ns/net").ino));
-  own?.close();
-});
+describeNamespacesContract("the kernel", () => ({
+  namespaces: createNamespaces(),
+  path: "/proc/self/ns/net",
+  inode: String(statSync("/proc/self/ns/net").ino),
+  emptyPath: "/proc/self/ns/none",
+}));
 
 test("a process can tell the namespace that it is in", () => {
   expect(readOwnNetnsInode()).toBe(String(statSync("/proc/self/ns/net").ino));
 });
 
-test.each(["/proc/self/ns/none", "/etc/hostname"])("%s is no namespace", (path) => {
-  expect(createNamespaces().open(path)).toBeUndefined();
+test("a plain file is no namespace", () => {
+  expect(createNamespaces().open("/etc/hostname")).toBeUndefined();
 });

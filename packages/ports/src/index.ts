@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of ports.
+export type { Cache, Change } from "./cache.ts";
 export type {
   ChildChannel,
   ChildMain,
@@ -25,23 +26,14 @@ export type {
   HypervisorEvent,
   OpenOptions,
 } from "./hypervisor.ts";
-export type { Launcher, LauncherPod, Launchers } from "./launcher.ts";
+export type { Launcher, LauncherPod, Launchers } from "./launchers.ts";
 export type { LogFields, Logger } from "./logger.ts";
-export type {
-  Link,
-  Namespaces,
-  NetnsHandle,
-  OpenNetns,
-  PodNetwork,
-  PodView,
-  TapWiring,
-} from "./pod-network.ts";
+export type { Namespaces, NetnsHandle, OpenNetns } from "./namespaces.ts";
+export type { Link, PodNetwork, PodView, TapWiring } from "./pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
-export type { Sandbox, Sandboxes } from "./sandbox.ts";
+export type { Sandbox, Sandboxes } from "./sandboxes.ts";
 export type {
-  Cache,
   CallOptions,
-  Change,
   DeleteOptions,
   ListOptions,
   ObjectKey,

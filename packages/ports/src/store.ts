@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects: calls, and caches that are fed by watches.
+// Kubernetes objects, by calls to the API server.
 import type { JsonPatchOperation, KubeList, KubeObject, ResourceType } from "@patchbay/api";
 
 /** Name of an object; namespace absent for cluster-scoped kinds. */
@@ -72,23 +72,4 @@ export interface Store {
     key: ObjectKey,
     options?: DeleteOptions,
   ): Promise<void>;
-}
-
-/** One change that a cache has seen. A recreated object is a `deleted` and an `added`. */
-export type Change<T extends KubeObject> =
-  | { readonly kind: "added"; readonly current: T }
-  | { readonly kind: "updated"; readonly previous: T; readonly current: T }
-  | { readonly kind: "deleted"; readonly previous: T };
-
-/** A local copy of the objects of one kind, kept current by a watch. Objects must not be changed. */
-export interface Cache<T extends KubeObject> {
-  find(key: ObjectKey): T | undefined;
-  /** All objects, sorted by namespace and name. */
-  list(): readonly T[];
-  /** Objects for which the index function gave `value`, sorted. */
-  listBy(index: string, value: string): readonly T[];
-  /** Calls `listener` after each change until the returned function is called. */
-  onChange(listener: (change: Change<T>) => void): () => void;
-  /** Resolves when the first list is in the cache. */
-  synced(): Promise<void>;
 }

@@ -17,6 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock, createLaunchers } from "@patchbay/os";
 import type { Launchers, Sandbox } from "@patchbay/ports";
+import { describeLaunchersContract } from "@patchbay/ports/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon } from "./session.ts";
@@ -106,6 +107,21 @@ interface Arrangement {
   readonly arrange: () => Promise<void> | undefined;
 }
 
+describeLaunchersContract("processes in namespaces", () =>
+  Promise.resolve({
+    launchers,
+    pod: POD,
+    start: async () => {
+      await startListener(socketPath);
+      return sandboxInode ?? "";
+    },
+    kill: async () => {
+      for (const listener of listeners) await end(listener);
+    },
+    close: () => Promise.resolve(), // as after each test
+  }),
+);
+
 describe("launchers", () => {
   test("a launcher's libvirt is reached by its descriptor alone", async () => {
     const cacheDirectory = makeOwnDirectory(join(base, "cache"));
@@ -130,15 +146,6 @@ describe("launchers", () => {
       await hypervisor.close();
       await daemon.close();
     }
-  });
-
-  test("the end of the process behind the socket is told", async () => {
-    const listener = await startListener(socketPath);
-    const launcher = await launchers.open(POD);
-    listener.kill("SIGKILL");
-    await expect(launcher.ended).resolves.toBeUndefined();
-    launcher.close();
-    launcher.close();
   });
 
   test.each<Arrangement>([

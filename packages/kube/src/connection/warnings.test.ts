@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
+import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
-import { FakeClock } from "../testing/fake-clock.ts";
-import { createListLogger, json, startScriptedServer } from "../testing/scripted-server.ts";
+import { json, startScriptedServer } from "../testing/scripted-server.ts";
 import { parseWarnings } from "./warnings.ts";
 
 const cases: readonly {
@@ -26,8 +26,8 @@ test("a client logs what the server warns of, once an hour", async () => {
     response.setHeader("warning", ['299 - "unknown field \\"spec.x\\""', '299 - "old"']);
     json(200, { metadata: { name: "p" } })(response, seen);
   });
-  const logger = createListLogger();
-  const clock = new FakeClock();
+  const logger = createFakeLogger();
+  const clock = createFakeClock();
   const client = createKubeClient(server.config, { logger, clock });
   const find = (): Promise<unknown> => client.store.find(PODS, { namespace: "ns", name: "p" });
   for (let i = 0; i < 5; i += 1) await find();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, NODES, type Pod } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
+import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient, type KubeClient } from "../client.ts";
-import { FakeClock } from "../testing/fake-clock.ts";
 import {
   clock,
-  createListLogger,
   failure,
   json,
   startScriptedServer,
@@ -28,7 +27,7 @@ async function ask(
   use: (store: Store, client: KubeClient) => Promise<unknown>,
 ): Promise<readonly Seen[]> {
   await using server = await startScriptedServer(answer);
-  const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+  const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
   try {
     await use(client.store, client);
   } finally {
@@ -122,7 +121,7 @@ describe("a call", () => {
 
   test("many calls share connections", async () => {
     await using server = await startScriptedServer(json(200, pod));
-    const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+    const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
     for (let i = 0; i < 20; i += 1) await client.store.find(PODS, key);
     expect(server.connections()).toBeLessThanOrEqual(2);
     await client.close();
@@ -198,7 +197,7 @@ describe("a server that cannot be reached", () => {
   test("is named", async () => {
     const server = await startScriptedServer(json(200, pod));
     await server[Symbol.asyncDispose]();
-    const client = createKubeClient(server.config, { logger: createListLogger(), clock });
+    const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
     await expect(client.store.find(PODS, key)).rejects.toMatchObject({
       code: "KUBE_UNREACHABLE",
       details: { server: server.config.server },
@@ -249,7 +248,7 @@ describe("credentials", () => {
       ...server.config,
       readCredentials: () => Promise.resolve({ token: tokens.shift() ?? "none" }),
     };
-    const client = createKubeClient(config, { logger: createListLogger(), clock });
+    const client = createKubeClient(config, { logger: createFakeLogger(), clock });
     expect(await client.store.find(PODS, key)).toEqual(pod);
     expect(await client.store.find(PODS, key)).toEqual(pod);
     expect(server.seen).toHaveLength(3);
@@ -260,14 +259,14 @@ describe("credentials", () => {
 describe("credentials that cannot be read for a moment", () => {
   test("are used as they were", async () => {
     await using server = await startScriptedServer(json(200, pod));
-    const fakeClock = new FakeClock();
+    const fakeClock = createFakeClock();
     let reads = 0;
     const readCredentials = (): Promise<{ token: string }> => {
       reads += 1;
       return reads === 2 ? Promise.reject(new Error("gone")) : Promise.resolve({ token: "abc" });
     };
     const config = { ...server.config, readCredentials };
-    const client = createKubeClient(config, { logger: createListLogger(), clock: fakeClock });
+    const client = createKubeClient(config, { logger: createFakeLogger(), clock: fakeClock });
     expect(await client.store.find(PODS, key)).toEqual(pod);
     await fakeClock.advance(61_000);
     expect(await client.store.find(PODS, key)).toEqual(pod);

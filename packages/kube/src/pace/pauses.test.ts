@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { type FakeClock, createFakeClock } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createPauses, type Pauses, type Step } from "./pauses.ts";
-import { FakeClock } from "../testing/fake-clock.ts";
 
 const step: Step = { scope: "uid-1", name: "attach:net1", circumstances: "generation 1" };
 
 function setUp(random = 0): { clock: FakeClock; pauses: Pauses<string> } {
-  const clock = new FakeClock();
+  const clock = createFakeClock();
   return { clock, pauses: createPauses<string>({ clock, random: () => random }) };
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createFakeClock } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { FakeClock } from "../testing/fake-clock.ts";
 import { createTokenBuckets } from "./token-buckets.ts";
 
 test("a bucket gives a burst, then one in a while, each key for itself", async () => {
-  const clock = new FakeClock();
+  const clock = createFakeClock();
   const buckets = createTokenBuckets(clock, { burst: 3, refillMs: 1000 });
   const take = (key: string): boolean => buckets.take(key);
   expect(["a", "a", "a", "a", "b"].map(take)).toEqual([true, true, true, false, true]);

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock } from "@patchbay/ports";
 import type { KubeConfig } from "../connection/kubeconfig.ts";
 
 /** What was asked. */
@@ -128,30 +128,6 @@ export const clock: Clock = {
       });
     }),
 };
-
-/** One log line. */
-export interface Line {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
-/** A logger that keeps its lines. */
-export function createListLogger(kept: Line[] = []): Logger & { readonly lines: readonly Line[] } {
-  const at =
-    (level: string) =>
-    (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
-      kept.push({ level, message, fields });
-    };
-  return {
-    debug: at("debug"),
-    info: at("info"),
-    warn: at("warn"),
-    error: at("error"),
-    child: () => createListLogger(kept),
-    lines: kept,
-  };
-}
 
 /** Waits until `condition` holds, at most three seconds. */
 export async function eventually(condition: () => boolean): Promise<void> {

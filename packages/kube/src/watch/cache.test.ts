@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS, type KubeObject, type Pod } from "@patchbay/api";
 import type { Change } from "@patchbay/ports";
+import { createFakeLogger, describeCacheContract } from "@patchbay/ports/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { createCache, type StartableCache } from "./cache.ts";
 import type { Reflection } from "./reflector.ts";
-import { createListLogger } from "../testing/scripted-server.ts";
 
 function podOf(
   name: string,
@@ -37,7 +37,7 @@ interface Setting {
 function setUp(trim?: (pod: Pod) => Pod): Setting {
   const source = new Subject<Reflection<Pod>>();
   const cache = createCache(source, {
-    logger: createListLogger(),
+    logger: createFakeLogger(),
     indexes: { node: (pod) => (pod.spec.nodeName === undefined ? [] : [pod.spec.nodeName]) },
     ...(trim !== undefined && { trim }),
   });
@@ -47,6 +47,22 @@ function setUp(trim?: (pod: Pod) => Pod): Setting {
   cache.start(abort.signal);
   return { cache, source, words, abort };
 }
+
+describeCacheContract("fed by a watch", (indexes) => {
+  const source = new Subject<Reflection<KubeObject>>();
+  const cache = createCache(source, { logger: createFakeLogger(), indexes });
+  cache.start(new AbortController().signal);
+  source.next({ kind: "listed", objects: [] });
+  return {
+    cache,
+    put: (object) => {
+      source.next({ kind: "applied", object });
+    },
+    take: (metadata) => {
+      source.next({ kind: "removed", object: { apiVersion: "v1", kind: "Thing", metadata } });
+    },
+  };
+});
 
 describe("a cache", () => {
   test("is in step after the first list", async () => {

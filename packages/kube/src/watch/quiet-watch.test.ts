@@ -2,11 +2,10 @@
 // Watches of a server in which nothing happens, and of one that restarts. Time is the test's.
 import type { ServerResponse } from "node:http";
 import { PODS } from "@patchbay/api";
+import { type FakeClock, createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createKubeClient, type KubeClient } from "../client.ts";
-import { FakeClock } from "../testing/fake-clock.ts";
 import {
-  createListLogger,
   eventually,
   failure,
   json,
@@ -63,8 +62,8 @@ async function setUp(): Promise<Watched> {
     if (answer !== undefined) answer(response, seen);
     else response.flushHeaders();
   });
-  const clock = new FakeClock();
-  const logger = createListLogger();
+  const clock = createFakeClock();
+  const logger = createFakeLogger();
   const client = createKubeClient(server.config, { logger, clock, random: () => 0 });
   const names: string[] = [];
   const end = take(client, names);

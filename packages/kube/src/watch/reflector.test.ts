@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type Pod } from "@patchbay/api";
+import { createFakeLogger } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
 import type { Reflection } from "./reflector.ts";
 import {
   clock,
-  createListLogger,
   eventually,
   failure,
   json,
@@ -56,7 +56,7 @@ async function reflect(
     const answer = answers.shift() ?? lines();
     answer(response, seen);
   });
-  const logger = createListLogger();
+  const logger = createFakeLogger();
   const client = createKubeClient(server.config, {
     logger,
     clock,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import { type FakeClock, createFakeClock, settle } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue, type Queue } from "./queue.ts";
-import { FakeClock, settle } from "../testing/fake-clock.ts";
 
 const lost = { code: "LOST" };
 const never = new AbortController().signal;
 
 function setUp(): { clock: FakeClock; queue: Queue } {
-  const clock = new FakeClock();
+  const clock = createFakeClock();
   return { clock, queue: createQueue({ clock, random: () => 0 }) };
 }
 
@@ -94,7 +94,7 @@ describe("a queue", () => {
   });
 
   test("half of the wait is random", () => {
-    const queue = createQueue({ clock: new FakeClock(), random: () => 1 });
+    const queue = createQueue({ clock: createFakeClock(), random: () => 1 });
     expect(queue.retry("a", lost)).toBe(50);
   });
 
@@ -125,7 +125,7 @@ describe("a queue", () => {
   });
 
   test("runs a key that failed at once when its circumstances change", async () => {
-    const clock = new FakeClock();
+    const clock = createFakeClock();
     let generation = 1;
     const queue = createQueue({
       clock,

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
+import {
+  type FakeClock,
+  type FakeLogger,
+  createFakeClock,
+  createFakeLogger,
+  settle,
+} from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue } from "./queue.ts";
 import { after, done, runReconciler, type Next } from "./reconciler.ts";
-import { FakeClock, settle } from "../testing/fake-clock.ts";
-import { createListLogger, type Line } from "../testing/scripted-server.ts";
 
 interface Loop {
   readonly clock: FakeClock;
   readonly add: (key: string) => void;
   readonly passes: readonly string[];
-  readonly lines: readonly Line[];
+  readonly lines: FakeLogger["lines"];
   readonly results: readonly string[];
   readonly stop: () => Promise<void>;
 }
 
 function start(reconcile: (key: string, pass: number) => Promise<Next>, concurrency = 1): Loop {
-  const clock = new FakeClock();
+  const clock = createFakeClock();
   const queue = createQueue({ clock, concurrency, random: () => 0 });
-  const log = createListLogger();
+  const log = createFakeLogger();
   const passes: string[] = [];
   const results: string[] = [];
   const abort = new AbortController();

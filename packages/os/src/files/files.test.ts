@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { describeFilesContract } from "@patchbay/ports/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createFiles } from "./files.ts";
 
@@ -35,12 +36,11 @@ function nextChange(): { changed: () => void; next: () => Promise<void> } {
   };
 }
 
-describe("files", () => {
-  test("a file that is not there reads as undefined", async () => {
-    expect(await files.readText(join(directory, "none"))).toBeUndefined();
-    expect(await files.readText(join(directory, "none", "deeper"))).toBeUndefined();
-  });
+describeFilesContract("a disk", () =>
+  Promise.resolve({ files, directory, close: () => Promise.resolve() }),
+);
 
+describe("files", () => {
   test("an atomic write replaces the text, keeps the mode and leaves no temporary file", async () => {
     const path = join(directory, "state.json");
     await files.writeAtomic(path, "one", 0o600);
@@ -74,20 +74,6 @@ describe("files", () => {
     expect(readdirSync(directory)).toEqual(["file"]);
   });
 
-  test("lists names in order, and nothing where there is no directory", async () => {
-    await Promise.all(["b", "a", "c"].map((name) => writeFile(join(directory, name), "")));
-    expect(await files.list(directory)).toEqual(["a", "b", "c"]);
-    expect(await files.list(join(directory, "none"))).toEqual([]);
-  });
-
-  test("removes trees, and what is not there", async () => {
-    const tree = join(directory, "tree");
-    await files.ensureDirectory(join(tree, "deep", "deeper"));
-    await files.remove(tree);
-    await files.remove(tree);
-    expect(existsSync(tree)).toBe(false);
-  });
-
   test("a dangling symbolic link exists", async () => {
     await symlink("/nowhere", join(directory, "link"));
     expect(await files.exists(join(directory, "link"))).toBe(true);
@@ -96,30 +82,6 @@ describe("files", () => {
 });
 
 describe("watching a directory", () => {
-  test("tells of names that come and go, until aborted", async () => {
-    const abort = new AbortController();
-    const { changed, next } = nextChange();
-    let calls = 0;
-    const count = (): void => {
-      calls += 1;
-      changed();
-    };
-    files.watchDirectory(directory, count, abort.signal);
-    await writeFile(join(directory, "new"), "");
-    await next();
-    await files.remove(join(directory, "new"));
-    await next();
-    abort.abort();
-    const other = nextChange();
-    const otherAbort = new AbortController();
-    files.watchDirectory(directory, other.changed, otherAbort.signal);
-    const before = calls;
-    await writeFile(join(directory, "later"), "");
-    await other.next();
-    otherAbort.abort();
-    expect(calls).toBe(before);
-  });
-
   test("follows a directory that comes later, goes and is made anew", async () => {
     const abort = new AbortController();
     const { changed, next } = nextChange();

@@ -12,6 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { InheritedFd } from "@patchbay/ports";
+import { describeProcessRunnerContract } from "@patchbay/ports/testing";
+import { createClock } from "../clock.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "./process-runner.ts";
 
@@ -41,6 +43,14 @@ function isRunning(pid: number): boolean {
     return false;
   }
 }
+
+describeProcessRunnerContract("programs of this machine", () => ({
+  runner,
+  speaker: ["sh", "-c", "echo out; echo err >&2; exit 3"],
+  echo: ["cat"],
+  sleeper: ["sleep", "300"],
+  pass: (ms) => createClock().sleep(ms, new AbortController().signal),
+}));
 
 describe("a program's result", () => {
   test.each([

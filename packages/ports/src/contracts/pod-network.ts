@@ -2,7 +2,8 @@
 // What every PodNetwork must do; run on the fake and on the kernel.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Link, NetnsHandle, PodNetwork, TapWiring } from "../pod-network.ts";
+import type { NetnsHandle } from "../namespaces.ts";
+import type { Link, PodNetwork, TapWiring } from "../pod-network.ts";
 
 /** A pod's namespace to try things in. */
 export interface PodNetworkBench {

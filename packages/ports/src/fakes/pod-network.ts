@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of pods in memory.
 import { AppError } from "@patchbay/core";
-import type { Link, NetnsHandle, PodNetwork, PodView, TapWiring } from "../pod-network.ts";
+import type { NetnsHandle } from "../namespaces.ts";
+import type { Link, PodNetwork, PodView, TapWiring } from "../pod-network.ts";
 
 /** A link as a test puts it; it has a carrier unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier"> & { readonly carrier?: boolean };

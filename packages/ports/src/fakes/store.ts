@@ -112,7 +112,8 @@ class MemoryStore implements FakeStore {
     options: ListOptions = {},
   ): Promise<KubeList<T>> {
     this.calls.push(`list ${type.resource} ${options.namespace ?? ""}`);
-    const prefix = `${type.group}/${type.resource} ${options.namespace ?? ""}`;
+    const scope = options.namespace === undefined ? "" : `${options.namespace}/`;
+    const prefix = `${type.group}/${type.resource} ${scope}`;
     const places = [...this.#objects.keys()].filter((place) => place.startsWith(prefix)).sort();
     // What is kept under a type's prefix was put there with that type.
     const items = places.map((place) => clone(this.#objects.get(place)) as T);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the node agent reaches a launcher that it does not trust.
-import type { NetnsHandle } from "./pod-network.ts";
+import type { NetnsHandle } from "./namespaces.ts";
 
 /** A launcher that was found and checked. Descriptors stay open until `close`. */
 export interface Launcher {

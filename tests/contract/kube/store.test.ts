@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client keeps the store's contract, on our API server over TLS.
+import { PODS } from "@patchbay/api";
+import type { Store } from "@patchbay/ports";
+import { describeStoreContract } from "@patchbay/ports/testing";
+import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { afterAll, beforeAll } from "vitest";
+
+let server: TestServer;
+let store: Store;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  ({ store } = await server.client("kubernetes-admin", ["system:masters"]));
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+describeStoreContract("an API server", () =>
+  Promise.resolve({
+    store,
+    close: async () => {
+      const { items } = await store.list(PODS);
+      for (const { metadata } of items) {
+        await store.delete(PODS, metadata, { gracePeriodSeconds: 0 });
+      }
+    },
+  }),
+);
