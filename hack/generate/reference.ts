@@ -34,8 +34,8 @@ function renderErrors(): string {
   return [
     `# Error codes\n\n${NOTE}`,
     "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
-    "as text, in events and `status`. Codes are stable; messages are not. The tables are in\n",
-    "`packages/core/src/errors/catalogue.ts`.\n\n",
+    "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
+    "`packages/core/src/errors/catalogue/`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
     "- **retry**: what a loop does that fails with it. `backoff`: it tries again, after 0.1 s to a minute, without end.\n",

@@ -1,5 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command is given.
+// What is a command, and what is it given?
+import type { Input } from "./input.ts";
+
+/** Where a shell finds what can stand at a place. */
+export type Values =
+  | "vms"
+  | "networks"
+  | "interfaces"
+  | "namespaces"
+  | "images"
+  | "shells"
+  | "formats"
+  | "files"
+  | "directories";
+
+/** A flag of a command. */
+export interface FlagSpec {
+  /** As commander takes it, for example `--name <name>`. */
+  readonly flags: string;
+  readonly description: string;
+  readonly required?: boolean;
+  /** What the value is; text when absent. */
+  readonly kind?: "duration" | "port";
+  /** Printed in the help; text as the user would type it. */
+  readonly fallback?: string;
+  /** What completion offers for its value; nothing when absent. */
+  readonly values?: Values;
+}
+
+/** What people see of a command. */
+export interface CommandSpec {
+  /** One word, or a group and a word, as typed. */
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  /** As commander takes them, for example `<vm>`. */
+  readonly args: readonly string[];
+  /** What completion offers for each of them. */
+  readonly values?: readonly Values[];
+  /** Not for people. */
+  readonly isHidden?: boolean;
+  readonly summary: string;
+  readonly flags: readonly FlagSpec[];
+}
+
+/** A command. `run` loads what is heavy itself, so that the help and other commands do not wait for it. */
+export interface Command extends CommandSpec {
+  readonly run: (context: Context, input: Input) => Promise<void>;
+}
+
+/** Everything that can be typed. */
+export interface CommandLine {
+  readonly commands: readonly CommandSpec[];
+  /** Names of groups, with what they are for. */
+  readonly groups: Readonly<Record<string, string>>;
+  /** Flags of all commands. */
+  readonly flags: readonly FlagSpec[];
+}
 
 /** How results are printed. */
 export type OutputFormat = "table" | "json" | "yaml" | "name";
@@ -20,7 +76,7 @@ export interface Environment {
   readonly home?: string;
 }
 
-/** Flags of all commands. */
+/** Values of the flags of all commands. */
 export interface GlobalOptions {
   readonly kubeconfig?: string;
   readonly namespace?: string;
@@ -35,39 +91,8 @@ export interface Context {
   readonly global: GlobalOptions;
   readonly environment: Environment;
   readonly version: string;
+  /** For the commands that tell shells about the others. */
+  readonly commandLine: CommandLine;
   /** Aborted at Ctrl-C. */
   readonly signal: AbortSignal;
-}
-
-/** What the user gave to one command. */
-export interface Input {
-  readonly args: readonly string[];
-  readonly options: Readonly<Record<string, unknown>>;
-}
-
-/** The module of a command. */
-export interface CommandModule {
-  readonly run: (context: Context, input: Input) => Promise<void>;
-}
-
-/** A flag's text; undefined when it was not given. */
-export function textOption(input: Input, name: string): string | undefined {
-  const value = input.options[name];
-  return typeof value === "string" ? value : undefined;
-}
-
-/** A flag's number, or `fallback`. */
-export function numberOption(input: Input, name: string, fallback: number): number {
-  const value = input.options[name];
-  return typeof value === "number" ? value : fallback;
-}
-
-/** Whether a flag was given. */
-export function hasFlag(input: Input, name: string): boolean {
-  return input.options[name] === true;
-}
-
-/** The argument at `index`; commander has refused a call without it. */
-export function argumentAt(input: Input, index: number): string {
-  return input.args[index] ?? "";
 }

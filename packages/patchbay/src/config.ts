@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the process know from outside: its environment and its version?
 import { readFileSync } from "node:fs";
-import type { Environment } from "./context.ts";
+import type { Environment } from "./command.ts";
 
 /** Default of `--data-dir`. */
 export const DEFAULT_DATA_DIR = "/var/lib/patchbay";

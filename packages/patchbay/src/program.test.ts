@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadCommand } from "./commands/modules.ts";
 import { COMMANDS } from "./commands/table.ts";
 import { createProgram } from "./program.ts";
 
@@ -50,12 +49,6 @@ describe("the help", () => {
       expect(out).toContain("--kubeconfig <file>");
     },
   );
-});
-
-describe("every command", () => {
-  test.each(COMMANDS.map(({ name }) => ({ name })))("$name has its module", async ({ name }) => {
-    expect((await loadCommand(name)).run).toBeTypeOf("function");
-  });
 });
 
 describe("a wrong call is refused", () => {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do the arguments of the process become one command's input? Loads nothing but commander.
-import { Command, Option } from "commander";
-import { loadCommand } from "./commands/modules.ts";
+import { Command as ParsedCommand, Option } from "commander";
 import {
-  COMMANDS,
-  GLOBAL_FLAGS,
-  GROUPS,
-  type CommandSpec,
+  OUTPUT_FORMATS,
+  type Command,
+  type Context,
   type FlagSpec,
-} from "./commands/table.ts";
+  type GlobalOptions,
+} from "./command.ts";
+import { COMMAND_LINE, COMMANDS } from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
-import { OUTPUT_FORMATS, type Context, type GlobalOptions, type Input } from "./context.ts";
 import { parseDuration, parsePort } from "./flag-values.ts";
 
 /** What does not depend on the arguments. */
-export type Surroundings = Omit<Context, "global">;
+export type Surroundings = Omit<Context, "global" | "commandLine">;
 
 const PARSERS = { duration: parseDuration, port: parsePort } as const;
 
@@ -34,8 +33,8 @@ function outputOption(): Option {
     .default("table");
 }
 
-function addGlobalFlags(command: Command): void {
-  for (const flag of GLOBAL_FLAGS) {
+function addGlobalFlags(command: ParsedCommand): void {
+  for (const flag of COMMAND_LINE.flags) {
     const option = toOption(flag);
     if (flag.flags.startsWith("--data-dir")) option.default(DEFAULT_DATA_DIR);
     command.addOption(option);
@@ -47,24 +46,23 @@ function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
   return options as unknown as GlobalOptions; // commander has read them as addGlobalFlags says
 }
 
-function addCommand(parent: Command, spec: CommandSpec, surroundings: Surroundings): void {
-  const word = spec.name.split(" ").at(-1) ?? spec.name;
-  const hidden = spec.isHidden === true;
-  const command = parent.command(word, { hidden }).description(spec.summary);
-  for (const alias of spec.aliases ?? []) command.alias(alias);
-  for (const arg of spec.args) command.argument(arg);
-  for (const flag of spec.flags) command.addOption(toOption(flag));
+function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroundings): void {
+  const word = added.name.split(" ").at(-1) ?? added.name;
+  const hidden = added.isHidden === true;
+  const command = parent.command(word, { hidden }).description(added.summary);
+  for (const alias of added.aliases ?? []) command.alias(alias);
+  for (const arg of added.args) command.argument(arg);
+  for (const flag of added.flags) command.addOption(toOption(flag));
   command.action(async () => {
     const options = command.optsWithGlobals();
-    const input: Input = { args: command.args, options };
-    const module = await loadCommand(spec.name);
-    await module.run({ ...surroundings, global: toGlobal(options) }, input);
+    const context = { ...surroundings, global: toGlobal(options), commandLine: COMMAND_LINE };
+    await added.run(context, { args: command.args, options });
   });
 }
 
 /** The program; it throws commander's errors instead of ending the process. */
-export function createProgram(surroundings: Surroundings): Command {
-  const program = new Command("patchbay")
+export function createProgram(surroundings: Surroundings): ParsedCommand {
+  const program = new ParsedCommand("patchbay")
     .description("Plugs network interfaces into running virtual machines")
     .exitOverride()
     .configureOutput({
@@ -77,17 +75,17 @@ export function createProgram(surroundings: Surroundings): Command {
     })
     .configureHelp({ showGlobalOptions: true });
   addGlobalFlags(program);
-  const groups = new Map<string, Command>();
-  for (const spec of COMMANDS) {
-    const [group = ""] = spec.name.split(" ");
-    const summary = GROUPS[group];
+  const groups = new Map<string, ParsedCommand>();
+  for (const command of COMMANDS) {
+    const [group = ""] = command.name.split(" ");
+    const summary = COMMAND_LINE.groups[group];
     if (summary === undefined) {
-      addCommand(program, spec, surroundings);
+      addCommand(program, command, surroundings);
       continue;
     }
     const parent = groups.get(group) ?? program.command(group).description(summary);
     groups.set(group, parent);
-    addCommand(parent, spec, surroundings);
+    addCommand(parent, command, surroundings);
   }
   return program;
 }

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/ports";
-import type { Context, Output } from "./context.ts";
+import type { Context, Output } from "./command.ts";
 
 /** A connection to an API server. */
 export interface Session {

@@ -7,8 +7,9 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { Context } from "./context.ts";
-import type { Session } from "./session.ts";
+import type { Context } from "./command.ts";
+import { argumentAt, hasFlag, type Input } from "./input.ts";
+import { withSession, type Session } from "./session.ts";
 
 /** What a command works on. */
 export interface Target {
@@ -67,5 +68,17 @@ export async function findTarget(
   throw new AppError("KUBE_NOT_FOUND", {
     resource: query.isVmi ? "virtualmachineinstance" : "virtualmachine",
     object: `${namespace}/${query.name}`,
+  });
+}
+
+/** Runs `use` with the target that the first argument names, and with a connection, which is closed at the end. */
+export async function withTarget(
+  context: Context,
+  input: Input,
+  use: (target: Target, session: Session) => Promise<void>,
+): Promise<void> {
+  await withSession(context, async (session) => {
+    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
+    await use(await findTarget(session, query, context), session);
   });
 }

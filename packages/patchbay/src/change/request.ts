@@ -2,7 +2,8 @@
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { hasFlag, numberOption, type Context, type Input } from "../context.ts";
+import type { Context } from "../command.ts";
+import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 import { printStep } from "../print/step.ts";
 import type { Session } from "../session.ts";

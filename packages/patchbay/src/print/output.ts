@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a result printed in the format that the user wants?
-import type { Context } from "../context.ts";
+import type { Context } from "../command.ts";
 
 /** A result in all forms. */
 export interface Result {

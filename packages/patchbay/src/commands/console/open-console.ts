@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay console: the serial console of a VM on this machine.
+// Where on this machine is the serial console of a VM, and is it free?
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { stdin, stdout } from "node:process";
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import { connectUnixSocket, startRelay, takeFileLock, type FileLock } from "@patchbay/os";
-import { joinTerminal } from "./terminal.ts";
-import { argumentAt, type Context, type Input } from "../../context.ts";
-import { withSession } from "../../session.ts";
-import { findTarget } from "../../target.ts";
+import { connectUnixSocket, takeFileLock, type FileLock } from "@patchbay/os";
+import type { Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
+import { withTarget } from "../../target.ts";
 
 /** What is a name of one directory; nothing else is looked for below the directory of pods. */
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]*$/;
@@ -21,8 +19,8 @@ interface Guest {
   readonly vmi: VirtualMachineInstance;
 }
 
-/** A console that is this process's alone. */
-interface OpenConsole {
+/** A console that is this process's alone, until the lock is released. */
+export interface OpenConsole {
   readonly socket: Socket;
   readonly lock: FileLock;
 }
@@ -82,27 +80,16 @@ async function openGuest(guest: Guest): Promise<OpenConsole> {
   throw unreachable(title, reason);
 }
 
-async function openConsole(context: Context, input: Input): Promise<OpenConsole> {
+/**
+ * The console of the VM that the first argument names.
+ * @throws AppError with CONSOLE_IN_USE, LAUNCHER_UNREACHABLE
+ */
+export async function openConsole(context: Context, input: Input): Promise<OpenConsole> {
   const opened = Promise.withResolvers<OpenConsole>();
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: false };
-    const { kind, namespace, name, vmi } = await findTarget(session, query, context);
+  await withTarget(context, input, async ({ kind, namespace, name, vmi }) => {
     const title = `${kind} ${namespace}/${name}`;
     if (vmi === undefined) throw unreachable(title, "it is not running");
     opened.resolve(await openGuest({ title, dataDir: context.global.dataDir, vmi }));
   });
   return opened.promise;
-}
-
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  const { socket, lock } = await openConsole(context, input);
-  try {
-    if (stdin.isTTY) context.err.write("connected; leave with Ctrl-]\r\n");
-    // The guest stops at a console that is connected and not read: a terminal may stop, the relay does not.
-    const ends = { input: stdin, output: stdout, socket: startRelay(socket) };
-    await joinTerminal(ends, context.signal);
-  } finally {
-    lock.release();
-  }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where are the images of the standalone machine?
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/core/errors";
 
 /** A name that is a directory's name: no slash, no leading dot. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:@-]*$/;

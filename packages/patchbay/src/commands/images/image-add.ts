@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay image add: copies a directory into an image.
 import { resolve } from "node:path";
-import { createFiles, replaceDirectory } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../../context.ts";
-import { imageDirectory, imagesDirectory } from "./directory.ts";
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
+async function run(context: Context, input: Input): Promise<void> {
+  const { createFiles, replaceDirectory } = await import("@patchbay/os");
+  const { imageDirectory, imagesDirectory } = await import("./directory.ts");
   const { dataDir } = context.global;
   const name = argumentAt(input, 0);
   const path = resolve(imageDirectory(dataDir, name));
@@ -19,3 +19,13 @@ export async function run(context: Context, input: Input): Promise<void> {
     names: [`image/${name}`],
   });
 }
+
+/** Replaces an image of that name. */
+export const imageAdd: Command = {
+  name: "image add",
+  args: ["<name>", "<directory>"],
+  values: ["images", "directories"],
+  summary: "Copy a directory into an image that VMs can name",
+  flags: [],
+  run,
+};

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay image list: lists images.
 import { join } from "node:path";
-import { createFiles } from "@patchbay/os";
-import type { Context } from "../../context.ts";
-import { imagesDirectory } from "./directory.ts";
+import type { Command, Context } from "../../command.ts";
 import { printResult } from "../../print/output.ts";
 import { printTable } from "../../print/table.ts";
 
-/** Runs the command. */
-export async function run(context: Context): Promise<void> {
+async function run(context: Context): Promise<void> {
+  const { createFiles } = await import("@patchbay/os");
+  const { imagesDirectory } = await import("./directory.ts");
   const directory = imagesDirectory(context.global.dataDir);
   const all = await createFiles().list(directory);
   // Names with a process id are copies that are being made.
@@ -26,3 +25,12 @@ export async function run(context: Context): Promise<void> {
     names: names.map((name) => `image/${name}`),
   });
 }
+
+/** Needs no machine that is up. */
+export const imageList: Command = {
+  name: "image list",
+  args: [],
+  summary: "List images",
+  flags: [],
+  run,
+};

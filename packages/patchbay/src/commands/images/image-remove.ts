@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay image remove: removes an image.
-import { AppError } from "@patchbay/core";
-import { createFiles } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../../context.ts";
-import { findImageUsers } from "./users.ts";
-import { imageDirectory } from "./directory.ts";
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
+async function run(context: Context, input: Input): Promise<void> {
+  const { AppError } = await import("@patchbay/core/errors");
+  const { createFiles } = await import("@patchbay/os");
+  const { imageDirectory } = await import("./directory.ts");
+  const { findImageUsers } = await import("./users.ts");
   const name = argumentAt(input, 0);
   const path = imageDirectory(context.global.dataDir, name);
   const files = createFiles();
   if (!(await files.exists(path))) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
   const users = await findImageUsers(context, name);
-  if (users.length > 0)
+  if (users.length > 0) {
     throw new AppError("IMAGE_IN_USE", { image: name, users: users.join(", ") });
+  }
   await files.remove(path);
   await printResult(context, {
     table: () => `image ${name} removed\n`,
@@ -23,3 +24,13 @@ export async function run(context: Context, input: Input): Promise<void> {
     names: [`image/${name}`],
   });
 }
+
+/** Refused while a VM or a pod names it. */
+export const imageRemove: Command = {
+  name: "image remove",
+  args: ["<name>"],
+  values: ["images"],
+  summary: "Remove an image that no VM and no pod names",
+  flags: [],
+  run,
+};

@@ -11,7 +11,7 @@ import {
 import { isAppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
-import type { Context } from "../../context.ts";
+import type { Context } from "../../command.ts";
 import { warnTo } from "../../session.ts";
 
 /** Time for one list; a machine that is down refuses at once. */

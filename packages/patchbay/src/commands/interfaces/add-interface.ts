@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay addinterface: asks for an interface.
-import { argumentAt, hasFlag, textOption, type Context, type Input } from "../../context.ts";
-import { requestChange } from "../../change/request.ts";
-import { withSession } from "../../session.ts";
-import { findTarget, type Target } from "../../target.ts";
-import type { Sight } from "../../change/follow-target.ts";
-import { ifaceStage } from "../../change/steps.ts";
-import { plugVerdict } from "../../change/verdict.ts";
+import type { Command } from "../../command.ts";
+import { textOption, type Input } from "../../input.ts";
+import { IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
 function bodyOf(input: Input): Readonly<Record<string, unknown>> {
@@ -20,28 +16,28 @@ function bodyOf(input: Input): Readonly<Record<string, unknown>> {
   };
 }
 
-function waitsForNothing(target: Target): { readonly waitsForNothing?: string } {
-  return target.vmi === undefined
-    ? { waitsForNothing: "the VM is not running: it comes with its next start" }
-    : {};
-}
-
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  const iface = textOption(input, "name") ?? "";
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
-    const target = await findTarget(session, query, context);
-    const change = {
-      target,
-      subresource: "addinterface",
-      body: bodyOf(input),
-      what: `plug of interface ${iface}`,
-      fields: { interface: iface },
-      stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
-      verdictOf: (now: Sight, first: Sight) => plugVerdict(iface, now, first),
-      ...waitsForNothing(target),
-    };
-    await requestChange(session, context, { change, input });
-  });
-}
+/** Done when the guest can use it; a VM that does not run gets it with its next start. */
+export const addInterface: Command = {
+  name: "addinterface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Plug a network interface into a VM, running or not",
+  flags: [
+    {
+      flags: "--network-attachment-definition-name <name>",
+      description: "network to join, NAME or NAMESPACE/NAME",
+      required: true,
+      values: "networks",
+    },
+    IFACE_NAME,
+    { flags: "--mac-address <mac>", description: "MAC address; chosen when absent" },
+    { flags: "--model <model>", description: "device model; virtio when absent" },
+    VMI,
+    ...WAIT,
+  ],
+  run: async (context, input) => {
+    const { requestIface } = await import("./request-iface.ts");
+    const iface = textOption(input, "name") ?? "";
+    await requestIface(context, input, { subresource: "addinterface", iface, body: bodyOf(input) });
+  },
+};

@@ -1,38 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay explain: shows what is known of one interface and what happens next.
-import { AppError } from "@patchbay/core";
-import { argumentAt, hasFlag, type Context, type Input } from "../../context.ts";
-import { printExplanation } from "../../print/explanation.ts";
-import { toIfaceRows } from "../../print/iface-rows.ts";
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { withSession } from "../../session.ts";
-import { findTarget } from "../../target.ts";
-import { startTrouble, vmTrouble } from "../../change/verdict.ts";
+import type { Target } from "../../target.ts";
+import { VMI } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  const iface = argumentAt(input, 1);
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
-    const target = await findTarget(session, query, context);
-    const { kind, namespace, name, vmi } = target;
-    const row = toIfaceRows(target).find((one) => one.name === iface);
-    if (row === undefined) {
-      const object = `${iface} of ${kind} ${namespace}/${name}`;
-      throw new AppError("KUBE_NOT_FOUND", { resource: "interface", object });
-    }
-    const node = vmi?.status?.nodeName;
-    const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
-    const explained = {
-      title: `${kind} ${namespace}/${name}`,
-      isRunning: vmi !== undefined,
-      ...(node !== undefined && { node }),
-      ...(trouble !== undefined && { trouble }),
-    };
-    await printResult(context, {
-      table: () => printExplanation(row, explained),
-      data: { kind, namespace, vm: name, ...row, ...(trouble !== undefined && { trouble }) },
-      names: [`interface/${iface}`],
+async function explainIn(context: Context, target: Target, iface: string): Promise<void> {
+  const { AppError } = await import("@patchbay/core/errors");
+  const { toIfaceRows } = await import("../../print/iface-rows.ts");
+  const { printExplanation } = await import("../../print/explanation.ts");
+  const { startTrouble, vmTrouble } = await import("../../change/verdict.ts");
+  const { kind, namespace, name, vmi } = target;
+  const title = `${kind} ${namespace}/${name}`;
+  const row = toIfaceRows(target).find((one) => one.name === iface);
+  if (row === undefined) {
+    throw new AppError("KUBE_NOT_FOUND", {
+      resource: "interface",
+      object: `${iface} of ${title}`,
     });
+  }
+  const node = vmi?.status?.nodeName;
+  const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
+  const explained = {
+    title,
+    isRunning: vmi !== undefined,
+    ...(node !== undefined && { node }),
+    ...(trouble !== undefined && { trouble }),
+  };
+  await printResult(context, {
+    table: () => printExplanation(row, explained),
+    data: { kind, namespace, vm: name, ...row, ...(trouble !== undefined && { trouble }) },
+    names: [`interface/${iface}`],
   });
 }
+
+async function run(context: Context, input: Input): Promise<void> {
+  const { withTarget } = await import("../../target.ts");
+  await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
+}
+
+/** Says why an interface goes no further, and who has to act. */
+export const explain: Command = {
+  name: "explain",
+  args: ["<vm>", "<interface>"],
+  values: ["vms", "interfaces"],
+  summary: "Show what is known of one interface, and what happens next",
+  flags: [VMI],
+  run,
+};

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay get interfaces: lists the interfaces of a VM.
-import { argumentAt, hasFlag, type Context, type Input } from "../../context.ts";
-import { toIfaceRows } from "../../print/iface-rows.ts";
-import { printInterfaces } from "../../print/interfaces.ts";
+import type { Command, Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { withSession } from "../../session.ts";
-import { findTarget } from "../../target.ts";
+import { VMI } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
-    const target = await findTarget(session, query, context);
+async function run(context: Context, input: Input): Promise<void> {
+  const { withTarget } = await import("../../target.ts");
+  const { toIfaceRows } = await import("../../print/iface-rows.ts");
+  const { printInterfaces } = await import("../../print/interfaces.ts");
+  await withTarget(context, input, async (target) => {
     const rows = toIfaceRows(target);
     await printResult(context, {
       table: () => printInterfaces(rows, target.vmi),
@@ -20,3 +18,14 @@ export async function run(context: Context, input: Input): Promise<void> {
     });
   });
 }
+
+/** Also those that are declared and not there yet, and those that are on their way out. */
+export const getInterfaces: Command = {
+  name: "get interfaces",
+  aliases: ["interface", "ifaces"],
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "List the network interfaces of a VM with their phases",
+  flags: [VMI],
+  run,
+};

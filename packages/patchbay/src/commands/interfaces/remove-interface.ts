@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay removeinterface: asks for the end of an interface.
-import { argumentAt, hasFlag, textOption, type Context, type Input } from "../../context.ts";
-import { requestChange } from "../../change/request.ts";
-import { withSession } from "../../session.ts";
-import { findTarget, type Target } from "../../target.ts";
-import type { Sight } from "../../change/follow-target.ts";
-import { ifaceStage } from "../../change/steps.ts";
-import { unplugVerdict } from "../../change/verdict.ts";
+import type { Command } from "../../command.ts";
+import { textOption } from "../../input.ts";
+import { IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  const iface = textOption(input, "name") ?? "";
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
-    const target = await findTarget(session, query, context);
-    const change = {
-      target,
-      subresource: "removeinterface",
-      body: { name: iface },
-      what: `unplug of interface ${iface}`,
-      fields: { interface: iface },
-      stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
-      verdictOf: (now: Sight) => unplugVerdict(iface, now),
-    };
-    await requestChange(session, context, { change, input });
-  });
-}
+/** Done when nothing is left of it: in the guest, in the pod, in the spec. */
+export const removeInterface: Command = {
+  name: "removeinterface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Unplug a network interface from a VM",
+  flags: [{ ...IFACE_NAME, values: "interfaces" }, VMI, ...WAIT],
+  run: async (context, input) => {
+    const { requestIface } = await import("./request-iface.ts");
+    const iface = textOption(input, "name") ?? "";
+    const body = { name: iface };
+    await requestIface(context, input, { subresource: "removeinterface", iface, body });
+  },
+};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay apiserver: runs the API server alone, in the foreground.
 import { resolve } from "node:path";
-import { numberOption, type Context, type Input } from "../../context.ts";
+import type { Command, Context } from "../../command.ts";
+import { numberOption, type Input } from "../../input.ts";
 
-/** Port of the API server. Source: Kubernetes. */
+/** Source: Kubernetes' own. */
 const DEFAULT_PORT = 6443;
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
+async function run(context: Context, input: Input): Promise<void> {
   const { runApiServer } = await import("@patchbay/standalone");
   await runApiServer({
     dataDir: resolve(context.global.dataDir),
@@ -15,3 +15,20 @@ export async function run(context: Context, input: Input): Promise<void> {
     signal: context.signal,
   });
 }
+
+/** Ends at Ctrl-C. */
+export const apiserver: Command = {
+  name: "apiserver",
+  args: [],
+  summary:
+    "Run the API server alone, in the foreground: for this machine only, https on the loopback address",
+  flags: [
+    {
+      flags: "--port <port>",
+      description: "TCP port; 0 takes a free one",
+      kind: "port",
+      fallback: String(DEFAULT_PORT),
+    },
+  ],
+  run,
+};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay down: stops everything on this machine.
 import { resolve } from "node:path";
-import { hasFlag, type Context, type Input } from "../../context.ts";
+import type { Command, Context } from "../../command.ts";
+import { hasFlag, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
+async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const purge = hasFlag(input, "purge");
-  const { down } = await import("@patchbay/standalone");
-  await down({ dataDir, purge });
+  const { down: takeDown } = await import("@patchbay/standalone");
+  await takeDown({ dataDir, purge });
   await printResult(context, {
     table: () =>
       purge ? `stopped; ${dataDir} is deleted\n` : `stopped; data is kept in ${dataDir}\n`,
@@ -17,3 +17,12 @@ export async function run(context: Context, input: Input): Promise<void> {
     names: [dataDir],
   });
 }
+
+/** On a machine that is down already it has nothing to do, and succeeds. */
+export const down: Command = {
+  name: "down",
+  args: [],
+  summary: "Shut guests down and stop everything on this machine; data is kept",
+  flags: [{ flags: "--purge", description: "delete the data directory too" }],
+  run,
+};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay up: starts everything on this machine.
 import { resolve } from "node:path";
-import { hasFlag, textOption, type Context, type Input } from "../../context.ts";
+import type { Command, Context } from "../../command.ts";
+import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
+async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
-  const { up } = await import("@patchbay/standalone");
+  const { up: bringUp } = await import("@patchbay/standalone");
   const apiPort = input.options["apiPort"];
   const nodeName = textOption(input, "nodeName");
   const podSubnet = textOption(input, "podSubnet");
   const bridge = textOption(input, "bridge");
-  await up({
+  await bringUp({
     dataDir,
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
@@ -27,3 +27,31 @@ export async function run(context: Context, input: Input): Promise<void> {
     names: [dataDir],
   });
 }
+
+/** Leaves a machine alone that is up already. */
+export const up: Command = {
+  name: "up",
+  args: [],
+  summary: "Start everything on this machine; returns when it is ready",
+  flags: [
+    {
+      flags: "--api-port <port>",
+      description: "TCP port of the API server (default: 6443)",
+      kind: "port",
+    },
+    {
+      flags: "--node-name <name>",
+      description: "name of this machine's node (default: its host name)",
+    },
+    {
+      flags: "--pod-subnet <cidr>",
+      description: "network of the pods, a /24 (default: a free one)",
+    },
+    {
+      flags: "--bridge <name>",
+      description: "bridge of the pods on this machine (default: patchbay0)",
+    },
+    { flags: "--install-service", description: "also start it at boot, by systemd" },
+  ],
+  run,
+};

@@ -1,35 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do start, stop and restart have in common?
-import { AppError } from "@patchbay/core";
-import { argumentAt, type Context, type Input } from "../../context.ts";
+import { AppError } from "@patchbay/core/errors";
 import { requestChange } from "../../change/request.ts";
-import { withSession } from "../../session.ts";
-import { findTarget } from "../../target.ts";
-import type { Sight } from "../../change/follow-target.ts";
 import { vmiStage } from "../../change/steps.ts";
-import type { Verdict } from "../../change/verdict.ts";
+import { startVerdict, stopVerdict } from "../../change/verdict.ts";
+import type { Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
+import { withTarget } from "../../target.ts";
 
-/** One of the three. */
-export interface PowerAction {
-  readonly subresource: "start" | "stop" | "restart";
-  /** `first` is how it stood before the request. */
-  readonly verdictOf: (now: Sight, first: Sight) => Verdict;
-}
+/** When each of them is done. */
+const VERDICTS = { start: startVerdict, stop: stopVerdict, restart: startVerdict } as const;
 
 /** Asks for it and waits when the user wants that. */
 export async function requestPower(
   context: Context,
   input: Input,
-  action: PowerAction,
+  subresource: keyof typeof VERDICTS,
 ): Promise<void> {
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: false };
-    const target = await findTarget(session, query, context);
+  await withTarget(context, input, async (target, session) => {
     if (target.vm === undefined) {
       const object = `${target.namespace}/${target.name}`;
       throw new AppError("KUBE_NOT_FOUND", { resource: "virtualmachine", object });
     }
-    const { subresource, verdictOf } = action;
     const change = {
       target,
       subresource,
@@ -37,7 +29,7 @@ export async function requestPower(
       what: subresource,
       fields: {},
       stageOf: vmiStage,
-      verdictOf,
+      verdictOf: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });
   });

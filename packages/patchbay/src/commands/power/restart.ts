@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay restart: ends a VM's guest and starts a new one.
-import type { Context, Input } from "../../context.ts";
-import { requestPower } from "./request-power.ts";
-import { startVerdict } from "../../change/verdict.ts";
+import type { Command } from "../../command.ts";
+import { WAIT } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, { subresource: "restart", verdictOf: startVerdict });
-}
+/** Done when another guest than before runs. */
+export const restart: Command = {
+  name: "restart",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Restart a VM",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "restart");
+  },
+};

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay start: starts a VM.
-import type { Context, Input } from "../../context.ts";
-import { requestPower } from "./request-power.ts";
-import { startVerdict } from "../../change/verdict.ts";
+import type { Command } from "../../command.ts";
+import { WAIT } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, { subresource: "start", verdictOf: startVerdict });
-}
+/** Done when a new guest runs. */
+export const start: Command = {
+  name: "start",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Start a VM",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "start");
+  },
+};

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay stop: stops a VM.
-import type { Context, Input } from "../../context.ts";
-import { requestPower } from "./request-power.ts";
-import { stopVerdict } from "../../change/verdict.ts";
+import type { Command } from "../../command.ts";
+import { WAIT } from "../flags.ts";
 
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  await requestPower(context, input, { subresource: "stop", verdictOf: stopVerdict });
-}
+/** Done when nothing of the guest is left. */
+export const stop: Command = {
+  name: "stop",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Stop a VM; with --wait until it says Stopped",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "stop");
+  },
+};

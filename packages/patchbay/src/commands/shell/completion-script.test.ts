@@ -2,6 +2,7 @@
 // What does bash offer at the end of a line? With a program that says what it was asked for.
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
+import { COMMAND_LINE } from "../table.ts";
 import { printBashCompletion } from "./completion-script.ts";
 
 const STUB = 'patchbay() { echo "asked:$(IFS=,; echo "$*")"; }';
@@ -10,7 +11,7 @@ const STUB = 'patchbay() { echo "asked:$(IFS=,; echo "$*")"; }';
 function offered(...words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word}'`).join(" ");
   const script = `${STUB}
-${printBashCompletion()}
+${printBashCompletion(COMMAND_LINE)}
 COMP_WORDS=(patchbay ${line}); COMP_CWORD=${String(words.length)}
 _patchbay
 printf '%s\\n' "\${COMPREPLY[@]}"`;

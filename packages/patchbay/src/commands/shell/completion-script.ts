@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the shells have to know to complete our commands? Generated from the table of commands.
-import {
-  COMMANDS,
-  GLOBAL_FLAGS,
-  GROUPS,
-  type CommandSpec,
-  type FlagSpec,
-  type Values,
-} from "../table.ts";
+import type { CommandLine, CommandSpec, FlagSpec, Values } from "../../command.ts";
 
 const LOCAL_FLAGS = ["--output", "--help"];
-const COMPLETED: readonly CommandSpec[] = COMMANDS.filter(({ isHidden }) => isHidden !== true);
+
+type Specs = readonly CommandSpec[];
 
 /** A flag's names, for example `-n` and `--namespace`. */
 function namesOf({ flags }: FlagSpec): readonly string[] {
@@ -54,8 +48,8 @@ function valuesOf({ values }: FlagSpec): string {
 }
 
 /** What follows a flag that takes a value. */
-function flagBranches(): readonly string[] {
-  return COMPLETED.flatMap((spec) =>
+function flagBranches(commands: Specs): readonly string[] {
+  return commands.flatMap((spec) =>
     spec.flags.filter(takesValue).map((flag) => {
       const patterns = spellings(spec).flatMap((words) =>
         namesOf(flag).map((name) => `${words} ${name}`),
@@ -65,13 +59,13 @@ function flagBranches(): readonly string[] {
   );
 }
 
-function globalBranches(): readonly string[] {
-  return GLOBAL_FLAGS.filter(takesValue).map((flag) => branch(namesOf(flag), valuesOf(flag)));
+function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
+  return flags.filter(takesValue).map((flag) => branch(namesOf(flag), valuesOf(flag)));
 }
 
 /** What comes at each place of a command: `WORDS PLACE`. */
-function placeBranches(): readonly string[] {
-  return COMPLETED.flatMap((spec) =>
+function placeBranches(commands: Specs): readonly string[] {
+  return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, place) =>
       branch(
         spellings(spec).map((words) => `${words} ${String(place)}`),
@@ -81,31 +75,33 @@ function placeBranches(): readonly string[] {
   );
 }
 
-function wordBranches(): readonly string[] {
-  const first = [...new Set(COMPLETED.map(({ name }) => name.split(" ")[0] ?? name))];
-  const groups = Object.keys(GROUPS).map((group) => {
-    const inner = COMPLETED.filter(({ name }) => name.startsWith(`${group} `));
+function wordBranches({ commands, groups }: CommandLine): readonly string[] {
+  const first = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
+  const inGroups = Object.keys(groups).map((group) => {
+    const inner = commands.filter(({ name }) => name.startsWith(`${group} `));
     return branch([group], `values="${inner.map(({ name }) => name.split(" ")[1]).join(" ")}"`);
   });
-  return [branch([""], `values="${first.join(" ")}"`), ...groups];
+  return [branch([""], `values="${first.join(" ")}"`), ...inGroups];
 }
 
-function flagListBranches(): readonly string[] {
-  return COMPLETED.map((spec) =>
+function flagListBranches(commands: Specs): readonly string[] {
+  return commands.map((spec) =>
     branch(spellings(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
   );
 }
 
 /** All flags that take a value, for skipping it. */
-function valueFlags(): string {
-  const all = [...GLOBAL_FLAGS, ...COMPLETED.flatMap(({ flags }) => flags)].filter(takesValue);
+function valueFlags({ flags: globals, commands }: CommandLine): string {
+  const all = [...globals, ...commands.flatMap(({ flags }) => flags)].filter(takesValue);
   return [...new Set([...all.flatMap(namesOf), "-o", "--output"])].sort().join("|");
 }
 
 /** Functions that know where the cursor stands; names of objects are asked of the program. */
-export function printBashCompletion(): string {
-  const globals = GLOBAL_FLAGS.flatMap(namesOf);
-  const everywhere = [...GLOBAL_FLAGS.map(longFlag), ...LOCAL_FLAGS].join(" ");
+export function printBashCompletion(all: CommandLine): string {
+  const commands = all.commands.filter(({ isHidden }) => isHidden !== true);
+  const line = { ...all, commands };
+  const globals = line.flags.flatMap(namesOf);
+  const everywhere = [...line.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
 _patchbay_ask() {
   "\${COMP_WORDS[0]}" "\${globals[@]}" complete "$@" 2>/dev/null
@@ -118,31 +114,31 @@ _patchbay() {
     word="\${COMP_WORDS[i]}"
     case "$word" in
       ${globals.join("|")}) ((i + 1 == COMP_CWORD)) || globals+=("$word" "\${COMP_WORDS[i+1]}"); i=$((i + 1)) ;;
-      ${valueFlags()}) i=$((i + 1)) ;;
+      ${valueFlags(line)}) i=$((i + 1)) ;;
       -*) ;;
       *)
         case "$words" in
           "") words="$word" ;;
-          ${Object.keys(GROUPS).join("|")}) words="$words $word" ;;
+          ${Object.keys(line.groups).join("|")}) words="$words $word" ;;
           *) [ -n "$vm" ] || vm="$word"; place=$((place + 1)) ;;
         esac ;;
     esac
   done
   case "$words $previous" in
-${flagBranches().join("\n")}
+${flagBranches(commands).join("\n")}
   esac
   case "$previous" in
     -o|--output) values="$(${SOURCES.formats})" ;;
-${globalBranches().join("\n")}
+${globalBranches(line.flags).join("\n")}
   esac
   if [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$current")); return; fi
   case "$words" in
-${wordBranches().join("\n")}
-${flagListBranches().join("\n")}
+${wordBranches(line).join("\n")}
+${flagListBranches(commands).join("\n")}
   esac
   if [[ "$current" != -* ]]; then
     case "$words $place" in
-${placeBranches().join("\n")}
+${placeBranches(commands).join("\n")}
     esac
   fi
   if [ -z "$values" ]; then values="$flags ${everywhere}"; fi
@@ -153,10 +149,10 @@ complete -F _patchbay patchbay kubectl-patchbay
 }
 
 /** zsh understands bash's functions. Source: zsh manual, "Completion System", bashcompinit. */
-export function printZshCompletion(): string {
+export function printZshCompletion(all: CommandLine): string {
   return `#compdef patchbay
 # Completion of patchbay for zsh. Use: source <(patchbay completion zsh)
 autoload -U +X compinit && compinit
 autoload -U +X bashcompinit && bashcompinit
-${printBashCompletion()}`;
+${printBashCompletion(all)}`;
 }

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay completion: prints a completion script.
 import { InvalidArgumentError } from "commander";
-import { argumentAt, type Context, type Input } from "../../context.ts";
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
 import { printBashCompletion, printZshCompletion } from "./completion-script.ts";
 
-/** Runs the command. */
-export function run(context: Context, input: Input): Promise<void> {
+function run({ out, err, commandLine }: Context, input: Input): Promise<void> {
   const shell = argumentAt(input, 0);
-  if (shell === "bash") context.out.write(printBashCompletion());
-  else if (shell === "zsh") context.out.write(printZshCompletion());
+  if (shell === "bash") out.write(printBashCompletion(commandLine));
+  else if (shell === "zsh") out.write(printZshCompletion(commandLine));
   else {
-    context.err.write(`error: there is no completion for ${shell}; there is for bash and zsh\n`);
+    err.write(`error: there is no completion for ${shell}; there is for bash and zsh\n`);
     return Promise.reject(new InvalidArgumentError("unknown shell"));
   }
   return Promise.resolve();
 }
+
+/** For a shell's startup file. */
+export const completion: Command = {
+  name: "completion",
+  args: ["<shell>"],
+  values: ["shells"],
+  summary: "Print a completion script for bash or zsh",
+  flags: [],
+  run,
+};

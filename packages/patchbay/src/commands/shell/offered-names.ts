@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay complete: prints names for the completion of a shell, one on each line. What fails prints nothing.
+// Which names does completion offer for a word? What fails offers nothing.
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -9,7 +9,8 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
-import { argumentAt, type Context, type Input } from "../../context.ts";
+import type { Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
 import { imagesDirectory } from "../images/directory.ts";
 import { toIfaceRows } from "../../print/iface-rows.ts";
 import { withSession, type Session } from "../../session.ts";
@@ -39,7 +40,7 @@ async function listIfaces(session: Session, context: Context, name: string): Nam
   return toIfaceRows(target).map((row) => row.name);
 }
 
-async function listNames(session: Session, context: Context, input: Input): Names {
+async function listInCluster(session: Session, context: Context, input: Input): Names {
   switch (argumentAt(input, 0)) {
     case "vms":
       return listVms(session);
@@ -54,20 +55,14 @@ async function listNames(session: Session, context: Context, input: Input): Name
   }
 }
 
-async function listImages({ global }: Context): Names {
-  return createFiles().list(imagesDirectory(global.dataDir));
-}
-
-/** Runs the command. */
-export async function run(context: Context, input: Input): Promise<void> {
-  const print = (names: readonly string[]): void => {
-    for (const name of names) context.out.write(`${name}\n`);
-  };
+/** Of what the first argument says: vms, networks, namespaces, images, or interfaces of the VM that the second names. */
+export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
-    print(await listImages(context));
-    return;
+    return createFiles().list(imagesDirectory(context.global.dataDir));
   }
+  const names = Promise.withResolvers<readonly string[]>();
   await withSession(context, async (session) => {
-    print(await listNames(session, context, input));
+    names.resolve(await listInCluster(session, context, input));
   });
+  return names.promise;
 }

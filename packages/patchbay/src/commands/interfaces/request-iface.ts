@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do addinterface and removeinterface have in common?
+import type { Sight } from "../../change/follow-target.ts";
+import { requestChange } from "../../change/request.ts";
+import { ifaceStage } from "../../change/steps.ts";
+import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
+import type { Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
+import { withTarget, type Target } from "../../target.ts";
+
+/** One of the two, for one interface. */
+export interface IfaceRequest {
+  readonly subresource: "addinterface" | "removeinterface";
+  readonly iface: string;
+  /** As the subresource takes it. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** A VM that does not run gets the interface with its next start; it loses one at once. */
+function waitsForNothing(
+  { subresource }: IfaceRequest,
+  { vmi }: Target,
+): { readonly waitsForNothing?: string } {
+  return subresource === "addinterface" && vmi === undefined
+    ? { waitsForNothing: "the VM is not running: it comes with its next start" }
+    : {};
+}
+
+/** Asks for it and waits when the user wants that. */
+export async function requestIface(
+  context: Context,
+  input: Input,
+  request: IfaceRequest,
+): Promise<void> {
+  const { subresource, iface, body } = request;
+  const isPlug = subresource === "addinterface";
+  await withTarget(context, input, async (target, session) => {
+    const change = {
+      target,
+      subresource,
+      body,
+      what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
+      fields: { interface: iface },
+      stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
+      verdictOf: (now: Sight, first: Sight) =>
+        isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
+      ...waitsForNothing(request, target),
+    };
+    await requestChange(session, context, { change, input });
+  });
+}
