@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// How serving begins, goes on with new certificates, and ends.
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { request } from "node:https";
+import { connect } from "node:tls";
+import { createClock } from "@patchbay/os";
+import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
+import type { LogFields } from "@patchbay/ports";
+import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ClientAuthority } from "../callers/client-authority.ts";
+import { startServer, type RunningServer } from "./server.ts";
+
+const FILES = { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" };
+const CA = "/clients/ca.pem";
+const WITHIN = { withinMs: 5000 };
+
+let authority: Authority;
+let files: FakeFiles;
+let stop: AbortController;
+let lines: string[];
+/** Requests that came and are not answered yet. */
+let answers: (() => void)[];
+
+beforeAll(async () => {
+  authority = await createAuthority("ca", createClock());
+});
+
+beforeEach(async () => {
+  files = createFakeFiles();
+  stop = new AbortController();
+  lines = [];
+  answers = [];
+  await renew();
+  await files.writeAtomic(CA, authority.certPem);
+});
+
+afterEach(() => {
+  stop.abort();
+  for (const answer of answers) answer();
+});
+
+/** Puts a new certificate there; gives its fingerprint. */
+async function renew(): Promise<string> {
+  const issued = await issueCertificate(authority, {
+    ...{ commonName: "virt-api", organizations: [], usages: ["server"] },
+    ...{ dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"], validDays: 1 },
+  });
+  await files.writeAtomic(FILES.keyFile, issued.keyPem);
+  await files.writeAtomic(FILES.certFile, issued.certPem);
+  return new X509Certificate(issued.certPem).fingerprint256;
+}
+
+function serve(
+  port = 0,
+  clientAuthorities: readonly ClientAuthority[] = [],
+): Promise<RunningServer> {
+  const own = lines;
+  const log = (message: string, fields?: LogFields): void => {
+    own.push(`${message} ${JSON.stringify(fields ?? {})}`);
+  };
+  const logger = { ...createSilentLogger(), debug: log, info: log, warn: log };
+  return startServer(
+    (_request, response) => void answers.push(() => response.end("done")),
+    { listenAddress: "127.0.0.1", port, ...FILES, clientAuthorities },
+    { files, log: logger, signal: stop.signal },
+  );
+}
+
+/** What the server shows to who connects: its certificate, and whether it asks for one. */
+async function meet(port: number) {
+  const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  const fingerprint = socket.getPeerX509Certificate()?.fingerprint256;
+  socket.destroy();
+  return fingerprint;
+}
+
+test.each([FILES.certFile, FILES.keyFile, CA])("without %s nothing is served", async (path) => {
+  await files.remove(path);
+  const clients = new ClientAuthority({ caFile: CA, names: [] });
+  await expect(serve(0, [clients])).rejects.toMatchObject({
+    code: "OS_FILE_FAILED",
+    details: { call: "open", path, reason: "no such file" },
+  });
+});
+
+test("a port that is taken is told", async () => {
+  const { port } = await serve();
+  await expect(serve(port)).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
+
+describe("certificates that change", () => {
+  test("are taken up, whether or not some cannot be used in between", async () => {
+    const { port } = await serve();
+    const first = await meet(port);
+    await files.writeAtomic(FILES.certFile, "no certificate");
+    await eventually(
+      () => lines.some((line) => line.startsWith("new certificates cannot")),
+      WITHIN,
+    );
+    expect(await meet(port)).toBe(first);
+    const renewed = await renew();
+    await eventually(async () => (await meet(port)) === renewed, WITHIN);
+    expect(lines.at(-1)).toBe("certificates read {}");
+  });
+
+  test("are not looked at any more after the end", async () => {
+    const { closed } = await serve();
+    stop.abort();
+    await closed;
+    await renew();
+    expect(lines).toEqual([]);
+  });
+});
+
+describe("the end", () => {
+  test("comes at once where nothing is asked", async () => {
+    const { port, closed } = await serve();
+    stop.abort();
+    await closed;
+    await expect(meet(port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  });
+
+  test("comes at once where it was wanted before", async () => {
+    stop.abort();
+    const { closed } = await serve();
+    await expect(closed).resolves.toBeUndefined();
+  });
+
+  test("waits for answers that are on their way", async () => {
+    const { port, closed } = await serve();
+    const asking = request({ host: "127.0.0.1", port, rejectUnauthorized: false, agent: false });
+    const answered = once(asking.end(), "response");
+    await eventually(() => answers.length === 1, WITHIN);
+    stop.abort();
+    await expect(meet(port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    answers.pop()?.();
+    const [response] = (await answered) as [NodeJS.ReadableStream];
+    response.resume();
+    await closed;
+  });
+});
+
+test("a client that speaks no TLS is noted, and others go on", async () => {
+  const { port } = await serve();
+  const asking = connect({
+    host: "127.0.0.1",
+    port,
+    rejectUnauthorized: false,
+    maxVersion: "TLSv1.1",
+    minVersion: "TLSv1.1",
+  });
+  await once(asking, "error");
+  await eventually(() => lines.some((line) => line.startsWith("TLS failed")), WITHIN);
+  expect(await meet(port)).toMatch(/^[0-9A-F:]+$/);
+});
