@@ -3,7 +3,7 @@
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
-/** Values of the flags. */
+/** Files of certificates are PEM; without a front proxy's authority there are no subresources. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;

@@ -3,6 +3,7 @@
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
+/** `concurrency` counts for each loop: VMs and VMIs are worked on beside each other. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
   readonly concurrency: number;

@@ -5,6 +5,7 @@ import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 
+/** One set for both loops. Caches may be behind the server; `ownWrites` tells whether they are behind this process. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;

@@ -18,7 +18,7 @@ export interface AdmissionRequest {
   readonly oldObject: unknown;
 }
 
-/** The verdict on one request. */
+/** What becomes of a request: 403 is about who asks, 422 about what is asked. */
 export type Verdict =
   | {
       readonly allowed: true;
@@ -32,6 +32,7 @@ export type Verdict =
       readonly causes: readonly Cause[];
     };
 
+/** Nothing is to be said against it, and nothing is added. */
 export const ALLOWED: Verdict = { allowed: true };
 
 /** The value as an object; an empty one where it is something else. */
@@ -103,7 +104,7 @@ function allowedFields(verdict: Extract<Verdict, { allowed: true }>): object {
   };
 }
 
-/** Writes the answer. */
+/** The AdmissionReview that answers, with the uid of the question; a patch is base64 of JSON. */
 export function printReview(request: AdmissionRequest, verdict: Verdict): object {
   return {
     apiVersion: "admission.k8s.io/v1",

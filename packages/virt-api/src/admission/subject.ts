@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
 
-/** A VM or a VMI. */
+/** The object of a request; only parts that were checked may be read before the schema has spoken. */
 export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };

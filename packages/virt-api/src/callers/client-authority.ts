@@ -8,7 +8,7 @@ import type { Files } from "@patchbay/ports";
 
 const PEM_CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Where the authority is, and whom it may name. */
+/** An authority and those of its clients that are meant: it may sign for others too. */
 export interface ClientAuthoritySettings {
   /** PEM, one certificate or more. */
   readonly caFile: string;

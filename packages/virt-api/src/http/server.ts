@@ -24,14 +24,14 @@ export interface ServerSettings {
   readonly clientAuthorities: readonly ClientAuthority[];
 }
 
-/** What serving needs. */
+/** From where certificates are read, where failures are told, and until when is served. */
 export interface ServerDeps {
   readonly files: Files;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
-/** A server that listens. */
+/** A server to which clients can connect already. */
 export interface RunningServer {
   readonly port: number;
   /** Resolves when it has stopped after `signal` was aborted. */

@@ -9,7 +9,7 @@ import { hasNad } from "../networks/definitions.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
 import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
 
-/** Makes the route for VMs or for VMIs. */
+/** Answers `addinterface` of VMs or of VMIs; what is asked of a VMI that a VM owns is done to the VM. */
 export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);

@@ -7,7 +7,7 @@ import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
 import { toRefusalAnswer } from "../http/answers.ts";
 
-/** Makes the route for VMs or for VMIs. */
+/** Answers `removeinterface` of VMs or of VMIs; what is asked of a VMI that a VM owns is done to the VM. */
 export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);

@@ -41,7 +41,7 @@ function planRestart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   }
 }
 
-/** Makes the route. */
+/** Answers 202; 409 where nothing runs; 422 where the guest would end and not come back. */
 export function restart(deps: Deps): CallHandler {
   return (call) =>
     changeRunState(deps, call, (facts) => ifStartable(facts, planRestart(deps, call, facts)));

@@ -43,7 +43,7 @@ function planStart(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   }
 }
 
-/** Makes the route. */
+/** Answers 202; 409 where a guest runs already or the run strategy starts it; 422 where it cannot be started at all. */
 export function start(deps: Deps): CallHandler {
   return (call) =>
     changeRunState(deps, call, (facts) => ifStartable(facts, planStart(deps, call, facts)));

@@ -47,7 +47,7 @@ function planStop(deps: Deps, call: Call, facts: RunFacts): RunPlan {
   }
 }
 
-/** Makes the route. */
+/** Answers 202, also when a start that is still waited for is taken back; 409 where nothing runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, (facts) => planStop(deps, call, facts));
 }

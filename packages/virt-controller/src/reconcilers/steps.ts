@@ -11,7 +11,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
-/** Steps of one object. */
+/** A plan and how it is carried out. */
 export interface Steps<A extends { readonly kind: StepKind }> {
   /** Whose steps they are. */
   readonly object: KubeObject;
@@ -100,7 +100,7 @@ class Performing<A extends { readonly kind: StepKind }> {
   }
 }
 
-/** Performs the plan in order. */
+/** Performs the plan in order, to its end, except for steps that are left alone still. */
 export async function performSteps<A extends { readonly kind: StepKind }>(
   steps: Steps<A>,
   deps: Deps,

@@ -6,7 +6,7 @@ import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "../steps.ts";
 
-/** One write at most. */
+/** One write at most, and an event for an obstacle that is new. A VM that goes and that nobody keeps has no reader. */
 export async function reportVm(facts: VmFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const { vm, now } = facts;
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) return;

@@ -102,7 +102,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Performs the plan. */
+/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
 export function actVmi(plan: readonly VmiAction[], facts: VmiFacts, deps: Deps): Promise<Outcome> {
   const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
   const circumstances = String(facts.vmi.metadata.generation);

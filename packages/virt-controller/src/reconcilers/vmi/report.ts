@@ -25,7 +25,7 @@ function fieldsOf(next: OwnVmiStatus, current: VmiStatus | undefined): object {
   return goes ? { ...next, attachments: undefined } : next;
 }
 
-/** One write at most. */
+/** One write at most, and an event for an obstacle that is new and not virt-handler's. */
 export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const { vmi } = facts;
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
