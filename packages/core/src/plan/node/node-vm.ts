@@ -9,6 +9,7 @@ import {
 } from "@patchbay/api";
 import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
+import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
 import { wiringOf, type LinkWiring } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
@@ -122,7 +123,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): NodeAction {
   const iface = facts.name;
   if (askedAgoMs === undefined || askedAgoMs >= DETACH_AGAIN_MS) {
-    return { kind: "detachDevice", iface, alias: facts.device?.alias ?? "" };
+    return { kind: "detachDevice", iface, alias: aliasOf(iface) };
   }
   const reason = isWanted(facts) ? "TapReplaced" : "GuestRefused";
   return { kind: "wait", iface, reason, forMs: DETACH_AGAIN_MS - askedAgoMs };
