@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which places in a running domain do new NICs get, and why do some get none?
 import {
   names,
   networkConfigOf,
@@ -85,10 +86,46 @@ describe("a new NIC gets", () => {
     expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:02:00.0" });
   });
 
-  test("the address that its owner asks for", () => {
+  test("the address that its owner asks for, also where it had another before", () => {
     const asked = aFact("a", { pciAddress: "0000:04:00.0" });
-    expect(placesOf(aDomain(4, []), [asked])).toEqual({ a: "0000:04:00.0" });
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [asked], { kept })).toEqual({ a: "0000:04:00.0" });
   });
+
+  test("no port that the owner of another asks for, who is still to come", () => {
+    const others = [aFact("late", { pciAddress: "0000:01:00.0" })];
+    expect(placesOf(aDomain(4, []), [aFact("a")], { others })).toEqual({ a: "0000:02:00.0" });
+  });
+
+  test("a port that another had, who has its device elsewhere by now", () => {
+    const device = { alias: "ua-there", mac: "", linkUp: true, queues: 1 };
+    const more = { kept: { there: "0000:01:00.0" }, others: [{ ...aFact("there"), device }] };
+    expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:01:00.0" });
+  });
+
+  test("as many queues as the VM asks for", () => {
+    const vmi = aVmi();
+    const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
+    const domain = { ...vmi.spec.domain, cpu: { cores: 2 }, devices };
+    const facts = {
+      vmi: { ...vmi, spec: { ...vmi.spec, domain } },
+      network: networkConfigOf(undefined),
+      ifaces: [aFact("a")],
+    };
+    expect([...planLivePlaces(facts, aDomain(1, []), facts.ifaces)]).toEqual([
+      ["a", { pciAddress: { bus: 1, slot: 0, function: 0 }, queues: 2 }],
+    ]);
+  });
+
+  test("on machine type pc a slot, whatever its model", () => {
+    const controllers = [{ index: 0, model: "pci-root", hotplug: true }];
+    const domain = { ...aDomain(0, []), family: "pc" as const, controllers };
+    expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "0000:00:02.0" });
+  });
+});
+
+test("where nothing is new, nothing is placed", () => {
+  expect(placesOf(aDomain(4, []), [], { others: [aFact("a")] })).toEqual({});
 });
 
 describe("there is no place", () => {
@@ -125,6 +162,28 @@ describe("there is no place", () => {
     expect(placesOf(aDomain(1, []), [aFact("a"), aFact("b")])).toEqual({
       a: "0000:01:00.0",
       b: "NoFreePciePort",
+    });
+  });
+
+  test("on machine type pc when its slots are taken, whatever the model", () => {
+    const domain = { ...aDomain(0, []), family: "pc" as const };
+    expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "NoFreePciePort" });
+  });
+
+  // A vCPU has 196 interrupt vectors; a port takes one, a virtio NIC three, an e1000 one.
+  test.each([
+    { name: "when two need all vectors, for a third only", ports: 190, spare: 0 },
+    { name: "when one is missing, for the second already", ports: 191, spare: 2 },
+  ])("$name", ({ ports, spare }) => {
+    const places = placesOf(aDomain(ports, []), [
+      aFact("a"),
+      aFact("b"),
+      aFact("small", { model: "e1000" }),
+    ]);
+    expect(places).toEqual({
+      a: "0000:01:00.0",
+      b: spare === 0 ? "0000:02:00.0" : "NoFreePciePort",
+      small: spare === 0 ? "NoFreePciePort" : "0000:02:00.0",
     });
   });
 });

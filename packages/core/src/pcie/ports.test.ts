@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which ifaces of a running VM is there no port for, and what are people told?
 import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
-import { ifacesWithoutPort, sayNoPort } from "./ports.ts";
+import { bookPorts, ifacesWithoutPort, sayNoIoPorts, sayNoPort } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
   return [...ifacesWithoutPort(vmi, vmi.spec)].map(([name, { reason }]) => `${name} ${reason}`);
@@ -61,7 +62,82 @@ describe("an iface has no port", () => {
   });
 });
 
+describe("the book of ports", () => {
+  test("promises them to those first for which the pod has something", () => {
+    const attachments = [{ name: "c", podInterfaceName: "pod1", state: "Requested" as const }];
+    const vmi = running(3, { attachments });
+    expect(bookPorts(vmi, vmi.spec)).toEqual({ total: 4, free: 3, promised: ["c", "a", "b"] });
+  });
+
+  test("promises none to what gets no device behind a port", () => {
+    const vmi = aVmi({ status: { phase: "Running", pciePorts: { total: 4, free: 3 } } });
+    const interfaces = [
+      { name: "default", bridge: {} },
+      { name: "gone", state: "absent" },
+      { name: "unbuilt", masquerade: {} },
+      { name: "legacy", model: "pcnet" },
+      { name: "a", bridge: {} },
+    ];
+    const networks = [
+      { name: "default", pod: {} },
+      ...["gone", "unbuilt", "legacy", "a"].map((name) => ({
+        name,
+        multus: { networkName: "blue" },
+      })),
+    ];
+    const domain = { ...vmi.spec.domain, devices: { interfaces } };
+    const spec = { ...vmi.spec, domain, networks };
+    expect(bookPorts({ ...vmi, spec }, spec)?.promised).toEqual(["a"]);
+  });
+
+  test("is not there while the VM does not run", () => {
+    const vmi = aVmi({ nics: [{ name: "a" }] });
+    expect(bookPorts(vmi, vmi.spec)).toBeUndefined();
+  });
+});
+
+describe("a model needs I/O ports", () => {
+  const onPc = (vmi: VirtualMachineInstance): VirtualMachineInstance => {
+    const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
+    return { ...vmi, spec: { ...vmi.spec, domain } };
+  };
+  const SAID =
+    "model pcnet needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped";
+
+  test.each([
+    { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: SAID },
+    { name: "that a pc has", vmi: onPc(running(4)), model: "pcnet", want: undefined },
+    {
+      name: "which is of no matter before the start",
+      vmi: aVmi(),
+      model: "pcnet",
+      want: undefined,
+    },
+    { name: "or not", vmi: running(4), model: "e1000", want: undefined },
+    { name: "or nobody knows it", vmi: running(4), model: "odd", want: undefined },
+  ])("$name", ({ vmi, model, want }) => {
+    expect(sayNoIoPorts(vmi, { name: "a", model })).toBe(want);
+  });
+
+  test("or the iface is the usual one", () => {
+    expect(sayNoIoPorts(running(4), undefined)).toBeUndefined();
+  });
+});
+
 describe("people are told", () => {
+  test("of each iface why it waits", () => {
+    const vmi = running(0);
+    const spec = { ...vmi.spec };
+    const message = sayNoPort(vmi);
+    expect([...ifacesWithoutPort(vmi, spec).values()]).toEqual(
+      ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
+    );
+  });
+
+  test("that there are none, where nobody has counted", () => {
+    expect(sayNoPort(aVmi())).toContain("0 of 0 PCIe ports of the VM are free");
+  });
+
   test("both numbers and the knob", () => {
     expect(sayNoPort(running(0))).toBe(
       "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where do the NICs of a VMI go, how many queues have they, and what does a VM remember of that?
 import {
   names,
   networkConfigOf,
@@ -12,7 +13,15 @@ import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
-import { planVmiTopology, queuesOf } from "./topology.ts";
+import {
+  askedAddress,
+  keptAddresses,
+  modelOf,
+  planVmiTopology,
+  queuesOf,
+  topologyProblems,
+  topologyVersionOf,
+} from "./topology.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 
 const CONFIG = networkConfigOf(undefined);
@@ -98,6 +107,74 @@ describe("a VMI is laid out", () => {
   });
 });
 
+describe("the fields of a layout's problems", () => {
+  const vmi = aVmiOf({
+    devices: { interfaces: [{ name: "a" }, { name: "b", pciAddress: "0000:02:00.0" }] },
+  });
+
+  test.each([
+    { name: "the NIC", nic: "a", want: "template.domain.devices.interfaces[0]" },
+    {
+      name: "the address that it asks for",
+      nic: "b",
+      want: "template.domain.devices.interfaces[1].pciAddress",
+    },
+    { name: "the devices as a whole", nic: undefined, want: "template.domain.devices" },
+  ])("are $name", ({ nic, want }) => {
+    const problem = { message: "no", ...(nic === undefined ? {} : { nic }) };
+    expect(topologyProblems([problem], { spec: vmi.spec, base: "template" })).toEqual([
+      { field: want, message: "no" },
+    ]);
+  });
+});
+
+describe("what an iface is laid out by", () => {
+  test.each([
+    { name: "is virtio where nothing is said", iface: undefined, want: "virtio" },
+    { name: "is virtio where an empty name is given", iface: { model: "" }, want: "virtio" },
+    { name: "is what is said", iface: { model: "e1000" }, want: "e1000" },
+  ])("its model $name", ({ iface, want }) => {
+    expect(modelOf(iface === undefined ? undefined : { name: "a", ...iface })).toBe(want);
+  });
+
+  test.each([
+    { pciAddress: undefined, want: undefined },
+    { pciAddress: "", want: undefined },
+    { pciAddress: "0000:05:00.0", want: { bus: 5, slot: 0, function: 0 } },
+    { pciAddress: "05:00.0", want: { bus: 5, slot: 0, function: 0 } },
+    { pciAddress: "05", want: undefined },
+  ])("its address: $pciAddress", ({ pciAddress, want }) => {
+    expect(
+      askedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
+    ).toEqual(want);
+  });
+
+  test("the addresses that were kept for it, as far as they are any", () => {
+    const topology = {
+      version: 1,
+      interfaces: [
+        { name: "a", pciAddress: "0000:05:00.0" },
+        { name: "b", pciAddress: "elsewhere" },
+      ],
+    };
+    const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+    expect([...keptAddresses(aVmiOf({}, annotations))]).toEqual([
+      ["a", { bus: 5, slot: 0, function: 0 }],
+    ]);
+    expect(topologyVersionOf(aVmiOf({}, annotations))).toBe(1);
+  });
+
+  test("nothing that was kept, where the VMI was told nothing", () => {
+    const vmi = aVmi();
+    expect([...keptAddresses(vmi)]).toEqual([]);
+    expect(topologyVersionOf(vmi)).toBe(2);
+  });
+
+  test("the rules of q35 where the machine is not known: such a VMI is refused elsewhere", () => {
+    expect(layoutOf(aVmiOf({ machine: { type: "microvm" } }))).toEqual(layoutOf(aVmiOf()));
+  });
+});
+
 describe("the queues of a NIC", () => {
   test.each([
     { name: "are one pair", devices: {}, cores: 4, model: "virtio", want: 1 },
@@ -107,6 +184,20 @@ describe("the queues of a NIC", () => {
       cores: 4,
       model: "virtio",
       want: 4,
+    },
+    {
+      name: "are one pair where that is said to be enough",
+      devices: { networkInterfaceMultiqueue: false },
+      cores: 4,
+      model: "virtio",
+      want: 1,
+    },
+    {
+      name: "are one pair of a model that nobody knows",
+      devices: { networkInterfaceMultiqueue: true },
+      cores: 4,
+      model: "odd",
+      want: 1,
     },
     {
       name: "are at most 8",

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does an error say, and when is it tried again?
+import { describe, expect, test } from "vitest";
+import { AppError, isAppError, messageOf, retryRuleOf } from "./app-error.ts";
+
+const CAUSE = new Error("why");
+const MISSING = new AppError("LIBVIRT_DEVICE_MISSING", { device: "ua-a" }, { cause: CAUSE });
+
+describe("an error", () => {
+  test("says what the catalogue says, with its details, and keeps them and its cause", () => {
+    expect(MISSING.message).toBe("the domain has no device ua-a");
+    expect(MISSING).toMatchObject({
+      name: "AppError",
+      code: "LIBVIRT_DEVICE_MISSING",
+      details: { device: "ua-a" },
+      cause: CAUSE,
+    });
+  });
+
+  test.each([
+    {
+      name: "several details",
+      details: { call: "detach", timeoutMs: 5 },
+      want: "detach within 5 ms",
+    },
+    { name: "details that nobody gave", details: undefined, want: "unknown within unknown ms" },
+  ])("says $name", ({ details, want }) => {
+    expect(new AppError("LIBVIRT_TIMED_OUT", details).message).toBe(
+      `libvirt did not answer ${want}`,
+    );
+  });
+});
+
+describe("an error is known", () => {
+  test.each([
+    { name: "as one of ours", error: MISSING, code: undefined, want: true },
+    { name: "by its code", error: MISSING, code: "LIBVIRT_DEVICE_MISSING" as const, want: true },
+    {
+      name: "not by another code",
+      error: MISSING,
+      code: "LIBVIRT_TIMED_OUT" as const,
+      want: false,
+    },
+    { name: "not where it is somebody else's", error: CAUSE, code: undefined, want: false },
+    {
+      name: "not by its looks",
+      error: { code: "LIBVIRT_TIMED_OUT" },
+      code: "LIBVIRT_TIMED_OUT" as const,
+      want: false,
+    },
+  ])("$name", ({ error, code, want }) => {
+    expect(isAppError(error, code)).toBe(want);
+  });
+});
+
+test.each([
+  { name: "as the catalogue says", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: "on-change" },
+  { name: "later and later, where nobody knows it", error: CAUSE, want: "backoff" },
+])("an error is tried again $name", ({ error, want }) => {
+  expect(retryRuleOf(error)).toBe(want);
+});
+
+test.each([
+  { thrown: CAUSE, want: "why" },
+  { thrown: "words", want: "words" },
+  { thrown: undefined, want: "undefined" },
+])("the message of $thrown", ({ thrown, want }) => {
+  expect(messageOf(thrown)).toBe(want);
+});

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which domain does a VMI get?
+import {
+  names,
+  networkConfigOf,
+  printPcieTopology,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { aVmi, type NicSketch } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
+import { machineUuidOf } from "./domain-name.ts";
+import { planDomain, type DomainSettings } from "./domain.ts";
+
+const SETTINGS: DomainSettings = {
+  useEmulation: false,
+  uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
+  network: { ...networkConfigOf(undefined), pcieRootPorts: 1 },
+};
+const AGENT = { socketPath: "/run/launcher/agent.sock" };
+
+type Domain = VmiSpec["domain"];
+
+function aVmiWith(change: Partial<Domain>, nics: readonly NicSketch[] = []) {
+  const vmi = aVmi({ nics });
+  return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, ...change } } };
+}
+
+function laidOutBy(version: number, vmi: VirtualMachineInstance): VirtualMachineInstance {
+  const annotation = printPcieTopology({ version, interfaces: [] });
+  const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+function wired(name: string): IfaceFacts {
+  return {
+    name,
+    iface: { name, macAddress: "02-00-00-00-00-0A" },
+    podInterfaceName: `pod0${name}`,
+    links: { ...NO_LINKS, mtu: 1450 },
+  };
+}
+
+function domainOf(vmi: VirtualMachineInstance, change: Partial<DomainSettings> = {}) {
+  return planDomain(vmi, [], { ...SETTINGS, ...change });
+}
+
+test("a domain has what its VMI says, a place for each NIC, and ports beside them", () => {
+  const vmi = aVmiWith({ cpu: { cores: 2, threads: 2 } }, [{ name: "late" }, { name: "a" }]);
+  const { ports, ...definition } = planDomain(vmi, [wired("a")], SETTINGS);
+  expect(ports.map(({ index }) => index)).toEqual([1, 2, 3, 4]);
+  expect(definition).toEqual({
+    name: "default_vm1",
+    uuid: SETTINGS.uuid,
+    accelerator: "kvm",
+    machine: "q35",
+    vcpus: 4,
+    memoryMiB: 128,
+    sharesMemory: true,
+    kernel: { path: "/run/kernel-boot/vmlinuz", initrdPath: "/run/kernel-boot/initrd" },
+    nics: [
+      {
+        alias: "ua-a",
+        mac: "02:00:00:00:00:0a",
+        model: "virtio",
+        tapName: "tap0a",
+        mtu: 1450,
+        linkUp: true,
+        pciAddress: { bus: 3, slot: 0, function: 0 },
+        queues: 1,
+      },
+    ],
+    agent: { ...AGENT, pciAddress: { bus: 1, slot: 0, function: 0 } },
+    console: {
+      socketPath: "/run/launcher/serial0.sock",
+      logPath: "/run/launcher/serial0.log",
+    },
+  });
+});
+
+test("a NIC has as many queues as its VM asks for, and no more than the cluster allows", () => {
+  const vmi = aVmiWith({
+    cpu: { cores: 4 },
+    devices: { interfaces: [{ name: "a" }], networkInterfaceMultiqueue: true },
+  });
+  const network = { ...SETTINGS.network, maxQueues: 3 };
+  const { nics } = planDomain(vmi, [wired("a")], { ...SETTINGS, network });
+  expect(nics.map(({ queues }) => queues)).toEqual([3]);
+});
+
+test("a NIC that the VMI does not declare is not in its domain", () => {
+  expect(planDomain(aVmiWith({}), [wired("a")], SETTINGS).nics).toEqual([]);
+});
+
+test("a VMI whose devices have no places has none of them: it is never started", () => {
+  const interfaces = [{ name: "a", pciAddress: "0000:02:1f.0" }];
+  const { nics, ports, agent } = planDomain(
+    aVmiWith({ devices: { interfaces } }),
+    [wired("a")],
+    SETTINGS,
+  );
+  expect({ nics, ports, agent }).toEqual({ nics: [], ports: [], agent: undefined });
+});
+
+test("without KVM the guest is emulated", () => {
+  expect(domainOf(aVmiWith({}), { useEmulation: true }).accelerator).toBe("qemu");
+});
+
+describe("the kernel", () => {
+  const boot = (firmware: NonNullable<Domain["firmware"]>) =>
+    domainOf(aVmiWith({ firmware })).kernel;
+
+  test("has its usual path where none is given, and no initial disk or arguments", () => {
+    expect(boot({})).toEqual({ path: "/run/kernel-boot/vmlinuz" });
+  });
+
+  test("is found by its path in the image, with its initial disk and arguments", () => {
+    const container = { image: "guest", kernelPath: "//boot/linux", initrdPath: "/boot/initrd" };
+    expect(boot({ kernelBoot: { container, kernelArgs: "console=ttyS0" } })).toEqual({
+      path: "/run/kernel-boot/boot/linux",
+      initrdPath: "/run/kernel-boot/boot/initrd",
+      args: "console=ttyS0",
+    });
+  });
+});
+
+describe("memory that other processes can share, and the agent's channel", () => {
+  test("are there by the newest rules", () => {
+    const { sharesMemory, agent } = domainOf(aVmiWith({}));
+    expect(sharesMemory).toBe(true);
+    expect(agent).toMatchObject(AGENT);
+  });
+
+  test("a cluster can do without shared memory", () => {
+    const network = { ...SETTINGS.network, sharedMemory: false };
+    expect(domainOf(aVmiWith({}), { network }).sharesMemory).toBe(false);
+  });
+
+  test("a domain that was laid out before there was a channel gets none", () => {
+    const definition = domainOf(laidOutBy(1, aVmiWith({})));
+    expect(definition.sharesMemory).toBe(true);
+    expect(definition).not.toHaveProperty("agent");
+  });
+});
+
+test("the machine keeps its UUID: version 8, made of the hash of its name", () => {
+  const hash = "0123456789abcdef".repeat(4);
+  const asked: string[] = [];
+  const uuid = machineUuidOf(aVmi(), (text) => {
+    asked.push(text);
+    return hash;
+  });
+  expect(uuid).toBe("01234567-89ab-8def-8123-456789abcdef");
+  expect(asked).toEqual(["default_vm1"]);
+});

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// When is a VM started, with which NICs, and what is left to do where it does not run?
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { parseDomain } from "@patchbay/domain";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import {
+  anIface,
+  factsOf,
+  IN_POD,
+  IN_USE,
+  MAC,
+  plan,
+  running,
+  stepsOf,
+  WIRED,
+} from "../../testing/node-scene.ts";
+import type { NodeAction } from "./node-vm.ts";
+
+/** Aliases of the NICs in the domain that is defined. */
+function nicsOf(actions: readonly NodeAction[]): readonly string[] {
+  const [definition] = actions.filter((action) => action.kind === "defineDomain");
+  const parsed = parseDomain(definition?.xml ?? "");
+  return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : ["not a domain"];
+}
+
+const START = ["defineDomain", "startDomain"];
+
+describe("a VM is started", () => {
+  test.each([
+    { name: "without NICs", ifaces: [], want: [] },
+    {
+      name: "with the NICs that are wired, in the order of the spec",
+      ifaces: [
+        anIface({ name: "b", attachment: "Attached", links: WIRED }),
+        anIface({ name: "a", attachment: "Attached", links: WIRED }),
+      ],
+      want: ["ua-b", "ua-a"],
+    },
+    {
+      name: "without one that the pod could not get: it is plugged later",
+      ifaces: [anIface({ attachment: "Failed" })],
+      want: [],
+    },
+    {
+      name: "without one whose link has gone from the pod",
+      ifaces: [anIface({ attachment: "Attached", links: { ...WIRED, podInterface: false } })],
+      want: [],
+    },
+    {
+      name: "without one that is not wanted, however far it has come",
+      ifaces: [anIface({ iface: { state: "absent" }, attachment: "Attached", links: IN_POD })],
+      want: [],
+    },
+    {
+      name: "without waiting for one that the spec has not any more",
+      ifaces: [anIface({ iface: null, attachment: "Removing" })],
+      want: [],
+    },
+  ])("$name", ({ ifaces, want }) => {
+    const actions = plan(ifaces);
+    expect(stepsOf(actions)).toEqual(START);
+    expect(nicsOf(actions)).toEqual(want);
+  });
+
+  test("again where libvirt has its domain and it does not run", () => {
+    expect(stepsOf(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
+  });
+
+  test("after its taps are made, each with as many queues as its NIC", () => {
+    const ifaces = [
+      anIface({ name: "a", attachment: "Attached", links: WIRED }),
+      anIface({ name: "b", attachment: "Attached", links: IN_POD }),
+    ];
+    const { vmi } = factsOf(ifaces);
+    const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
+    const domain = { ...vmi.spec.domain, cpu: { cores: 3 }, devices };
+    expect(plan(ifaces, { vmi: { ...vmi, spec: { ...vmi.spec, domain } } })).toEqual([
+      {
+        kind: "wireTap",
+        iface: "b",
+        wiring: {
+          podInterfaceName: "pod0b",
+          bridgeName: "k6t-0b",
+          tapName: "tap0b",
+          mac: MAC,
+          queues: 3,
+        },
+      },
+    ]);
+  });
+});
+
+describe("a VM is not started", () => {
+  const deleted: VirtualMachineInstance = {
+    ...aVmi(),
+    metadata: { ...aVmi().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+  };
+
+  test.each([
+    { name: "while it is being deleted", ifaces: [], change: { vmi: deleted } },
+    { name: "while nobody has said what becomes of an iface", ifaces: [anIface()], change: {} },
+    {
+      name: "while the pod is still getting one",
+      ifaces: [
+        anIface({ name: "a", attachment: "Attached", links: WIRED }),
+        anIface({ name: "b", attachment: "Requested" }),
+      ],
+      change: {},
+    },
+    {
+      name: "again after it has run: its VMI is over",
+      ifaces: [],
+      change: { vmi: aVmi({ status: { phase: "Running" } }) },
+    },
+  ])("$name", ({ ifaces, change }) => {
+    expect(plan(ifaces, change)).toEqual([]);
+  });
+});
+
+describe("without a running domain", () => {
+  const leftover = anIface({ iface: { state: "absent" }, links: { tap: true, bridge: true } });
+  const unwire = {
+    kind: "unwireTap",
+    iface: "a",
+    wiring: { tapName: "tap0a", bridgeName: "k6t-0a" },
+  };
+
+  test("links that nobody wants go, before the VM starts", () => {
+    const actions = plan([leftover, anIface({ name: "b", attachment: "Attached", links: WIRED })]);
+    expect(actions[0]).toEqual(unwire);
+    expect(stepsOf(actions.slice(1))).toEqual(START);
+    expect(nicsOf(actions)).toEqual(["ua-b"]);
+  });
+
+  test("links that nobody wants go where the VM will not start again", () => {
+    const vmi = aVmi({ status: { phase: "Running" } });
+    expect(plan([leftover], { vmi })).toEqual([unwire]);
+  });
+
+  test("a device that libvirt remembers is not asked for", () => {
+    const facts = anIface({ iface: { state: "absent" }, device: {}, links: IN_USE });
+    expect(stepsOf(plan([facts]))).toEqual(START);
+  });
+});
