@@ -8,6 +8,10 @@ import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
+/** Costs no visible boot time and 9 MiB. Source: docs/design/pci-topology.md */
+const DEFAULT_PORTS = 32;
+/** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
+const DEFAULT_MAX_QUEUES = 8;
 
 export const KubeVirtSpecSchema = Type.Object(
   {
@@ -21,16 +25,14 @@ export const KubeVirtSpecSchema = Type.Object(
                   Type.Integer({
                     minimum: 0,
                     maximum: PCIE_ROOT_PORTS_MAX,
-                    description:
-                      "Ports for hot-plug of VMs that do not say how many; 32 when absent.",
+                    description: `Ports for hot-plug of VMs that do not say how many; ${String(DEFAULT_PORTS)} when absent.`,
                   }),
                 ),
                 maxQueues: Type.Optional(
                   Type.Integer({
                     minimum: 1,
                     maximum: QUEUES_MAX,
-                    description:
-                      "Most pairs of queues of an interface of a VM with networkInterfaceMultiqueue; 8 when absent.",
+                    description: `Most pairs of queues of an interface of a VM with networkInterfaceMultiqueue; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
                   }),
                 ),
                 sharedMemory: Type.Optional(
@@ -88,11 +90,6 @@ export interface NetworkConfig {
   /** Whether guests' memory can be shared with other processes. */
   readonly sharedMemory: boolean;
 }
-
-/** Costs no visible boot time and 9 MiB. Source: docs/design/pci-topology.md */
-const DEFAULT_PORTS = 32;
-/** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
-const DEFAULT_MAX_QUEUES = 8;
 
 /** The cluster's settings, with defaults for what it does not say. */
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
