@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of api.
 export {
+  parseAttachmentErrors,
+  printAttachmentErrors,
+  type AttachmentError,
+  type AttachmentErrors,
+} from "./annotations/attachment-errors.ts";
+export {
   isReadableSelection,
   NETWORKS_MAX,
   parseNetworks,

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
 // writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
+import type { AttachmentError } from "@patchbay/api";
 import { isAppError, messageOf, retryRuleOf, type ErrorCode } from "@patchbay/core";
 import { createPauses, type Held, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/ports";
-
-/** Why an attachment fails, as the annotation `patchbay.io/attachment-errors` says it. */
-export interface AttachmentError {
-  /** Stable, in CamelCase. */
-  readonly reason: string;
-  readonly message: string;
-}
 
 /** A step that has just failed. */
 export interface Failed {

@@ -7,8 +7,10 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   parseNetworkStatus,
   PODS,
+  parseAttachmentErrors,
   type NetworkStatus,
   type Pod,
+  type AttachmentErrors,
 } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
@@ -113,14 +115,9 @@ export class AgentMachine {
   }
 
   /** Why attachments of the pod fail, by NIC. */
-  async errors(
-    namespace: string,
-    name: string,
-  ): Promise<Readonly<Record<string, { readonly reason: string; readonly message: string }>>> {
+  async errors(namespace: string, name: string): Promise<AttachmentErrors> {
     const pod = await this.admin.store.find(PODS, { namespace, name });
-    const text = pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION] ?? "{}";
-    // The agent's own.
-    return JSON.parse(text) as Awaited<ReturnType<AgentMachine["errors"]>>;
+    return parseAttachmentErrors(pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION]);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation `k8s.v1.cni.cncf.io/network-status`. Source: NPWG de-facto standard 1.3 section 5.
 
+import { isJsonObject, parseJson } from "../values/json.ts";
+
 /** One network that the pod has. */
 export interface NetworkStatus {
   /** NAMESPACE/NAME of the network definition, or the name in the CNI configuration for the default network. */
@@ -18,21 +20,14 @@ export interface NetworkStatus {
 }
 
 function isNetworkStatus(value: unknown): value is NetworkStatus {
-  return (
-    typeof value === "object" && value !== null && "name" in value && typeof value.name === "string"
-  );
+  return isJsonObject(value) && typeof value["name"] === "string";
 }
 
 /** Reads the annotation; what is missing or malformed is an empty list, and so is each malformed entry. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
-  if (text === undefined || text === "") return [];
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
-  } catch {
-    // Foreign text: a reader of status has nothing to refuse, it sees no network.
-    return [];
-  }
+  const value = parseJson(text);
+  // Foreign text: a reader of status has nothing to refuse, it sees no network.
+  return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
 }
 
 /** Writes the annotation; order is kept. */

@@ -9,14 +9,11 @@ import {
   type NetworkStatus,
   type Network,
   type VirtualMachineInstance,
+  type AttachmentErrors,
+  type AttachmentError,
 } from "@patchbay/api";
 import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
-
-/** Why attachments fail, by pod NIC: net-agent's annotation `patchbay.io/attachment-errors`. */
-export type AttachmentErrors = Readonly<
-  Record<string, { readonly reason: string; readonly message: string } | undefined>
->;
 
 /** What the launcher pod says of its networks. */
 export interface PodNetworkFacts {
@@ -58,7 +55,7 @@ function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStat
 }
 
 /** Why the pod was not asked for it; admission refuses such a name, where it is asked. */
-function nameProblem({ networkName = "" }: Identity): AttachmentErrors[string] {
+function nameProblem({ networkName = "" }: Identity): AttachmentError | undefined {
   if (parseNadName(networkName) !== undefined) return undefined;
   const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;
   return { reason: "NetworkInvalid", message };

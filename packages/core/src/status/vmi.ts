@@ -5,13 +5,14 @@ import {
   isVmiFinal,
   names,
   parseNetworkStatus,
+  parseAttachmentErrors,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
-import { attachmentStatuses, type AttachmentErrors, type PodNetworkFacts } from "./attachments.ts";
+import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
   READY,
@@ -34,27 +35,12 @@ export type OwnVmiStatus = Pick<
   | "conditions"
 >;
 
-function isErrors(value: unknown): value is AttachmentErrors {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function parseErrors(text: string | undefined): AttachmentErrors {
-  if (text === undefined) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return isErrors(value) ? value : {};
-  } catch {
-    // The annotation is only a reason for people; without it the attachment is still awaited.
-    return {};
-  }
-}
-
 function podNetworkFacts(pod: Pod): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
     elements: podNetworkElements(pod),
     networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]),
-    errors: parseErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
+    errors: parseAttachmentErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
     podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
   };
 }

@@ -6,6 +6,7 @@ import {
   parseNetworkStatus,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
+  parseAttachmentErrors,
   type KubeObject,
   type NetworkAttachmentDefinition,
   type NetworkStatus,
@@ -260,9 +261,8 @@ export class World {
   /** Reasons of `patchbay.io/attachment-errors` by interface. */
   async errorReasons(): Promise<Readonly<Record<string, string>>> {
     const text = await this.annotation(names.ATTACHMENT_ERRORS_ANNOTATION);
-    // The annotation is the agent's own.
-    const errors = JSON.parse(text ?? "{}") as Record<string, { readonly reason: string }>;
-    return Object.fromEntries(Object.entries(errors).map(([key, { reason }]) => [key, reason]));
+    const errors = Object.entries(parseAttachmentErrors(text));
+    return Object.fromEntries(errors.map(([key, error]) => [key, error.reason]));
   }
 
   async annotation(name: string): Promise<string | undefined> {

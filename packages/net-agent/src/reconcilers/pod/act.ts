@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
+import type { AttachmentError } from "@patchbay/api";
 import type { Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { AttachmentError } from "../../failures.ts";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";

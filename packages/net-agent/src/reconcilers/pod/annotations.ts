@@ -4,20 +4,15 @@ import {
   names,
   parseNetworkStatus,
   printNetworkStatus,
+  printAttachmentErrors,
   type NetworkStatus,
   type JsonPatchOperation,
+  type AttachmentError,
 } from "@patchbay/api";
 import { isEqual, pointerToken } from "@patchbay/core";
-import type { AttachmentError } from "../../failures.ts";
 
 /** Annotations by name; undefined: absent. */
 export type Annotations = Readonly<Record<string, string | undefined>>;
-
-function printErrors(errors: ReadonlyMap<string, AttachmentError>): string | undefined {
-  if (errors.size === 0) return undefined;
-  const sorted = [...errors].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify(Object.fromEntries(sorted));
-}
 
 /** The annotations of ours that must change; text that means the same is left as it is. */
 export function changedAnnotations(
@@ -27,7 +22,7 @@ export function changedAnnotations(
 ): Annotations {
   const before = current[names.NETWORK_STATUS_ANNOTATION];
   const isSame = isEqual(parseNetworkStatus(before), entries);
-  const errorsText = printErrors(errors);
+  const errorsText = printAttachmentErrors(errors);
   return {
     ...(isSame ? {} : { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(entries) }),
     ...(errorsText === current[names.ATTACHMENT_ERRORS_ANNOTATION]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of an attachment that waits for a name which could not be freed?
+import type { AttachmentError } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
-import type { AttachmentError } from "../../failures.ts";
 import type { PodFacts } from "./observe.ts";
 import { stepOf, type Action } from "./step.ts";
 

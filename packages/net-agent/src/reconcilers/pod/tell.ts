@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do people hear of a pod's attachments? Events of the pod, and lines of the log.
+import type { AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { CniResult } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import type { AttachmentError, Failed } from "../../failures.ts";
+import type { Failed } from "../../failures.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceOf, type Action } from "./step.ts";
 
