@@ -51,9 +51,24 @@ test("forwarding entries are those of the bridge, not of the devices", () => {
   ]);
 });
 
-test("no output means no links", () => {
-  expect(parseLinks("")).toEqual([]);
+test.each(["", "\n"])("no output, %j, means no links", (text) => {
+  expect(parseLinks(text)).toEqual([]);
 });
+
+test("what is no link, or says something in another form, is left out", () => {
+  expect(parseLinks('[null, 1, {"ifname": "a", "mtu": "9000", "address": 7}]')).toMatchObject([
+    { name: "a", mtu: 0, mac: "", index: 0, addresses: 0 },
+  ]);
+});
+
+test.each(["stp_state", "forward_delay", "mcast_snooping"])(
+  "a bridge that differs in %s alone is not plain",
+  (name) => {
+    const plain = { stp_state: 0, forward_delay: 0, mcast_snooping: 0 };
+    const linkinfo = { info_kind: "bridge", info_data: { ...plain, [name]: 1 } };
+    expect(parseLinks(JSON.stringify([{ ifname: "br0", linkinfo }]))[0]?.plain).toBe(false);
+  },
+);
 
 test("output that is no list is an error", () => {
   expect(() => parseLinks("Usage: ip ...")).toThrow("no JSON list");

@@ -35,7 +35,12 @@ const LIST = "ip -j -d addr";
 const IP_BATCH = "ip -batch -";
 const BRIDGE_BATCH = "bridge -batch -";
 
-const clock: Clock = { now: () => 0, monotonicMs: () => 0, sleep: () => Promise.resolve() };
+/** Nothing that sleeps is woken. */
+const clock: Clock = {
+  now: () => 0,
+  monotonicMs: () => 0,
+  sleep: () => new Promise(() => undefined),
+};
 
 function sight(links: readonly object[], forwarding: readonly object[] = []): string {
   return `${JSON.stringify(links)}\n${JSON.stringify(forwarding)}\n`;
@@ -93,15 +98,22 @@ describe("wiring a tap", () => {
   });
 
   test.each([
-    { name: "without the pod's NIC", links: [BRIDGE], code: "PODNET_LINK_MISSING" },
+    {
+      name: "without the pod's NIC",
+      links: [BRIDGE],
+      error: { code: "PODNET_LINK_MISSING", details: { link: "pod1" } },
+    },
     {
       name: "around a NIC that shares its parent's MAC",
       links: [{ ...NIC, linkinfo: { info_kind: "ipvlan" } }],
-      code: "PODNET_NETWORK_CANNOT_CARRY_VM",
+      error: {
+        code: "PODNET_NETWORK_CANNOT_CARRY_VM",
+        details: { kind: "ipvlan", link: "pod1" },
+      },
     },
-  ])("$name is refused, and nothing is changed", async ({ links, code }) => {
+  ])("$name is refused, and nothing is changed", async ({ links, error }) => {
     const { network, runner } = networkOf({ [LOOK]: [sight(links)] });
-    await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject({ code });
+    await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
     expect(runner.ran).toEqual([{ words: LOOK }]);
   });
 
@@ -109,7 +121,8 @@ describe("wiring a tap", () => {
     "of the name %j, which is no word of a batch, is refused before anything is run",
     async (tapName) => {
       const { network, runner } = networkOf({});
-      const refused = { code: "PODNET_FAILED" };
+      const message = `${JSON.stringify(tapName)} is no name of a link`;
+      const refused = { code: "PODNET_FAILED", details: { message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
       await expect(
         network.unwireTap(NETNS, { bridgeName: "k6t-1", tapName }),
@@ -138,6 +151,23 @@ test("a look tells the links, and whether a wiring is complete", async () => {
   expect(wired.isWired(WIRING)).toBe(true);
   expect(wired.isWired({ ...WIRING, podInterfaceName: "pod2" })).toBe(false);
   expect((await network.look(NETNS)).isWired(WIRING)).toBe(false);
+});
+
+test("the list of links has all of them, by name", async () => {
+  const { network } = networkOf({ [LIST]: [JSON.stringify([TAP, NIC])] });
+  expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
+});
+
+test("links are watched in the namespace until that is aborted", () => {
+  const { network, runner } = networkOf({});
+  const { signal } = new AbortController();
+  let changes = 0;
+  network.watchLinks(NETNS, () => (changes += 1), AbortSignal.abort());
+  expect(runner.commands).toEqual([]);
+  network.watchLinks(NETNS, () => (changes += 1), signal);
+  expect(runner.commands).toMatchObject([{ inheritFds: [NETNS], signal }]);
+  runner.commands[0]?.onOutput?.("a link");
+  expect(changes).toBe(1);
 });
 
 test("a look at a namespace of which nothing is said tells no links", async () => {
@@ -190,7 +220,11 @@ describe("removing a NIC past its plugin", () => {
     script: Readonly<Record<string, readonly Answer[]>>;
     ran: readonly string[];
   }>([
-    { name: "that is not there runs nothing", script: { [LIST]: ["[]"] }, ran: [] },
+    {
+      name: "that is not there runs nothing",
+      script: { [LIST]: [JSON.stringify([TAP])] },
+      ran: [],
+    },
     { name: "deletes it", script: { [LIST]: [there] }, ran: [DELETE] },
     {
       name: "that goes meanwhile is success",

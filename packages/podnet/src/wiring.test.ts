@@ -81,6 +81,12 @@ describe("the plan to wire", () => {
     expect(planWiring(nic, index(nic), WIRING)).toContain(`link set pod1 address ${MAC}`);
   });
 
+  test("makes a tap of several queues for a NIC that has them", () => {
+    expect(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 })).toContain(
+      "tuntap add dev tap1 mode tap multi_queue user 107 group 107",
+    );
+  });
+
   const part = { bridge: BRIDGE, tap: TAP, nic: ENSLAVED };
 
   test.each<{ name: string; change: Partial<typeof part>; commands: readonly string[] }>([
@@ -187,7 +193,26 @@ describe("the plan to forward", () => {
     expect(planForwarding(WIRING, [wanted])).toEqual([]);
   });
 
+  const other = "02:00:00:00:00:0b";
+
   test.each([
+    { name: "are behind the NIC", more: { mac: other, device: "pod1", state: "" } },
+    { name: "are behind the tap", more: { mac: other, device: "tap1", state: "" } },
+  ])("leaves other MACs that $name alone", ({ more }) => {
+    expect(planForwarding(WIRING, [wanted, more])).toEqual([]);
+  });
+
+  test.each([
+    {
+      name: "only another MAC is behind the tap",
+      present: [{ ...wanted, mac: other }],
+      want: [`fdb replace ${mac} dev tap1 master static`],
+    },
+    {
+      name: "the MAC is behind another port",
+      present: [{ ...wanted, device: "tap2" }],
+      want: [`fdb replace ${mac} dev tap1 master static`],
+    },
     {
       name: "the entry of the NIC is left",
       present: [wanted, { mac, device: "pod1", state: "permanent" }],
