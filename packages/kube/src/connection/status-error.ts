@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a refusal of the API server mean?
-import type { Cause, StatusBody } from "@patchbay/api";
+import { isJsonObject, parseJson, type Cause, type StatusBody } from "@patchbay/api";
 import { AppError, type Details, type ErrorCode } from "@patchbay/core";
 
 /** What was asked. */
@@ -19,14 +19,9 @@ const TEXT_MAX = 300;
 
 /** The Status in an answer's text, or undefined when it is something else. */
 export function parseStatus(text: string): StatusBody | undefined {
-  try {
-    const body: unknown = JSON.parse(text);
-    const isStatus =
-      typeof body === "object" && body !== null && "kind" in body && body.kind === "Status";
-    return isStatus ? (body as StatusBody) : undefined; // its kind says so
-  } catch {
-    return undefined; // a proxy's page, or the plain text of an unknown path
-  }
+  const body = parseJson(text); // none in a proxy's page, or in the plain text of an unknown path
+  const isStatus = isJsonObject(body) && body["kind"] === "Status";
+  return isStatus ? (body as unknown as StatusBody) : undefined; // its kind says so
 }
 
 function printCause(cause: Partial<Cause>): string {

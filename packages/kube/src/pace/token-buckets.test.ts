@@ -15,3 +15,11 @@ test("a bucket gives a burst, then one in a while, each key for itself", async (
   buckets.forget("a");
   expect(["a", "a", "a", "a"].map(take)).toEqual([true, true, true, false]);
 });
+
+test("the key that took longest ago is forgotten when there are too many", () => {
+  const buckets = createTokenBuckets(createFakeClock(), { burst: 1, refillMs: 1000 });
+  for (let i = 0; i < 10_000; i += 1) buckets.take(`key ${String(i)}`);
+  expect([buckets.has("key 0"), buckets.has("key 9999")]).toEqual([false, false]);
+  buckets.take("one more");
+  expect([buckets.has("key 0"), buckets.has("key 1")]).toEqual([true, false]);
+});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does one watch request tell, until its connection ends?
-import type { KubeObject } from "@patchbay/api";
+import { isJsonObject, type KubeObject } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
 import type { Random } from "../pace/backoff.ts";
@@ -51,15 +51,7 @@ function malformed(reason: string, cause?: unknown): AppError {
 }
 
 function isEvent(event: unknown): event is { type: string; object: KubeObject } {
-  return (
-    typeof event === "object" &&
-    event !== null &&
-    "type" in event &&
-    TYPES.has(String(event.type)) &&
-    "object" in event &&
-    typeof event.object === "object" &&
-    event.object !== null
-  );
+  return isJsonObject(event) && TYPES.has(String(event["type"])) && isJsonObject(event["object"]);
 }
 
 function parseEvent(line: string): { readonly type: string; readonly object: KubeObject } {
@@ -92,7 +84,7 @@ function pushTo(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   }
 }
 
-/** What a watch connection works with. */
+/** The server to watch on, and what spreads the ends of watches over time (`random`, `times`). */
 export interface WatchDeps {
   readonly http: HttpClient;
   readonly clock: Clock;

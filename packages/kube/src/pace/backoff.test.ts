@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { backoffMs, systemRandom } from "./backoff.ts";
+
+const RANGE = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
+
+describe("the wait after failures", () => {
+  test.each([
+    { failures: 1, random: 0, want: 100 },
+    { failures: 2, random: 0, want: 200 },
+    { failures: 4, random: 0, want: 800 },
+    { failures: 11, random: 0, want: 60_000 },
+    { failures: 10_000, random: 0, want: 60_000 },
+    { failures: 1, random: 1, want: 50 },
+    { failures: 2, random: 0.5, want: 150 },
+    { failures: 11, random: 1, want: 30_000 },
+  ])("$failures, by chance $random", ({ failures, random, want }) => {
+    expect(backoffMs(failures, RANGE, () => random)).toBe(want);
+  });
+
+  test("has no upper bound but the one that is given", () => {
+    const range = { firstMs: 1, maxMs: Number.POSITIVE_INFINITY, jitter: 0 };
+    expect(backoffMs(31, range, () => 1)).toBe(2 ** 30);
+    expect(backoffMs(10_000, range, () => 1)).toBe(2 ** 30);
+  });
+});
+
+test("chance is from 0 to below 1, and not always the same", () => {
+  const numbers = Array.from({ length: 100 }, systemRandom);
+  expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
+  expect(new Set(numbers).size).toBeGreaterThan(90);
+  expect(numbers.some((number) => number > 0.1)).toBe(true);
+});

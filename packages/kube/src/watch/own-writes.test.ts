@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeObject } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { createOwnWrites } from "./own-writes.ts";
+
+function version(resourceVersion: string | undefined, uid = "uid-1"): KubeObject {
+  const versioned = resourceVersion === undefined ? {} : { resourceVersion };
+  return { apiVersion: "v1", kind: "Thing", metadata: { name: "a", uid, ...versioned } };
+}
+
+test.each([
+  { name: "older than the write", cached: version("9"), want: true },
+  { name: "the write itself", cached: version("10"), want: false },
+  { name: "newer, of more digits", cached: version("100"), want: false },
+  { name: "of no version", cached: version(undefined), want: true },
+  { name: "of a version that is no number", cached: version("10x"), want: true },
+  { name: "another object of the name", cached: version("9", "uid-2"), want: false },
+])("a cache that holds what is $name", ({ cached, want }) => {
+  const writes = createOwnWrites();
+  writes.note(version("10"));
+  expect(writes.isBehind(cached)).toBe(want);
+});
+
+test("nothing is behind before anything was written", () => {
+  expect(createOwnWrites().isBehind(version("1"))).toBe(false);
+});
+
+test("the last write counts, and is forgotten once the cache has it", () => {
+  const writes = createOwnWrites();
+  writes.note(version("10"));
+  writes.note(version("12"));
+  expect(writes.isBehind(version("11"))).toBe(true);
+  expect(writes.isBehind(version("12"))).toBe(false);
+  expect(writes.isBehind(version("11"))).toBe(false);
+});
+
+test("a server whose versions are no numbers holds nobody up", () => {
+  const writes = createOwnWrites();
+  writes.note(version("a10"));
+  expect(writes.isBehind(version("a9"))).toBe(false);
+});
