@@ -3,7 +3,7 @@
 import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
 import { Option, type Command } from "commander";
 
-/** Values of the common flags. */
+/** What `--kubeconfig` and `--log-level` say, or their defaults. */
 export interface CommonFlags {
   /** Absent: the cluster that the process runs in. */
   readonly kubeconfig?: string;

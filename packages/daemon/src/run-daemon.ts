@@ -18,7 +18,7 @@ export interface DaemonSettings {
   readonly node?: string;
 }
 
-/** What a service is given. */
+/** A service's connection to the cluster, its time and its log; all end with `signal`. */
 export interface DaemonContext {
   readonly client: KubeClient;
   readonly clock: Clock;
@@ -57,7 +57,10 @@ async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock):
   }
 }
 
-/** Runs `start`, which resolves when the service has ended; the result is the exit code. */
+/**
+ * The whole life of a service: connects, calls `start`, which resolves when the service has ended, and waits for it,
+ * after SIGTERM or SIGINT at most 5 s. Resolves with the exit code: 0, or 1 with the error in the log.
+ */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,

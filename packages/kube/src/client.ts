@@ -32,7 +32,7 @@ export interface RawResponse {
   readonly text: string;
 }
 
-/** What a client works with. */
+/** What a client leaves to others; `random` and `watchTimes` are for tests and have defaults. */
 export interface ClientDeps {
   readonly logger: Logger;
   readonly clock: Clock;

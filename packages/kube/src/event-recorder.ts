@@ -19,7 +19,7 @@ export interface Note {
   readonly about?: string;
 }
 
-/** Writes events. */
+/** Makes Kubernetes events of notes; repeats are counted in one event. Nothing waits for it and nothing fails by it. */
 export interface EventRecorder {
   /** Tells something about an object; returns at once, and a failure to write is only logged. */
   record(object: KubeObject, note: Note): void;
@@ -27,7 +27,7 @@ export interface EventRecorder {
   flush(): Promise<void>;
 }
 
-/** What a recorder works with. */
+/** Where events are written, and in whose name. */
 export interface RecorderDeps {
   readonly store: Store;
   readonly clock: Clock;

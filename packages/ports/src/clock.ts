@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time as the product sees it.
 
-/** The clock. */
+/** Time to read and to wait for: no other code asks the machine what time it is. */
 export interface Clock {
   /** Wall time in milliseconds since 1970. */
   now(): number;

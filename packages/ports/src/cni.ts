@@ -40,7 +40,7 @@ export interface CniResult {
   readonly dns?: Readonly<Record<string, unknown>>;
 }
 
-/** Runs the plugins of a list. */
+/** The plugins of a list, as a container runtime calls them: ADD in order, DEL the other way round. */
 export interface Cni {
   /** In order; stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;

@@ -5,6 +5,7 @@
 export type DomainState =
   "running" | "blocked" | "paused" | "shutdown" | "shutoff" | "crashed" | "suspended" | "unknown";
 
+/** A domain in short, as libvirt tells it without its XML. */
 export interface DomainInfo {
   readonly name: string;
   readonly uuid: string;
@@ -64,7 +65,7 @@ export interface ConnectionEnd {
   readonly by: "us" | "daemon" | "client";
 }
 
-/** How a connection is opened. */
+/** How patient an opening is. */
 export interface OpenOptions {
   /** Deadline, milliseconds; absent: long enough for a daemon that has just been started. */
   readonly timeoutMs?: number;

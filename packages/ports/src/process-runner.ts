@@ -39,7 +39,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs programs, each in its own process group. */
+/** Programs that end, by themselves or at their deadline; each has a process group of its own. */
 export interface ProcessRunner {
   /**
    * Resolves with the result whatever the exit code.

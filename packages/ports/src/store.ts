@@ -13,23 +13,27 @@ export type Patch =
   | { readonly type: "json"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly type: "merge"; readonly fields: Readonly<Record<string, unknown>> };
 
+/** What every call takes; an abort rejects with the signal's reason. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Default 10 000. */
   readonly timeoutMs?: number;
 }
 
+/** What part is written, and whether it is at all: a dry run answers as if. */
 export interface WriteOptions extends CallOptions {
   readonly subresource?: "status";
   readonly dryRun?: boolean;
 }
 
+/** Which objects; absent: those of all namespaces, whatever their labels and fields. */
 export interface ListOptions extends CallOptions {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
 }
 
+/** How an object goes, and what becomes of those that it owns; the server has defaults for both. */
 export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";

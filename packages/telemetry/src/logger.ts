@@ -5,13 +5,13 @@ import type { LogFields, Logger } from "@patchbay/ports";
 import { config, createLogger as createWinston, format, transports, type Logform } from "winston";
 import { redactValue } from "./redact.ts";
 
-/** How much is logged. */
+/** What a line is for: `error` a person must act, `warn` degraded, `info` a change was made, `debug` the rest. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** All levels, the most talkative first. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-/** Settings of a program's logger. */
+/** What each line of a program carries, and from which level on lines are written. */
 export interface LoggerOptions {
   /** Name of the program. */
   readonly component: string;

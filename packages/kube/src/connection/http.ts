@@ -7,6 +7,7 @@ import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";
 import { createWarningLog, type WarningLog } from "./warnings.ts";
 
+/** Those that the Kubernetes API has. */
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** One request. */
@@ -55,7 +56,7 @@ function headersOf(request: HttpRequest): Record<string, string> {
   return headers;
 }
 
-/** What HTTP works with. */
+/** `clock` is for the age of credentials, `logger` for what the server warns of. */
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;

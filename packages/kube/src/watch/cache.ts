@@ -8,7 +8,7 @@ import { ObjectIndex } from "./object-index.ts";
 import type { Reflection } from "./reflector.ts";
 import { keyOf, printKey } from "../objects/resource-path.ts";
 
-/** How objects are kept and found. */
+/** What of an object is kept, and by what else than its name it is found. */
 export interface CacheOptions<T extends KubeObject> {
   /** Index functions by name: the values under which an object is found by `listBy`. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;

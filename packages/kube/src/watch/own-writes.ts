@@ -15,6 +15,7 @@ function versionOf(object: KubeObject): bigint {
   return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
 
+/** Remembers nothing at first, and nothing over a restart: an older fact makes a pass idle, never wrong. */
 export function createOwnWrites(): OwnWrites {
   const newest = new Map<string, bigint>();
   return {

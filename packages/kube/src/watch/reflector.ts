@@ -25,7 +25,7 @@ export interface Selection {
   readonly fieldSelector?: string;
 }
 
-/** What a reflector works with. */
+/** One server: lists come from `store`, events from `watches`; `random` keeps clients that broke together apart. */
 export interface ReflectorDeps {
   readonly store: HttpStore;
   readonly watches: WatchConnection;

@@ -9,7 +9,7 @@ import type { BackoffRange, Random } from "../pace/backoff.ts";
 import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
 import { createTokenBuckets, type TokenBuckets } from "../pace/token-buckets.ts";
 
-/** Settings of a queue. */
+/** How much is worked on at once, and how long what failed is left alone. */
 export interface QueueOptions {
   readonly clock: Clock;
   /** How many keys may be worked on at once; default 1. */

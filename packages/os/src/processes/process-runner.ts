@@ -212,7 +212,7 @@ class Run {
   }
 }
 
-/** Runs programs of this machine. */
+/** Programs of this machine, by name from PATH or by absolute path; the port says what becomes of them. */
 export function createProcessRunner(): ProcessRunner {
   return {
     run: (command) => {

@@ -31,7 +31,7 @@ function namesOf(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`);
 }
 
-/** The suite. */
+/** Tests of the name `Cache: NAME`; each makes a bench of its own. */
 export function describeCacheContract(name: string, make: CacheMaker): void {
   describe(`Cache: ${name}`, () => {
     let bench: CacheBench;

@@ -19,7 +19,7 @@ function nextMessage(child: ChildProcessHandle): Promise<unknown> {
   return promise;
 }
 
-/** The suite. */
+/** Tests of the name `ChildStarter: NAME`; each makes a bench of its own. */
 export function describeChildStarterContract(name: string, make: () => ChildStarterBench): void {
   describe(`ChildStarter: ${name}`, { timeout: 20_000 }, () => {
     let bench: ChildStarterBench;

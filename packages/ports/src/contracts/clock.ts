@@ -10,7 +10,7 @@ export interface ClockBench {
   readonly pass: (ms: number) => Promise<void>;
 }
 
-/** The suite. */
+/** Tests of the name `Clock: NAME`; each makes a bench of its own. */
 export function describeClockContract(name: string, make: () => ClockBench): void {
   describe(`Clock: ${name}`, () => {
     const { signal } = new AbortController();

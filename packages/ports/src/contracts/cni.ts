@@ -13,7 +13,7 @@ export interface CniBench {
   close(): Promise<void>;
 }
 
-/** The suite. */
+/** Tests of the name `Cni: NAME`; each makes a bench of its own. */
 export function describeCniContract(name: string, make: () => Promise<CniBench>): void {
   describe(`Cni: ${name}`, () => {
     let bench: CniBench;

@@ -29,7 +29,7 @@ class Calls {
   }
 }
 
-/** The suite. */
+/** Tests of the name `Files: NAME`; each makes a bench of its own. */
 export function describeFilesContract(name: string, make: () => Promise<FilesBench>): void {
   describe(`Files: ${name}`, () => {
     let bench: FilesBench;

@@ -15,7 +15,7 @@ export interface LaunchersBench {
   close(): Promise<void>;
 }
 
-/** The suite. */
+/** Tests of the name `Launchers: NAME`; each makes a bench of its own. */
 export function describeLaunchersContract(name: string, make: () => Promise<LaunchersBench>): void {
   describe(`Launchers: ${name}`, () => {
     let bench: LaunchersBench;

@@ -11,7 +11,7 @@ export interface LoggerBench {
   readonly lines: () => readonly LogLine[];
 }
 
-/** The suite. */
+/** Tests of the name `Logger: NAME`; each makes a bench of its own. */
 export function describeLoggerContract(name: string, make: () => LoggerBench): void {
   describe(`Logger: ${name}`, () => {
     test("writes a line of each level, in order, with its fields", () => {

@@ -13,7 +13,7 @@ export interface NamespacesBench {
   readonly emptyPath: string;
 }
 
-/** The suite. */
+/** Tests of the name `Namespaces: NAME`; each makes a bench of its own. */
 export function describeNamespacesContract(name: string, make: () => NamespacesBench): void {
   describe(`Namespaces: ${name}`, () => {
     test("a namespace is opened with its inode, each time anew", () => {

@@ -20,7 +20,7 @@ export interface ProcessRunnerBench {
 /** Long enough for any program that ends by itself, milliseconds. */
 const timeoutMs = 30_000;
 
-/** The suite. */
+/** Tests of the name `ProcessRunner: NAME`; each makes a bench of its own. */
 export function describeProcessRunnerContract(name: string, make: () => ProcessRunnerBench): void {
   describe(`ProcessRunner: ${name}`, () => {
     let bench: ProcessRunnerBench;

@@ -20,7 +20,7 @@ const ONE: Sandbox = {
   netnsInode: "402",
 };
 
-/** The suite. */
+/** Tests of the name `Sandboxes: NAME`; each makes a bench of its own. */
 export function describeSandboxesContract(name: string, make: () => SandboxesBench): void {
   describe(`Sandboxes: ${name}`, () => {
     let bench: SandboxesBench;

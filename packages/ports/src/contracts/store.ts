@@ -27,7 +27,7 @@ function labelled(labels: Readonly<Record<string, string | null>>): Patch {
   return { type: "merge", fields: { metadata: { labels } } };
 }
 
-/** The suite. */
+/** Tests of the name `Store: NAME`; each makes a bench of its own. */
 export function describeStoreContract(name: string, make: () => Promise<StoreBench>): void {
   describe(`Store: ${name}`, () => {
     let bench: StoreBench;
