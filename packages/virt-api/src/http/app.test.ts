@@ -5,8 +5,8 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type StatusBody,
-  type VirtualMachine,
 } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startBench, type Answer, type Bench } from "../testing/bench.ts";
@@ -288,92 +288,62 @@ describe("bad requests", () => {
   });
 });
 
-describe("running", () => {
-  test.each<{ name: string; spec: Partial<VirtualMachine["spec"]>; verb: string; want: object }>([
-    {
-      name: "a halted VM",
-      spec: { runStrategy: "Halted" },
-      verb: "start",
-      want: { runStrategy: "Always" },
-    },
-    {
-      name: "a VM",
-      spec: { runStrategy: "Always" },
-      verb: "stop",
-      want: { runStrategy: "Halted" },
-    },
-  ])("$verb of $name sets its run strategy", async ({ spec, verb, want }) => {
-    store.put(VIRTUAL_MACHINES, aVm(spec));
-    await store.delete(VIRTUAL_MACHINE_INSTANCES, KEY);
-    expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code: 202 });
-    expect((await store.find(VIRTUAL_MACHINES, KEY))?.spec).toMatchObject(want);
-  });
+test.each(["start", "stop", "restart"])("%s is served", async (verb) => {
+  store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Manual" }));
+  await store.delete(VIRTUAL_MACHINE_INSTANCES, KEY);
+  const code = verb === "start" ? 202 : 409;
+  expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code });
+});
 
-  test("a VM that says `running` keeps saying so", async () => {
-    const { template } = aVm().spec;
-    store.put(VIRTUAL_MACHINES, { ...aVm(), spec: { running: true, template } });
-    await put(`${VM_PATH}/stop`);
-    expect((await store.find(VIRTUAL_MACHINES, KEY))?.spec).toEqual({ running: false, template });
-  });
-
-  test("restart deletes the VMI", async () => {
-    expect(await put(`${VM_PATH}/restart`)).toMatchObject({ code: 202 });
-    expect(writes()).toEqual(["delete virtualmachineinstances ns/vm"]);
-  });
-
+describe("what goes wrong", () => {
   test.each([
-    ["start", "VM is already running"],
-    ["restart?dryRun=All", undefined],
-  ])("%s of a running VM writes nothing", async (verb, message) => {
-    const { body } = await put(`${VM_PATH}/${verb}`);
-    expect(body).toMatchObject(message === undefined ? { status: "Success" } : { message });
-    expect(writes()).toEqual([]);
+    { name: "here", error: new TypeError("a fault"), code: 500, message: "internal error" },
+    {
+      name: "at the API server",
+      error: new AppError("KUBE_REFUSED", { status: 418, message: "I am a teapot" }),
+      code: 418,
+      message: "I am a teapot",
+    },
+  ])("$name is answered with $code", async ({ error, code, message }) => {
+    store = { ...store, find: () => Promise.reject(error) };
+    const answer = await put(`${VM_PATH}/start`);
+    expect(answer).toMatchObject({ code, body: { kind: "Status", code, message } });
   });
 
-  test("a VM that is started by hand is asked through its status", async () => {
-    store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Manual" }));
-    await put(`${VM_PATH}/stop`);
-    expect((await store.find(VIRTUAL_MACHINES, KEY))?.status).toEqual({
-      stateChangeRequests: [{ action: "Stop", uid: "vmi-uid" }],
+  test("with a body that is too long is the client's", async () => {
+    const text = " ".repeat(8 * 1024 * 1024 + 1);
+    expect(await bench.send("PUT", `${VM_PATH}/addinterface`, { text })).toMatchObject({
+      code: 413,
+      body: { reason: "RequestEntityTooLarge" },
     });
   });
 
-  test.each(["Manual", "RerunOnFailure"] as const)(
-    "restart of %s is two requests",
-    async (runStrategy) => {
-      store.put(VIRTUAL_MACHINES, aVm({ runStrategy }));
-      expect(await put(`${VM_PATH}/restart`)).toMatchObject({ code: 202 });
-      expect((await store.find(VIRTUAL_MACHINES, KEY))?.status).toEqual({
-        stateChangeRequests: [{ action: "Stop", uid: "vmi-uid" }, { action: "Start" }],
-      });
-      expect(await store.find(VIRTUAL_MACHINE_INSTANCES, KEY)).toBeDefined();
+  test.each([`${VM_PATH}/start`, "/apis/other.group", "/other"])(
+    "POST %s is told as a Status",
+    async (path) => {
+      const { code, body } = await bench.send("POST", path);
+      expect([404, 405]).toContain(code);
+      expect(body).toMatchObject({ kind: "Status", status: "Failure", code });
     },
   );
+});
 
-  const FINISHED = { phase: "Succeeded" } as const;
-  const START = { action: "Start" } as const;
+describe("a dry run", () => {
   test.each([
-    {
-      name: "start after the guest's own end asks for the end of its VMI first",
-      verb: "start",
-      vmiStatus: FINISHED,
-      pending: [],
-      want: [{ action: "Stop", uid: "vmi-uid" }, START],
-    },
-    {
-      name: "stop takes a start back that is waited for",
-      verb: "stop",
-      vmiStatus: FINISHED,
-      pending: [{ action: "Stop", uid: "vmi-uid" }, START] as const,
-      want: [],
-    },
-  ])("$name", async ({ verb, vmiStatus, pending, want }) => {
-    const vm = aVm({ runStrategy: "RerunOnFailure" });
-    store.put(VIRTUAL_MACHINES, { ...vm, status: { stateChangeRequests: [...pending] } });
-    store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: vmiStatus });
-    expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code: 202 });
-    const { status } = (await store.find(VIRTUAL_MACHINES, KEY)) ?? {};
-    expect(status?.stateChangeRequests).toEqual(want);
+    { where: "?dryRun=All", body: ADD_BLUE },
+    { where: "", body: { ...ADD_BLUE, dryRun: "All" } },
+    { where: "?dryRun=All&dryRun=All", body: ADD_BLUE },
+  ])("by $where and $body is one", async ({ where, body }) => {
+    expect(await put(`${VM_PATH}/addinterface${where}`, body)).toMatchObject({ code: 202 });
+    expect(await ifaceNames()).toEqual(["default"]);
+  });
+
+  test.each([
+    { where: "?dryRun=None", body: ADD_BLUE },
+    { where: "", body: { ...ADD_BLUE, dryRun: [] } },
+  ])("by $where and $body is none", async ({ where, body }) => {
+    expect(await put(`${VM_PATH}/addinterface${where}`, body)).toMatchObject({ code: 202 });
+    expect(await ifaceNames()).toEqual(["default", "nic1"]);
   });
 });
 

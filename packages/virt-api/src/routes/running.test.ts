@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// What start, stop and restart do, by run strategy and by what there is of a guest.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type RunStrategy,
+  type StatusBody,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { aCall } from "../testing/call.ts";
+import { depsOn } from "../testing/deps.ts";
+import { aVm, aVmi, KEY } from "../testing/objects.ts";
+import { restart } from "./restart.ts";
+import { start } from "./start.ts";
+import { stop } from "./stop.ts";
+
+const VERBS = { start, stop, restart };
+type Verb = keyof typeof VERBS;
+
+/** No VMI; one whose guest runs, is on its way, or has ended. */
+type Guest = "none" | "Running" | "Scheduled" | "Succeeded" | "Failed";
+
+let store: FakeStore;
+
+beforeEach(() => {
+  store = createFakeStore();
+});
+
+function vmiIn(phase: Exclude<Guest, "none">): VirtualMachineInstance {
+  return { ...aVmi(), status: { phase } };
+}
+
+/** What is asked of which VM. */
+interface Asked {
+  readonly verb: Verb;
+  readonly vm: VirtualMachine;
+  readonly guest: Guest;
+  readonly dryRun: boolean;
+}
+
+/** The answer and what was written: the run strategy, requests to the controller, and whether the VMI is there. */
+async function perform({ verb, vm, guest, dryRun }: Asked) {
+  store.put(VIRTUAL_MACHINES, vm);
+  if (guest !== "none") store.put(VIRTUAL_MACHINE_INSTANCES, vmiIn(guest));
+  const logged: string[] = [];
+  const log = { ...createSilentLogger(), info: (message: string) => void logged.push(message) };
+  const { code, body } = await VERBS[verb](depsOn(store, { log }))(aCall({ dryRun }));
+  const after = await store.find(VIRTUAL_MACHINES, KEY);
+  const writes = store.calls.filter((call) => !call.startsWith("get"));
+  // Every answer is a Status.
+  const { message } = body as StatusBody;
+  return { code, message, writes, after, logged };
+}
+
+function ask(verb: Verb, vm: VirtualMachine, guest: Guest) {
+  return perform({ verb, vm, guest, dryRun: false });
+}
+
+const PATCHED = ["patch virtualmachines ns/vm"];
+const STOP = { action: "Stop", uid: "vmi-uid" } as const;
+const START = { action: "Start" } as const;
+
+describe("start", () => {
+  test.each<{ strategy: RunStrategy; guest: Guest; requests?: readonly object[] }>([
+    { strategy: "Halted", guest: "none" },
+    { strategy: "Halted", guest: "Succeeded" },
+    { strategy: "Manual", guest: "none", requests: [START] },
+    { strategy: "Manual", guest: "Succeeded", requests: [STOP, START] },
+    { strategy: "RerunOnFailure", guest: "Failed", requests: [STOP, START] },
+  ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
+    const told = await ask("start", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be started" });
+    expect(told.logged).toEqual([told.message]);
+    expect(told.writes).toEqual(PATCHED);
+    expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Always" : strategy);
+    expect(told.after?.status?.stateChangeRequests).toEqual(requests);
+  });
+
+  test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
+    { strategy: "Halted", guest: "Running", message: "VM is already running" },
+    { strategy: "Manual", guest: "Scheduled", message: "VM is already running" },
+    { strategy: "Always", guest: "none", message: "Always does not support manual start requests" },
+    { strategy: "Once", guest: "none", message: "Once does not support manual start requests" },
+  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
+    const told = await ask("start", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 409, message, writes: [], logged: [] });
+  });
+});
+
+describe("stop", () => {
+  const MANUAL = aVm({ runStrategy: "Manual" });
+  const WAITING: VirtualMachine = { ...MANUAL, status: { stateChangeRequests: [START] } };
+
+  test.each<{ strategy: RunStrategy; guest: Guest; requests?: readonly object[] }>([
+    { strategy: "Always", guest: "Running" },
+    { strategy: "Always", guest: "none" },
+    { strategy: "Once", guest: "Running" },
+    { strategy: "Manual", guest: "Running", requests: [STOP] },
+    { strategy: "RerunOnFailure", guest: "Scheduled", requests: [STOP] },
+  ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
+    const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be stopped" });
+    expect(told.writes).toEqual(PATCHED);
+    expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Halted" : strategy);
+    expect(told.after?.status?.stateChangeRequests).toEqual(requests);
+  });
+
+  test.each<Guest>(["none", "Succeeded"])(
+    "takes a start back that is waited for: guest %s",
+    async (guest) => {
+      const told = await ask("stop", WAITING, guest);
+      expect(told).toMatchObject({ code: 202, writes: PATCHED });
+      expect(told.after?.status?.stateChangeRequests).toEqual([]);
+    },
+  );
+
+  test("ends a guest that runs, whatever is waited for", async () => {
+    const told = await ask("stop", WAITING, "Running");
+    expect(told.after?.status?.stateChangeRequests).toEqual([STOP]);
+  });
+
+  test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
+    { strategy: "Halted", guest: "none", message: "VM is not running" },
+    { strategy: "Halted", guest: "Failed", message: "VM is not running" },
+    {
+      strategy: "Halted",
+      guest: "Running",
+      message: "Halted does not support manual stop requests",
+    },
+    { strategy: "Manual", guest: "none", message: "VM is not running" },
+    { strategy: "Manual", guest: "Succeeded", message: "VM is not running" },
+  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
+    const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 409, message, writes: [] });
+  });
+
+  test("of a guest that waits to be ended and started is not a start that waits alone", async () => {
+    const vm: VirtualMachine = { ...MANUAL, status: { stateChangeRequests: [STOP] } };
+    expect(await ask("stop", vm, "Succeeded")).toMatchObject({ code: 409, writes: [] });
+  });
+});
+
+describe("restart", () => {
+  test("of a VM that always runs ends its VMI", async () => {
+    const told = await ask("restart", aVm(), "Running");
+    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be restarted" });
+    expect(told.writes).toEqual(["delete virtualmachineinstances ns/vm"]);
+  });
+
+  test("ends the VMI that was read, no other", async () => {
+    store.beforeNextWrite(() => {
+      const next = vmiIn("Running");
+      const metadata = { ...next.metadata, uid: "next-uid" };
+      store.put(VIRTUAL_MACHINE_INSTANCES, { ...next, metadata });
+    });
+    const told = await ask("restart", aVm(), "Running");
+    expect(told.code).toBe(202);
+    // The first one is gone already, so the next one is asked about anew.
+    expect(told.writes).toHaveLength(2);
+  });
+
+  test.each<RunStrategy>(["Manual", "RerunOnFailure"])(
+    "of %s is two requests",
+    async (strategy) => {
+      const told = await ask("restart", aVm({ runStrategy: strategy }), "Running");
+      expect(told).toMatchObject({ code: 202, writes: PATCHED });
+      expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
+    },
+  );
+
+  test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
+    { strategy: "Always", guest: "none", message: "VM is not running" },
+    { strategy: "Always", guest: "Succeeded", message: "VM is not running" },
+    {
+      strategy: "Halted",
+      guest: "none",
+      message: "Halted does not support manual restart requests",
+    },
+    {
+      strategy: "Halted",
+      guest: "Running",
+      message: "Halted does not support manual restart requests",
+    },
+    {
+      strategy: "Once",
+      guest: "Running",
+      message: "Once does not support manual restart requests",
+    },
+  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
+    const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 409, message, writes: [] });
+  });
+});
+
+describe("with a dry run", () => {
+  test.each<{ verb: Verb; strategy: RunStrategy; guest: Guest }>([
+    { verb: "start", strategy: "Halted", guest: "none" },
+    { verb: "start", strategy: "Manual", guest: "none" },
+    { verb: "stop", strategy: "Always", guest: "Running" },
+    { verb: "stop", strategy: "Manual", guest: "Running" },
+    { verb: "restart", strategy: "Always", guest: "Running" },
+    { verb: "restart", strategy: "Manual", guest: "Running" },
+  ])("$verb of $strategy changes nothing and is not logged", async ({ verb, strategy, guest }) => {
+    const vm = aVm({ runStrategy: strategy });
+    const told = await perform({ verb, vm, guest, dryRun: true });
+    expect(told).toMatchObject({ code: 202, logged: [] });
+    expect(told.after?.spec).toEqual(vm.spec);
+    expect(told.after?.status).toBeUndefined();
+    const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    expect(vmi === undefined).toBe(guest === "none");
+  });
+});
+
+describe("a VM that cannot be started", () => {
+  const spec = { ...aVm().spec.template.spec, domain: { cpu: { model: "x" } } };
+
+  test.each<{ verb: Verb; strategy: RunStrategy; guest: Guest }>([
+    { verb: "start", strategy: "Halted", guest: "none" },
+    { verb: "restart", strategy: "Always", guest: "Running" },
+  ])("$verb is 422 and names every field", async ({ verb, strategy, guest }) => {
+    const told = await ask(verb, aVm({ runStrategy: strategy, template: { spec } }), guest);
+    expect(told).toMatchObject({ code: 422, writes: [] });
+    expect(told.message).toMatch(/^the VM cannot be started: .*kernelBoot.*cpu\.model/);
+  });
+
+  test("can be stopped", async () => {
+    const told = await ask("stop", aVm({ template: { spec } }), "Running");
+    expect(told).toMatchObject({ code: 202, writes: PATCHED });
+  });
+});
+
+describe("what says whether a VM runs", () => {
+  const { template } = aVm().spec;
+
+  test.each<{ name: string; spec: VirtualMachine["spec"]; verb: Verb; want: object }>([
+    {
+      name: "running",
+      spec: { running: false, template },
+      verb: "start",
+      want: { running: true, template },
+    },
+    {
+      name: "nothing, which is that it does not run",
+      spec: { template },
+      verb: "start",
+      want: { runStrategy: "Always", template },
+    },
+  ])("$name is kept in its form", async ({ spec, verb, want }) => {
+    const told = await ask(verb, { ...aVm(), spec }, "none");
+    expect(told).toMatchObject({ code: 202 });
+    expect(told.after?.spec).toEqual(want);
+  });
+
+  test.each<{ name: string; spec: VirtualMachine["spec"]; theirs: VirtualMachine["spec"] }>([
+    {
+      name: "running",
+      spec: { running: false, template },
+      theirs: { running: true, template },
+    },
+    {
+      name: "a run strategy",
+      spec: { runStrategy: "Halted", template },
+      theirs: { runStrategy: "Once", template },
+    },
+    { name: "nothing", spec: { template }, theirs: { runStrategy: "Once", template } },
+  ])("$name that somebody else changes meanwhile is judged anew", async ({ spec, theirs }) => {
+    store.beforeNextWrite(() => {
+      store.put(VIRTUAL_MACHINES, { ...aVm(), spec: theirs });
+    });
+    const told = await ask("start", { ...aVm(), spec }, "none");
+    expect(told.code).toBe(409);
+    expect(told.after?.spec).toEqual(theirs);
+  });
+});
+
+test("a VM that is not there is 404", async () => {
+  const { code } = await start(depsOn(store))(aCall({ name: "none" }));
+  expect(code).toBe(404);
+});
+
+test("what the server refuses is not tried again", async () => {
+  store.put(VIRTUAL_MACHINES, aVm());
+  const patch = () => Promise.reject(new AppError("KUBE_FORBIDDEN", { message: "no" }));
+  const find = store.find.bind(store);
+  const refused = stop(depsOn({ ...store, find, patch }))(aCall());
+  await expect(refused).rejects.toMatchObject({ code: "KUBE_FORBIDDEN" });
+});

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request to a subresource, without HTTP.
+import type { Call } from "../routes/call.ts";
+import { KEY } from "./objects.ts";
+
+/** Of alice, on the VM `ns/vm`, unless told otherwise. */
+export function aCall(part: Partial<Call> = {}): Call {
+  const user = { name: "alice", groups: ["shared"] };
+  return { ...KEY, user, dryRun: false, body: undefined, ...part };
+}
