@@ -5,11 +5,11 @@ import {
   validatePluggedBindings,
   validateVmiNetworkChange,
   validateVmiChange,
-  VIRTUAL_MACHINES,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
 import { ifacesOf, isEqual, networksOf, withNics } from "@patchbay/core";
+import { ownerVmOf } from "../changes/targets.ts";
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -24,12 +24,6 @@ const OWNED_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 interface Vmis {
   readonly vmi: VirtualMachineInstance;
   readonly old: VirtualMachineInstance | undefined;
-}
-
-function ownerNameOf(vmi: VirtualMachineInstance): string | undefined {
-  return vmi.metadata.ownerReferences?.find(
-    ({ controller, kind }) => controller === true && kind === VIRTUAL_MACHINES.kind,
-  )?.name;
 }
 
 function sameNics(one: VmiSpec, other: VmiSpec): boolean {
@@ -71,7 +65,7 @@ function refuseRestricted(): Verdict {
 
 function restrictionOf(request: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
   if (old === undefined || request.user.name === OWNED_WRITER) return undefined;
-  const owner = ownerNameOf(old);
+  const owner = ownerVmOf(old)?.name;
   if (owner !== undefined && !sameNics(vmi.spec, old.spec)) {
     return refuseOwned(owner, request, vmi.spec);
   }
@@ -93,7 +87,7 @@ export async function validateVmi(
   if (restriction !== undefined) return restriction;
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
-  const isOwned = ownerNameOf(vmi) !== undefined;
+  const isOwned = ownerVmOf(vmi) !== undefined;
   const causes = [
     ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined

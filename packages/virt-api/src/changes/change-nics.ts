@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan for one iface is carried out: one write, tried again when somebody else was faster.
-import {
-  VIRTUAL_MACHINE_INSTANCES,
-  VIRTUAL_MACHINES,
-  type KubeObject,
-  type ResourceType,
-} from "@patchbay/api";
 import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
@@ -14,11 +8,10 @@ import {
   toLostAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
-  type About,
   type Answer,
 } from "../http/answers.ts";
 import { insist } from "./races.ts";
-import { findOwner, observeTarget } from "./targets.ts";
+import { aboutTarget, findOwner, observeTarget, typeOf } from "./targets.ts";
 
 /** What is asked: on what, and what it means. */
 export interface NicChange {
@@ -27,10 +20,6 @@ export interface NicChange {
   readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
   /** The log line of a change that was made. */
   readonly done: (target: NicTarget, call: Call) => void;
-}
-
-function typeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
-  return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
 }
 
 /** The VM is the one source of truth: a request on its VMI is written to it. */
@@ -59,7 +48,7 @@ async function write(
 }
 
 async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answer | "again"> {
-  const about: About = { type: typeOf(change.asked), name: call.name };
+  const about = aboutTarget(change.asked, call);
   const asked = await observeTarget(deps.store, change.asked, call);
   if (asked === undefined) return toNotFoundAnswer(about);
   const problem = targetProblem(asked);
@@ -78,6 +67,6 @@ async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answe
 export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
     const answer = await insist(() => tryOnce(deps, change, call));
-    return answer ?? toLostAnswer({ type: typeOf(change.asked), name: call.name });
+    return answer ?? toLostAnswer(aboutTarget(change.asked, call));
   });
 }

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose specification does a request change? The VM's, wherever there is one.
 import {
+  controllerOf,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type KubeObject,
+  type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isOwnedBy, type NicTarget } from "@patchbay/core";
 import type { ObjectKey, Store } from "@patchbay/ports";
+import type { About } from "../http/answers.ts";
+
+/** The kind whose subresource was called, as the API server knows it. */
+export function typeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
+  return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+}
+
+/** What an answer is about, whether or not it is there. */
+export function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): About {
+  return { type: typeOf(kind), name };
+}
 
 /** Reads a VM and its VMI; undefined when there is no VM. */
 export async function observeVm(
@@ -22,14 +36,18 @@ export async function observeVm(
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
 }
 
-/** The VM that owns a VMI, or undefined. */
+/** The VM that a VMI says it was made by; undefined for one without a VM. */
+export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
+  const owner = controllerOf(vmi);
+  return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
+}
+
+/** The VM that owns a VMI; undefined where there is none, or another one of its name. */
 export async function findOwner(
   store: Store,
   vmi: VirtualMachineInstance,
 ): Promise<VirtualMachine | undefined> {
-  const owner = vmi.metadata.ownerReferences?.find(
-    ({ controller, kind }) => controller === true && kind === VIRTUAL_MACHINES.kind,
-  );
+  const owner = ownerVmOf(vmi);
   if (owner === undefined) return undefined;
   const namespace = vmi.metadata.namespace ?? "";
   const vm = await store.find(VIRTUAL_MACHINES, { namespace, name: owner.name });

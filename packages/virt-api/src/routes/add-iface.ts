@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../addinterface: plugs an iface.
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { macFor, parseAddIface, planAddIface, type NicTarget } from "@patchbay/core";
 import type { Call, CallHandler } from "./call.ts";
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
+import { aboutTarget } from "../changes/targets.ts";
 import { hasNad } from "../networks/definitions.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
 import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
@@ -13,10 +13,7 @@ import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
 export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);
-    if (!parsed.ok) {
-      const type = asked === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
-      return toRefusalAnswer(parsed.refusal, { type, name: call.name });
-    }
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(asked, call));
     const request = parsed.value;
     const network = request.networkAttachmentDefinitionName;
     const named = { networkName: network, namespace: call.namespace };

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../removeinterface: unplugs an iface.
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { parseRemoveIface, planRemoveIface, type NicTarget } from "@patchbay/core";
 import type { Call, CallHandler } from "./call.ts";
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
+import { aboutTarget } from "../changes/targets.ts";
 import { toRefusalAnswer } from "../http/answers.ts";
 
 /** Answers `removeinterface` of VMs or of VMIs; what is asked of a VMI that a VM owns is done to the VM. */
 export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);
-    if (!parsed.ok) {
-      const type = asked === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
-      return toRefusalAnswer(parsed.refusal, { type, name: call.name });
-    }
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(asked, call));
     const request = parsed.value;
     return changeNics(
       deps,
