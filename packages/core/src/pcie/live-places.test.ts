@@ -97,6 +97,21 @@ describe("a new NIC gets", () => {
     expect(placesOf(aDomain(4, []), [aFact("a")], { others })).toEqual({ a: "0000:02:00.0" });
   });
 
+  test("the address that its owner asks for, though another had it", () => {
+    const late = aFact("late");
+    const asked = aFact("a", { pciAddress: "0000:01:00.0" });
+    const kept = { late: "0000:01:00.0" };
+    for (const newcomers of [
+      [asked, late],
+      [late, asked],
+    ]) {
+      expect(placesOf(aDomain(4, []), newcomers, { kept })).toEqual({
+        a: "0000:01:00.0",
+        late: "0000:02:00.0",
+      });
+    }
+  });
+
   test("a port that another had, who has its device elsewhere by now", () => {
     const device = { alias: "ua-there", mac: "", linkUp: true, queues: 1 };
     const more = { kept: { there: "0000:01:00.0" }, others: [{ ...aFact("there"), device }] };
@@ -163,6 +178,11 @@ describe("there is no place", () => {
       a: "0000:01:00.0",
       b: "NoFreePciePort",
     });
+  });
+
+  test("for the second of two whose owners ask for one address", () => {
+    const asked = ["a", "b"].map((name) => aFact(name, { pciAddress: "0000:03:00.0" }));
+    expect(placesOf(aDomain(4, []), asked)).toEqual({ a: "0000:03:00.0", b: "PciAddressInUse" });
   });
 
   test("on machine type pc when its slots are taken, whatever the model", () => {

@@ -37,11 +37,17 @@ function wishOf({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined
   return askedAddress(iface) ?? kept.get(name);
 }
 
-/** Whose the addresses are that nobody else may take: by printed address, name of the iface. */
+/**
+ * Whose the addresses are that nobody else may take: by printed address, name of the iface. Who asks for an address goes
+ * before who had it, and the first before those after it.
+ */
 function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
+  const asks = ({ iface }: IfaceFacts): boolean => askedAddress(iface) !== undefined;
+  const byRight = [...waiting.filter(asks), ...waiting.filter((iface) => !asks(iface))];
   return new Map(
-    waiting.flatMap((iface) => {
+    // Of entries with one key the last stays.
+    byRight.toReversed().flatMap((iface) => {
       const wish = wishOf(iface, kept);
       return wish === undefined ? [] : [[printPciAddress(wish), iface.name] as const];
     }),
