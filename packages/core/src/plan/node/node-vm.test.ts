@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When is a VM started, with which NICs, and what is left to do where it does not run?
-import type { VirtualMachineInstance } from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
@@ -84,6 +84,8 @@ describe("a VM is started", () => {
           bridgeName: "k6t-0b",
           tapName: "tap0b",
           mac: MAC,
+          mtu: 1450,
+          owner: names.LAUNCHER_UID,
           queues: 3,
         },
       },
