@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Are the walks true? Each step is one file, which the step's process reaches by its imports.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { listDocuments, ROOT } from "./documents.ts";
+import { ImportGraph } from "./imports.ts";
+
+const PURE = /^packages\/(api|core|domain)\//;
+const STEP = /^\| +(\d+) \|([^|]*)\|([^|]*)\|/gm;
+
+interface Step {
+  readonly number: number;
+  /** As the walk names it; a step without one is in the process of the step before. */
+  readonly process: string;
+  readonly paths: readonly string[];
+  readonly isPure: boolean;
+}
+
+function stepsOf(text: string): readonly Step[] {
+  let last = "";
+  return [...text.matchAll(STEP)].map(([, number, process = "", file = ""]) => {
+    last = process.trim() === "" ? last : process.trim();
+    return {
+      number: Number(number),
+      process: last,
+      paths: [...file.matchAll(/`([^`]+)`/g)].map(([, path = ""]) => path),
+      isPure: file.includes("(pure)"),
+    };
+  });
+}
+
+function entriesOf(process: string): readonly string[] {
+  if (process === "libvirt child") return ["packages/libvirt/src/child.ts"];
+  return [`packages/${process}/src/main.ts`];
+}
+
+const graph = new ImportGraph(ROOT);
+const reached = new Map<string, ReadonlySet<string>>();
+
+/** Whether the process loads the file; native code is loaded by none that says so in its imports. */
+function isReached({ process, paths }: Step): boolean {
+  const known = reached.get(process) ?? graph.reachableFrom(entriesOf(process));
+  reached.set(process, known);
+  return paths.every((path) => known.has(path) || !path.endsWith(".ts"));
+}
+
+const walks = listDocuments()
+  .filter(({ path }) => path.startsWith("docs/walks/"))
+  .map(({ path, text }) => ({ path, steps: stepsOf(text) }));
+
+test("there are walks", () => {
+  expect(walks.map(({ path }) => path)).toEqual([
+    "docs/walks/add-iface.md",
+    "docs/walks/remove-iface.md",
+  ]);
+});
+
+describe.each(walks)("$path", ({ steps }) => {
+  test("numbers its steps", () => {
+    expect(steps.length).toBeGreaterThan(10);
+    expect(steps.map(({ number }) => number)).toEqual(steps.map((_, index) => index + 1));
+  });
+
+  test("names one file in each step, which exists", () => {
+    const wrong = steps.filter(
+      ({ paths }) => paths.length !== 1 || !paths.every((path) => existsSync(join(ROOT, path))),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("calls pure what is", () => {
+    const wrong = steps.filter(
+      ({ paths, isPure }) => isPure !== paths.every((path) => PURE.test(path)),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("stays with what each process loads", () => {
+    expect(steps.filter((step) => !isReached(step))).toEqual([]);
+  });
+});
