@@ -7,7 +7,7 @@ import type { ProcessRunner } from "@patchbay/ports";
 /** What plugins and their own programs (iptables, ip) are looked up in. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Where plugins are and who runs them. */
+/** The machine that runs plugins: directories that hold them, and processes. */
 export interface PluginHost {
   readonly runner: ProcessRunner;
   /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH. */
@@ -16,7 +16,7 @@ export interface PluginHost {
   readonly family: string;
 }
 
-/** One execution of a plugin. */
+/** One execution of a plugin, all that it is told. */
 export interface Invocation {
   readonly plugin: string;
   /** Name of the network, for errors. */

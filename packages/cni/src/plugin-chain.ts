@@ -9,7 +9,7 @@ import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
-/** Where plugins are, who runs them, and for how long. */
+/** The machine that runs plugins, and how long one may take. */
 export interface CniDeps extends PluginHost {
   /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
   readonly addTimeoutMs?: number;

@@ -13,7 +13,7 @@ export interface CachedAttachment extends Pick<
   readonly result?: CniResult;
 }
 
-/** Reads the caches of this machine's runtimes. */
+/** What the runtimes of this machine (Multus, the kubelet's CRI) remember of their attachments. */
 export interface ResultCache {
   /** The attachment of that sandbox and NIC; undefined when nothing that can be read is remembered. */
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;

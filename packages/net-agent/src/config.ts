@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
-/** What the agent is told on its command line. */
+/** The flags with their defaults; directories are absolute or below the working directory. */
 export interface Flags extends CommonFlags {
   readonly nodeName: string;
   readonly podsDir: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop over pods is given.
+// What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { Journal, ResultCache } from "@patchbay/cni";
 import type { EventRecorder } from "@patchbay/kube";
@@ -16,6 +16,7 @@ import type {
 import type { Failures } from "./failures.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 
+/** A node as one pass sees it: API server, kernel, CNI, what is on disk, and what the agent remembers. Lives as long as the process. */
 export interface Deps {
   readonly store: Store;
   /** The pods of this node. */

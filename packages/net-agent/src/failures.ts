@@ -6,7 +6,7 @@ import { isAppError, messageOf, retryRuleOf, type ErrorCode } from "@patchbay/co
 import { createPauses, type Held, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/ports";
 
-/** A step that has just failed. */
+/** What a failure comes to: words, and for how long the step is left alone, milliseconds. */
 export interface Failed {
   /** What is told; the words of the first failure of its kind. */
   readonly error: AttachmentError;
@@ -126,7 +126,7 @@ class StepFailures implements Failures {
   }
 }
 
-/** Remembers nothing yet. */
+/** Remembers nothing yet, and nothing beyond this process: after a restart every step is tried at once. */
 export function createFailures(clock: Clock): Failures {
   return new StepFailures(clock);
 }

@@ -16,7 +16,7 @@ import {
 } from "@patchbay/kube";
 import type { Cache, Clock, Logger } from "@patchbay/ports";
 
-/** What binding needs. */
+/** The API server as the account that binds sees it, and the node that pods are bound to. */
 export interface BinderDeps {
   readonly client: KubeClient;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
-/** What the runtime is told on its command line. */
+/** The flags with their defaults. */
 export interface Flags extends CommonFlags {
   readonly nodeName: string;
   readonly podsDir: string;
@@ -25,7 +25,7 @@ export const LIBEXEC_DIR: string = fileURLToPath(new URL("../libexec", import.me
 
 const LAUNCHER = fileURLToPath(new URL("../../virt-launcher/bin/virt-launcher", import.meta.url));
 
-/** The machine's, as Node.js says it. */
+/** The machine's, in Node.js's words: `x64` is Kubernetes' `amd64`. */
 export function architecture(): string {
   return arch();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop over pods is given.
+// What does the loop over pods work with?
 import type { Pod } from "@patchbay/api";
 import type {
   Cache,
@@ -25,6 +25,7 @@ export interface Directories {
   readonly libexec: string;
 }
 
+/** A node as one pass sees it: API server, kernel, processes and directories. Lives as long as the process. */
 export interface Deps {
   readonly store: Store;
   /** The pods of this node, indexed by uid: {@link BY_UID}. */
@@ -43,5 +44,5 @@ export interface Deps {
   readonly hostIp: string;
 }
 
-/** Name of the index. */
+/** Index of the cache of pods: each by its uid. */
 export const BY_UID = "uid";

@@ -8,7 +8,7 @@ import { RENEW_MS, renewLease } from "./lease.ts";
 import { readMachine, type MachineIdentity } from "./machine.ts";
 import { isStatusDue, nodeLabelsOf, nodeStatusOf } from "./status.ts";
 
-/** What keeping a node needs. */
+/** The machine whose node is kept, and the API server as the node's account sees it. */
 export interface NodeDeps {
   readonly store: Store;
   readonly files: Files;

@@ -26,7 +26,7 @@ const RUNTIME_VERSION = "patchbay://0.1.0";
 /** Names of architectures in Go, where they are others than in Node.js. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
-/** What the status is made of. */
+/** The machine, and the time at which that was seen; everything that the status says of its own. */
 export interface NodeFacts {
   readonly name: string;
   readonly identity: MachineIdentity;

@@ -3,7 +3,7 @@
 import { isPodFinished } from "@patchbay/api";
 import type { PodFacts } from "./facts.ts";
 
-/** One step. */
+/** One step; repeated, it does no harm. */
 export type PodAction =
   /** What an earlier boot has left of the sandbox goes first. */
   | { readonly kind: "removeSandbox" }

@@ -6,7 +6,7 @@ import type { ContainerFacts, PodFacts } from "./facts.ts";
 /** The status that the runtime writes. */
 export type PodStatus = NonNullable<Pod["status"]>;
 
-/** What the status needs beside the facts. */
+/** What the status says beside the facts: addresses, the time, and why the last attempt failed. */
 export interface StatusContext {
   readonly hostIp: string;
   /** Addresses in the pod, without prefix length. */

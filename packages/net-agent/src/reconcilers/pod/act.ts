@@ -11,7 +11,7 @@ import type { PodFacts } from "./observe.ts";
 import { interfaceOf, stepOf, type Action } from "./step.ts";
 import { tellFailed, tellFound } from "./tell.ts";
 
-/** What a plan's steps came to. */
+/** What is still wrong after the steps of a plan, and when to look again. */
 export interface Outcome {
   /** By NIC in the pod; also of what is left alone after a failure. */
   readonly errors: ReadonlyMap<string, AttachmentError>;

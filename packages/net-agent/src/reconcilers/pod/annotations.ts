@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import { isEqual, pointerToken } from "@patchbay/core";
 
-/** Annotations by name; undefined: absent. */
+/** Text by name of the annotation; undefined: absent, or to be taken away. */
 export type Annotations = Readonly<Record<string, string | undefined>>;
 
 /** The annotations of ours that must change; text that means the same is left as it is. */

@@ -8,7 +8,7 @@ import { act } from "./act.ts";
 import { observe } from "./observe.ts";
 import { report } from "./report.ts";
 
-/** Safe to repeat. */
+/** One pass: what is there, what is missing, doing it, saying it. Safe to repeat, and to cut anywhere. */
 export async function reconcilePod(uid: string, deps: Deps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now()); // pure

@@ -5,7 +5,7 @@ import type { AttachmentRequest, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 
-/** A row behind those of the pod that are there. */
+/** A row of the sandbox that is there now, in order behind those that the pod has: later attachments may stand on earlier ones. */
 export async function newRow(
   { network }: { readonly network: string },
   what: {
