@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of cni.
 export { createCni } from "./plugin-chain.ts";
-export { hasCapability, parseNetworkConfig, withCniArgs } from "./config.ts";
+export { hasCapability, parseNetworkConfig, withCniArgs } from "./network-config.ts";
 export { createJournal, type Journal, type JournalRow } from "./journal.ts";
 export { createResultCache, type ResultCache } from "./result-cache.ts";
 export { createNodeRuntimeSandboxes } from "./node-runtime-sandboxes.ts";

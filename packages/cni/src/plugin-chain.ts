@@ -3,7 +3,7 @@
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/ports";
-import { isFileName, printPluginConfig } from "./config.ts";
+import { isFileName, printPluginConfig } from "./network-config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
 import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";

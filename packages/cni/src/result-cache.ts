@@ -2,7 +2,7 @@
 // How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
-import { parseNetworkConfig } from "./config.ts";
+import { parseNetworkConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
 
 /** What a runtime has done, as far as its DEL needs it. */
