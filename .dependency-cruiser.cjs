@@ -9,6 +9,7 @@ const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 const CORE_FLOORS = [
   "errors",
   "spec",
+  "reasons",
   "iface",
   "pcie",
   "plan/node",

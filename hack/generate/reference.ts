@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generated pages of docs/reference/ must say: error codes from the catalogue, flags from the programs, rights
-// from the manifests.
+// What the generated pages of docs/reference/ must say: error codes and reasons from their tables, flags from the
+// programs, rights from the manifests.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { CATALOGUE, type ErrorEntry } from "@patchbay/core";
+import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
 import { format, resolveConfig } from "prettier";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
@@ -43,6 +43,23 @@ function renderErrors(): string {
     "  cases it looks again every five minutes.\n",
     "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
     table(["code", "message", "who", "retry", "HTTP"], rows),
+  ].join("");
+}
+
+function renderReasons(): string {
+  const entries: readonly (readonly [string, ReasonEntry])[] = Object.entries(REASONS);
+  const rows = entries.map(([reason, { phases, meaning, who, from, event }]) => {
+    return [phases, `\`${reason}\``, cell(meaning), cell(who), from, event];
+  });
+  return [
+    `# Reasons of an iface\n\n${NOTE}`,
+    "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and in part `status.hindrance` and the pod's\n",
+    "annotation `patchbay.io/attachment-errors`. The words are stable; the message beside them is for people, and says\n",
+    "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
+    "says. The table is `packages/core/src/reasons/table.ts`.\n\n",
+    "- **who** can help, or acts next.\n",
+    "- **event**: of which type the VMI's event of that reason is, told once.\n\n",
+    table(["phase", "reason", "meaning", "who", "from", "event"], rows),
   ].join("");
 }
 
@@ -163,6 +180,7 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const options = { ...(await resolveConfig(join(ROOT, "package.json"))), parser: "markdown" };
   return new Map([
     ["errors.md", await format(renderErrors(), options)],
+    ["reasons.md", await format(renderReasons(), options)],
     ["config.md", await format(renderConfig(), options)],
     ["fields.md", await format(renderFields(NOTE), options)],
     ["rights.md", await format(await renderRights(NOTE), options)],

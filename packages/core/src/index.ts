@@ -5,6 +5,7 @@ export { pointerToken, statusPatch, versionTest } from "./patch.ts";
 export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
+export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {
   findByName,
@@ -15,6 +16,9 @@ export {
   withNics,
   type Nics,
 } from "./spec/nics.ts";
+export { reasonOf } from "./reasons/of-error.ts";
+export type { ReasonEntry } from "./reasons/reason.ts";
+export { eventTypeOf, REASONS, type Reason } from "./reasons/table.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { guestNamesByMac, nextAskInMs } from "./iface/guest-names.ts";
 export {
@@ -61,7 +65,6 @@ export {
   requestsReported,
   type Hindrance,
 } from "./status/hindrance.ts";
-export { isDomainBusy, leastPauseMs } from "./status/libvirt-reasons.ts";
 export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";

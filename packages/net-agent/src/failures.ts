@@ -2,7 +2,7 @@
 // Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
 // writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
 import type { AttachmentError } from "@patchbay/api";
-import { isAppError, messageOf, retryRuleOf, type ErrorCode } from "@patchbay/core";
+import { isAppError, messageOf, reasonOf, retryRuleOf } from "@patchbay/core";
 import { createPauses, type Held, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/ports";
 
@@ -36,18 +36,8 @@ const ON_CHANGE_MS = 300_000;
 /** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
 const TOLD_MS = 600_000;
 
-const REASONS: Partial<Record<ErrorCode, string>> = {
-  CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
-  CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
-  CNI_CONFIG_INVALID: "NetworkInvalid",
-  CNI_REQUEST_INVALID: "RequestInvalid",
-  CNI_REQUEST_NOT_MET: "RequestNotMet",
-  CNI_NAME_TAKEN: "InterfaceNameTaken",
-};
-
 function toAttachmentError(error: unknown): AttachmentError {
-  const reason = isAppError(error) ? REASONS[error.code] : undefined;
-  return { reason: reason ?? "CniFailed", message: messageOf(error) };
+  return { reason: reasonOf(error) ?? "CniFailed", message: messageOf(error) };
 }
 
 /** What stays the same while the words of a failure change. */

@@ -11,6 +11,7 @@ import {
   type PciAddress,
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
+import type { Reason } from "../reasons/table.ts";
 import { askedAddress, keptAddresses, modelOf, queuesOf } from "./topology.ts";
 
 /** Where a NIC goes, and how many pairs of queues it has. */
@@ -20,7 +21,7 @@ export interface NicPlace {
 }
 
 /** Why there is no place. */
-export type NoPlace = "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts";
+export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
 /** What the places are handed out from. */
 export interface LivePlaceFacts {

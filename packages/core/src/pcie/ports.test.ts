@@ -3,7 +3,8 @@
 import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
-import { bookPorts, ifacesWithoutPort, sayNoIoPorts, sayNoPort } from "./ports.ts";
+import { noFreePort } from "../reasons/words.ts";
+import { bookPorts, ifacesWithoutPort, lacksIoPorts } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
   return [...ifacesWithoutPort(vmi, vmi.spec)].map(([name, { reason }]) => `${name} ${reason}`);
@@ -116,11 +117,11 @@ describe("a model needs I/O ports", () => {
     { name: "or not", vmi: running(4), model: "e1000", want: undefined },
     { name: "or nobody knows it", vmi: running(4), model: "odd", want: undefined },
   ])("$name", ({ vmi, model, want }) => {
-    expect(sayNoIoPorts(vmi, { name: "a", model })).toBe(want);
+    expect(lacksIoPorts(vmi, { name: "a", model })?.message).toBe(want);
   });
 
   test("or the iface is the usual one", () => {
-    expect(sayNoIoPorts(running(4), undefined)).toBeUndefined();
+    expect(lacksIoPorts(running(4), undefined)).toBeUndefined();
   });
 });
 
@@ -128,18 +129,18 @@ describe("people are told", () => {
   test("of each iface why it waits", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
-    const message = sayNoPort(vmi);
+    const { message } = noFreePort(vmi);
     expect([...ifacesWithoutPort(vmi, spec).values()]).toEqual(
       ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
     );
   });
 
   test("that there are none, where nobody has counted", () => {
-    expect(sayNoPort(aVmi())).toContain("0 of 0 PCIe ports of the VM are free");
+    expect(noFreePort(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
   });
 
   test("both numbers and the knob", () => {
-    expect(sayNoPort(running(0))).toBe(
+    expect(noFreePort(running(0)).message).toBe(
       "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     );
   });
@@ -147,7 +148,7 @@ describe("people are told", () => {
   test("no knob that the machine does not have", () => {
     const vmi = running(0);
     const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
-    const said = sayNoPort({ ...vmi, spec: { ...vmi.spec, domain } });
+    const said = noFreePort({ ...vmi, spec: { ...vmi.spec, domain } }).message;
     expect(said).toContain("has no more slots");
     expect(said).not.toContain("pcieRootPorts");
   });
@@ -156,6 +157,6 @@ describe("people are told", () => {
     const vmi = running(0);
     const annotations = { [names.ROOT_COMPLEX_ANNOTATION]: "true" };
     const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-    expect(sayNoPort(onRoot)).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
+    expect(noFreePort(onRoot).message).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
   });
 });

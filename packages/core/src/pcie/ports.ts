@@ -9,7 +9,8 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
-import { isOnRootComplex, machineOf } from "../spec/machine.ts";
+import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
+import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
 /** Ports of a running VM, and what of them is promised. */
@@ -20,11 +21,8 @@ export interface PortBook {
   readonly promised: readonly string[];
 }
 
-/** Why an iface of a running VM waits, for people too: nothing is made for it before. */
-export interface NoPort {
-  readonly reason: "NoFreePciePort" | "ModelNeedsIoPorts";
-  readonly message: string;
-}
+/** Why nothing is made for an iface of a running VM. */
+export type NoPort = Told<"NoFreePciePort" | "ModelNeedsIoPorts">;
 
 function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
@@ -46,7 +44,7 @@ export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook 
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
   const waiting = withoutDevice(vmi, spec).filter(
-    (iface) => sayNoIoPorts(vmi, iface) === undefined,
+    (iface) => lacksIoPorts(vmi, iface) === undefined,
   );
   const begun = ({ name }: Iface): boolean =>
     findByName(vmi.status?.attachments, name) !== undefined;
@@ -62,46 +60,21 @@ export function ifacesWithoutPort(
   const book = bookPorts(vmi, spec);
   if (book === undefined) return new Map();
   const unfit = withoutDevice(vmi, spec).flatMap((iface): readonly [string, NoPort][] => {
-    const message = sayNoIoPorts(vmi, iface);
-    return message === undefined ? [] : [[iface.name, { reason: "ModelNeedsIoPorts", message }]];
+    const told = lacksIoPorts(vmi, iface);
+    return told === undefined ? [] : [[iface.name, told]];
   });
   const late = book.promised.slice(book.free);
-  const message = late.length === 0 ? "" : sayNoPort(vmi);
-  return new Map([
-    ...unfit,
-    ...late.map((name): [string, NoPort] => [name, { reason: "NoFreePciePort", message }]),
-  ]);
-}
-
-/** What is to be done for a port, with the name of the knob. */
-function wayOut(vmi: VirtualMachineInstance): string {
-  if (isOnRootComplex(vmi)) {
-    return "its devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without it";
-  }
-  if (machineFamilyOf(machineOf(vmi.spec.domain)) === "pc") {
-    return "unplug an interface; the bus of machine type pc has no more slots, q35 can have more ports";
-  }
-  return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
-}
-
-/** Why a model finds no place in a running VM, for people. */
-export function sayModelNeedsIoPorts(model: string): string {
-  return `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+  const told = noFreePort(vmi);
+  return new Map([...unfit, ...late.map((name): [string, NoPort] => [name, told])]);
 }
 
 /** Why a model cannot be plugged into a running VM, however many ports are free; undefined: it can, or the VM does not run. */
-export function sayNoIoPorts(
+export function lacksIoPorts(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
-): string | undefined {
+): Told<"ModelNeedsIoPorts"> | undefined {
   const model = iface?.model ?? "";
   const hasSlots = machineFamilyOf(machineOf(vmi.spec.domain)) === "pc";
   const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
-  return fits || vmi.status?.pciePorts === undefined ? undefined : sayModelNeedsIoPorts(model);
-}
-
-/** Why there is no port, for people: both numbers and the way out. */
-export function sayNoPort(vmi: VirtualMachineInstance): string {
-  const { total = 0, free = 0 } = vmi.status?.pciePorts ?? {};
-  return `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${wayOut(vmi)}`;
+  return fits || vmi.status?.pciePorts === undefined ? undefined : modelNeedsIoPorts(model);
 }

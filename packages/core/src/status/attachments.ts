@@ -13,6 +13,7 @@ import {
   type AttachmentError,
 } from "@patchbay/api";
 import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { networkNameInvalid } from "../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 
 /** What the launcher pod says of its networks. */
@@ -54,11 +55,9 @@ function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStat
   return pod.networkStatus.find((entry) => entry.interface === podInterfaceName);
 }
 
-/** Why the pod was not asked for it; admission refuses such a name, where it is asked. */
+/** Why the pod was not asked for it. */
 function nameProblem({ networkName = "" }: Identity): AttachmentError | undefined {
-  if (parseNadName(networkName) !== undefined) return undefined;
-  const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;
-  return { reason: "NetworkInvalid", message };
+  return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
 
 function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {

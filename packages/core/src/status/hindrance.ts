@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why an iface does not go on, in stable words.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { isAppError, messageOf } from "../errors/app-error.ts";
-import { sayModelNeedsIoPorts, sayNoPort } from "../pcie/ports.ts";
+import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
+import type { Reason } from "../reasons/table.ts";
+import {
+  addressInUse,
+  guestKeeps,
+  modelNeedsIoPorts,
+  noFreePort,
+  TAP_REPLACED,
+  type Told,
+} from "../reasons/words.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import type { NoPlace } from "../pcie/live-places.ts";
 import type { NodeAction, NodeVmFacts } from "../plan/node/node-vm.ts";
-import { findLibvirtReason } from "./libvirt-reasons.ts";
 
 /** Why an iface does not go on. */
 export interface Hindrance {
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  /** Stable, in CamelCase; listed in docs/reference/reasons.md. */
   readonly reason: string;
   readonly message: string;
   /** How often it was tried in this phase. */
@@ -21,7 +28,7 @@ export interface Hindrance {
 type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait">;
 
 /** The phase in which a step is taken, and the reason of a failure that has no word of its own. */
-const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: string }>> = {
+const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
   wireTap: { phase: "Wiring", reason: "WiringFailed" },
   attachDevice: { phase: "Attaching", reason: "AttachFailed" },
   detachDevice: { phase: "Detaching", reason: "DetachFailed" },
@@ -35,12 +42,6 @@ function attemptsIn(phase: IfacePhase, reported: IfaceStatus | undefined): numbe
   return hotplug?.phase === phase ? (hotplug.attempts ?? 0) : 0;
 }
 
-function podReasonOf(error: unknown): string | undefined {
-  if (isAppError(error, "PODNET_NETWORK_CANNOT_CARRY_VM")) return "NetworkCannotCarryVm";
-  if (isAppError(error, "PODNET_LINK_MISSING")) return "PodInterfaceMissing";
-  return undefined;
-}
-
 /** The hindrance of a step that failed. */
 export function hindranceOfFailure(
   step: Step,
@@ -48,10 +49,9 @@ export function hindranceOfFailure(
   reported: IfaceStatus | undefined,
 ): Hindrance {
   const { phase, reason } = STEPS[step];
-  const libvirt = findLibvirtReason(error);
   return {
-    reason: libvirt?.reason ?? podReasonOf(error) ?? reason,
-    message: [messageOf(error), libvirt?.advice ?? []].flat().join("; "),
+    reason: reasonOf(error) ?? reason,
+    message: sayWithAdvice(error),
     attempts: attemptsIn(phase, reported) + 1,
   };
 }
@@ -65,11 +65,9 @@ export function guestHindranceOf(
   step: "GuestNotStarted" | "LauncherUnreachable",
   error: unknown,
 ): Hindrance {
-  const libvirt = findLibvirtReason(error);
-  const reason = libvirt?.reason ?? step;
+  const reason = reasonOf(error) ?? step;
   const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
-  const message = [messageOf(error), libvirt?.advice ?? []].flat().join("; ");
-  return { reason, message, attempts: before + 1 };
+  return { reason, message: sayWithAdvice(error), attempts: before + 1 };
 }
 
 /** The field of the status for what holds up a VMI as a whole; `now` is RFC 3339. */
@@ -84,15 +82,15 @@ export function guestHindranceField(
   return { hindrance: { ...hindrance, since } };
 }
 
-function sayNoPlace(reason: NoPlace, vmi: VirtualMachineInstance, name: string): string {
+function noPlaceFor(reason: NoPlace, vmi: VirtualMachineInstance, name: string): Told {
   const iface = findByName(ifacesOf(vmi.spec), name);
   switch (reason) {
     case "NoFreePciePort":
-      return sayNoPort(vmi);
+      return noFreePort(vmi);
     case "PciAddressInUse":
-      return `the PCI address ${iface?.pciAddress ?? ""} is in use or is none of a port; choose another, or none`;
+      return addressInUse(iface?.pciAddress ?? "");
     case "ModelNeedsIoPorts":
-      return sayModelNeedsIoPorts(iface?.model ?? "");
+      return modelNeedsIoPorts(iface?.model ?? "");
   }
 }
 
@@ -105,29 +103,6 @@ export function requestsReported(reported: IfaceStatus | undefined): number {
     : 0;
 }
 
-/** One request may be lost in firmware, and the next needs a moment; who lets both go by keeps the device. */
-const REQUESTS_MAX = 2;
-
-/** A guest that is paused cannot answer; one that was asked a moment ago may be about to. */
-function guestHindrance(asked: number, isPaused: boolean): Hindrance {
-  if (isPaused) {
-    const message = "the guest is paused; it lets go of the device when it is resumed";
-    return { reason: "WaitingForGuest", message, attempts: asked };
-  }
-  if (asked <= REQUESTS_MAX) {
-    const message = "the guest was asked to let go of the device";
-    return { reason: "WaitingForGuest", message, attempts: asked };
-  }
-  return {
-    reason: "GuestRefused",
-    message: `the guest has not let go of the device, asked ${String(asked)} times, and is asked again every 10 s; if it hangs or has crashed, reset it or restart the VM`,
-    attempts: asked,
-  };
-}
-
-const TAP_REPLACED =
-  "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then";
-
 /** The hindrance of an iface that waits; `asked` is how often the guest was asked. */
 export function hindranceOfWait(
   action: Extract<NodeAction, { kind: "wait" }>,
@@ -137,12 +112,12 @@ export function hindranceOfWait(
   const { reason } = action;
   switch (reason) {
     case "GuestRefused":
-      return guestHindrance(asked, facts.domain?.isPaused === true);
+      return { ...guestKeeps(asked, facts.domain?.isPaused === true), attempts: asked };
     case "TapReplaced":
-      return { reason, message: TAP_REPLACED, attempts: asked };
+      return { ...TAP_REPLACED, attempts: asked };
     case "NoFreePciePort":
     case "PciAddressInUse":
     case "ModelNeedsIoPorts":
-      return { reason, message: sayNoPlace(reason, facts.vmi, action.iface), attempts: 0 };
+      return { ...noPlaceFor(reason, facts.vmi, action.iface), attempts: 0 };
   }
 }

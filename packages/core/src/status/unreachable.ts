@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of the ifaces of a VMI whose libvirt does not answer, so that nothing of them can be seen.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
-import { messageOf } from "../errors/app-error.ts";
 import { collectIfaceFacts } from "../iface/collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
 import type { Sha256Hex } from "../iface/names.ts";
 import { phaseOf } from "../iface/phase.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
+import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
+import type { Reason } from "../reasons/table.ts";
 import type { Hindrance } from "./hindrance.ts";
 import { ifaceStatuses } from "./ifaces.ts";
-import { findLibvirtReason } from "./libvirt-reasons.ts";
 
 /** Phases in which the node acts next: only those are held up. */
 const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
@@ -62,9 +62,8 @@ export function unreachableIfaces(
   error: unknown,
   { now, sha256Hex }: { readonly now: string; readonly sha256Hex: Sha256Hex },
 ): readonly IfaceStatus[] {
-  const known = findLibvirtReason(error);
-  const reason = known?.reason ?? "LauncherUnreachable";
-  const message = [messageOf(error), known?.advice ?? []].flat().join("; ");
+  const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
+  const message = sayWithAdvice(error);
   const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
   const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({

@@ -2,6 +2,13 @@
 // Which CNI operations bring a pod from what the node agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
 import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
+import {
+  annotationInvalid,
+  attributesFixed,
+  duplicateInterface,
+  HOST_NETWORK,
+  type Told,
+} from "../../reasons/words.ts";
 
 /** One attachment that a pod asks for, with its defaults filled in. */
 export interface WantedAttachment {
@@ -55,14 +62,11 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "adopt"; readonly foreign: ForeignAttachment }
   /** Takes no note any more of what the runtime takes away itself. */
   | { readonly kind: "forget"; readonly owned: Owned }
-  | {
+  | ({
       readonly kind: "reportError";
       /** NIC in the pod; empty for the annotation as a whole. */
       readonly interfaceName: string;
-      readonly reason:
-        "AnnotationInvalid" | "HostNetwork" | "DuplicateInterface" | "AttributesFixed";
-      readonly message: string;
-    };
+    } & Told<"AnnotationInvalid" | "HostNetwork" | "DuplicateInterface" | "AttributesFixed">);
 
 /** Fills in the pod's namespace, and `net<index>` where no interface is named; the default network has index 0. Source: Multus getIfname. */
 function toWanted(selection: NetworkSelection, index: number, namespace: string): WantedAttachment {
@@ -90,9 +94,8 @@ function attributesError(
 ): readonly AttachmentAction<never>[] {
   const asked = normalizeMac(wanted.selection.mac ?? "");
   if (owned.isAdopted || asked === "" || asked === normalizeMac(owned.mac ?? "")) return [];
-  const message = `the MAC address of a live attachment cannot become ${asked}; remove it and add it again`;
   const { interfaceName } = wanted;
-  return [{ kind: "reportError", interfaceName, reason: "AttributesFixed", message }];
+  return [{ kind: "reportError", interfaceName, ...attributesFixed(asked) }];
 }
 
 /** How an attachment goes: what the runtime has made goes with its sandbox, by the runtime. */
@@ -150,13 +153,6 @@ function planStrays<Owned extends OwnedAttachment>(
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
 
-const HOST_NETWORK = {
-  kind: "reportError",
-  interfaceName: "",
-  reason: "HostNetwork",
-  message: "the pod uses the network of its node: no other can be attached to it",
-} as const;
-
 interface Split {
   readonly accepted: readonly WantedAttachment[];
   readonly duplicates: readonly WantedAttachment[];
@@ -182,10 +178,12 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const { networks, namespace, owned } = facts;
   if (facts.pod === "over") return leaveAll(owned, facts.pod);
   if (!networks.ok) {
-    const message = `the annotation of networks cannot be read: ${networks.reason}`;
-    return [{ kind: "reportError", interfaceName: "", reason: "AnnotationInvalid", message }];
+    return [{ kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) }];
   }
-  if (facts.isHostNetwork) return networks.elements.length === 0 ? [] : [HOST_NETWORK];
+  if (facts.isHostNetwork) {
+    const isAsked = networks.elements.length > 0;
+    return isAsked ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
+  }
   const all = networks.elements.map((element, index) => toWanted(element, index, namespace));
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
@@ -200,8 +198,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     ...duplicates.map(({ interfaceName, network }): AttachmentAction<Owned> => ({
       kind: "reportError",
       interfaceName,
-      reason: "DuplicateInterface",
-      message: `interface ${interfaceName} is asked for twice; ${network} is left out`,
+      ...duplicateInterface(interfaceName, network),
     })),
   ];
 }

@@ -12,7 +12,8 @@ import {
   type Network,
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
-import { bookPorts, sayNoIoPorts, sayNoPort } from "../../pcie/ports.ts";
+import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
+import { noFreePort } from "../../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import { refuse, type NicPlan } from "./outcome.ts";
@@ -137,14 +138,14 @@ function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const unfit = sayNoIoPorts(vmi, wanted);
+  const unfit = lacksIoPorts(vmi, wanted)?.message;
   const book = bookPorts(vmi, specOf(facts.target));
   if (unfit !== undefined || book === undefined || book.free > book.promised.length) return unfit;
   const promised =
     book.promised.length === 0
       ? ""
       : `, ${String(book.promised.length)} promised to interfaces that are being plugged`;
-  return `no free PCIe port: ${sayNoPort(vmi)}${promised}`;
+  return `no free PCIe port: ${noFreePort(vmi).message}${promised}`;
 }
 
 /** Fields of the request that stand for fields of the specification. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events for the steps that a person would ask about.
 import type { IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import { findByName, type NodeVmStatus } from "@patchbay/core";
+import { eventTypeOf, findByName, type NodeVmStatus } from "@patchbay/core";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
@@ -9,25 +9,14 @@ function isReady(status: IfaceStatus | undefined): boolean {
   return status?.hotplug?.phase === "Ready";
 }
 
-/** Reasons that end by themselves. */
-const WAITS: ReadonlySet<string> = new Set([
-  "DomainBusy",
-  "DomainMissing",
-  "DomainNotRunning",
-  "WaitingForMigration",
-]);
-
-function typeOf(reason: string): Note["type"] {
-  return WAITS.has(reason) ? "Normal" : "Warning";
-}
-
 function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const reason = after.hotplug?.reason;
-  if (reason === undefined || reason === "WaitingForGuest") return undefined;
-  if (reason === before?.hotplug?.reason) return undefined;
+  if (reason === undefined || reason === before?.hotplug?.reason) return undefined;
+  const type = eventTypeOf(reason);
+  if (type === undefined) return undefined;
   const { name: about = "" } = after;
   const message = `interface ${about}: ${after.hotplug?.message ?? reason}`;
-  return { type: typeOf(reason), reason, message, about };
+  return { type, reason, message, about };
 }
 
 function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {

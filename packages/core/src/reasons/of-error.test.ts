@@ -2,8 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
-import { hindranceOfFailure } from "./hindrance.ts";
-import { leastPauseMs, type LibvirtErrorCode } from "./libvirt-reasons.ts";
+import { leastPauseMs } from "../errors/pauses.ts";
+import { hindranceOfFailure } from "../status/hindrance.ts";
+import type { LibvirtErrorCode } from "./of-error.ts";
 
 /** What is told of a code in a plug and in an unplug, and how long it is left alone at least. */
 interface Row {

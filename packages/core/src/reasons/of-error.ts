@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which reason an error is, and what a person is told of it.
+import { isAppError, messageOf } from "../errors/app-error.ts";
+import type { ErrorCode } from "../errors/catalogue.ts";
+import type { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
+import { adviceOn, type Reason } from "./table.ts";
+
+/** The codes that any call of libvirt can fail with. */
+export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;
+
+/** What is said of an error that is no reason of its own: the word is that of the step, which is all that is known. */
+interface Advised {
+  readonly advice: string;
+}
+
+const IN_ITS_LOG: Advised = {
+  advice: "libvirt's log in the launcher pod has more; restart the VM if it stays so",
+};
+
+/** The compiler sees to it that no code is missing. */
+const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
+  LIBVIRT_UNREACHABLE: "LauncherUnreachable",
+  LIBVIRT_CONNECTION_LOST: "LauncherUnreachable",
+  LIBVIRT_TIMED_OUT: "LibvirtTimedOut",
+  LIBVIRT_NO_DOMAIN: "DomainMissing",
+  LIBVIRT_NOT_RUNNING: "DomainNotRunning",
+  LIBVIRT_DEVICE_MISSING: IN_ITS_LOG,
+  LIBVIRT_NO_FREE_PORT: "NoFreePciePort",
+  LIBVIRT_DEVICE_EXISTS: "DeviceNameTaken",
+  LIBVIRT_ADDRESS_REFUSED: "PciAddressInUse",
+  LIBVIRT_TAP_REFUSED: "TapRefused",
+  LIBVIRT_UNSUPPORTED: "DeviceUnsupported",
+  LIBVIRT_AGENT_UNAVAILABLE: { advice: "see whether the guest's agent runs" },
+  LIBVIRT_BUSY: "DomainBusy",
+  LIBVIRT_MIGRATING: "WaitingForMigration",
+  LIBVIRT_UNPLUG_PENDING: "WaitingForGuest",
+  LIBVIRT_REFUSED: IN_ITS_LOG,
+};
+
+const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
+  ...OF_LIBVIRT,
+  PODNET_NETWORK_CANNOT_CARRY_VM: "NetworkCannotCarryVm",
+  PODNET_LINK_MISSING: "PodInterfaceMissing",
+  CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
+  CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
+  CNI_CONFIG_INVALID: "NetworkInvalid",
+  CNI_REQUEST_INVALID: "RequestInvalid",
+  CNI_REQUEST_NOT_MET: "RequestNotMet",
+  CNI_NAME_TAKEN: "InterfaceNameTaken",
+};
+
+function knownOf(error: unknown): Reason | Advised | undefined {
+  return isAppError(error) ? OF_CODE[error.code] : undefined;
+}
+
+/** The reason that an error is whatever was tried; undefined where only the step gives a word. */
+export function reasonOf(error: unknown): Reason | undefined {
+  const known = knownOf(error);
+  return typeof known === "string" ? known : undefined;
+}
+
+/** The words of an error, and what a person can do about it. */
+export function sayWithAdvice(error: unknown): string {
+  const known = knownOf(error);
+  const advice = typeof known === "string" ? adviceOn(known) : known?.advice;
+  return [messageOf(error), advice ?? []].flat().join("; ");
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of each reason that is found by looking, with nothing that failed: an error has words of its own.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { machineFamilyOf } from "@patchbay/domain";
+import { isOnRootComplex, machineOf } from "../spec/machine.ts";
+import type { Reason } from "./table.ts";
+
+/** A reason and what people are told of it. */
+export interface Told<R extends Reason = Reason> {
+  readonly reason: R;
+  readonly message: string;
+}
+
+/** What is to be done for a port, with the name of the knob. */
+function wayOut(vmi: VirtualMachineInstance): string {
+  if (isOnRootComplex(vmi)) {
+    return "its devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without it";
+  }
+  if (machineFamilyOf(machineOf(vmi.spec.domain)) === "pc") {
+    return "unplug an interface; the bus of machine type pc has no more slots, q35 can have more ports";
+  }
+  return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
+}
+
+/** There is no port: both numbers and the way out. */
+export function noFreePort(vmi: VirtualMachineInstance): Told<"NoFreePciePort"> {
+  const { total = 0, free = 0 } = vmi.status?.pciePorts ?? {};
+  const message = `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${wayOut(vmi)}`;
+  return { reason: "NoFreePciePort", message };
+}
+
+/** A model finds no place in a running VM, however many ports are free. */
+export function modelNeedsIoPorts(model: string): Told<"ModelNeedsIoPorts"> {
+  const message = `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+  return { reason: "ModelNeedsIoPorts", message };
+}
+
+/** The address that an iface asks for cannot be had. */
+export function addressInUse(pciAddress: string): Told {
+  const message = `the PCI address ${pciAddress} is in use or is none of a port; choose another, or none`;
+  return { reason: "PciAddressInUse", message };
+}
+
+/** One request may be lost in firmware, and the next needs a moment; who lets both go by keeps the device. */
+const REQUESTS_MAX = 2;
+
+/** The guest still has the device. One that is paused cannot answer; one that was asked a moment ago may be about to. */
+export function guestKeeps(asked: number, isPaused: boolean): Told {
+  const reason = "WaitingForGuest";
+  if (isPaused) {
+    return { reason, message: "the guest is paused; it lets go of the device when it is resumed" };
+  }
+  if (asked <= REQUESTS_MAX) {
+    return { reason, message: "the guest was asked to let go of the device" };
+  }
+  return {
+    reason: "GuestRefused",
+    message: `the guest has not let go of the device, asked ${String(asked)} times, and is asked again every 10 s; if it hangs or has crashed, reset it or restart the VM`,
+  };
+}
+
+/** QEMU has a tap open that is no more. */
+export const TAP_REPLACED: Told = {
+  reason: "TapReplaced",
+  message:
+    "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then",
+};
+
+/** A network is named as none can be; admission refuses such a name, where it is asked. */
+export function networkNameInvalid(networkName: string): Told {
+  const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;
+  return { reason: "NetworkInvalid", message };
+}
+
+/** The pod's annotation of networks is none. */
+export function annotationInvalid(why: string): Told<"AnnotationInvalid"> {
+  const message = `the annotation of networks cannot be read: ${why}`;
+  return { reason: "AnnotationInvalid", message };
+}
+
+/** A pod asks for networks where it can have none. */
+export const HOST_NETWORK: Told<"HostNetwork"> = {
+  reason: "HostNetwork",
+  message: "the pod uses the network of its node: no other can be attached to it",
+};
+
+/** Two attachments want one name. */
+export function duplicateInterface(name: string, leftOut: string): Told<"DuplicateInterface"> {
+  const message = `interface ${name} is asked for twice; ${leftOut} is left out`;
+  return { reason: "DuplicateInterface", message };
+}
+
+/** The MAC of an attachment that stands is asked to be another. */
+export function attributesFixed(mac: string): Told<"AttributesFixed"> {
+  const message = `the MAC address of a live attachment cannot become ${mac}; remove it and add it again`;
+  return { reason: "AttributesFixed", message };
+}
