@@ -97,10 +97,8 @@ function isWirable(facts: IfaceFacts): boolean {
   return isWanted(facts) && isBuilt(facts) && inPod;
 }
 
-function wireActions(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
-  return iface.links.wired
-    ? []
-    : [{ kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) }];
+function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
+  return { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) };
 }
 
 function hasOutcome(facts: IfaceFacts): boolean {
@@ -115,7 +113,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (!facts.ifaces.every((iface) => hasOutcome(iface) && isBuilt(iface))) return [];
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
-  if (unwired.length > 0) return unwired.flatMap((iface) => wireActions(facts, iface));
+  if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirable, facts);
   return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
 }
@@ -163,7 +161,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isWirable(iface) ? wireActions(facts, iface) : []),
+    Wiring: (iface) => (isWirable(iface) ? [planWire(facts, iface)] : []),
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,
