@@ -152,6 +152,12 @@ describe("there is no place", () => {
       want: "NoFreePciePort",
     },
     {
+      name: "when no port is free, for a model that nobody knows either",
+      domain: aDomain(1, ["0000:01:00.0"]),
+      iface: { model: "odd" },
+      want: "NoFreePciePort",
+    },
+    {
       name: "when the guest has no interrupt vectors left",
       domain: aDomain(195, []),
       iface: {},

@@ -97,6 +97,12 @@ describe("a VMI is laid out", () => {
     expect(layoutOf(vmi)).toEqual(want);
   });
 
+  test("with the reserve alone where it declares no devices", () => {
+    const vmi = aVmi();
+    const spec = { ...vmi.spec, domain: {} };
+    expect(layoutOf({ ...vmi, spec })).toEqual({ ports: 33, places: [] });
+  });
+
   test("or not, and the field is named", () => {
     const vmi = aVmiOf({
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:1f.0" }] },

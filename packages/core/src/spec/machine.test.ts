@@ -38,6 +38,7 @@ describe("a guest has", () => {
       want: 1024,
     },
     { name: "whole MiB, rounded down", domain: { memory: { guest: "2097151" } }, want: 1 },
+    { name: "256 MiB where only processors are kept", domain: { resources: {} }, want: 256 },
     { name: "none where that cannot be read", domain: { memory: { guest: "much" } }, want: 0 },
     {
       name: "256 MiB where only others are kept",

@@ -50,7 +50,7 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
   const vmi = aVmiWith({ cpu: { cores: 2, threads: 2 } }, [{ name: "late" }, { name: "a" }]);
   const { ports, ...definition } = planDomain(vmi, [wired("a")], SETTINGS);
   expect(ports.map(({ index }) => index)).toEqual([1, 2, 3, 4]);
-  expect(definition).toEqual({
+  expect(definition).toStrictEqual({
     name: "default_vm1",
     uuid: SETTINGS.uuid,
     accelerator: "kvm",
