@@ -92,23 +92,16 @@ function named(name: string): Pick<StatusDetails, "name"> {
   return name === "" ? {} : { name };
 }
 
-function detailsOf(about: About, name: string): StatusDetails {
-  return {
-    ...named(name),
-    ...(about.group === "" ? {} : { group: about.group }),
-    kind: about.resource,
-  };
+/** What a refusal says beside its message of the object that it is about. */
+function of(about: About, name: string): { readonly details: StatusDetails } {
+  const group = about.group === "" ? {} : { group: about.group };
+  return { details: { ...named(name), ...group, kind: about.resource } };
 }
 
 /** 404 for an object. */
 export function notFound(about: About, name: string): StatusError {
   const message = `${qualified(about)} "${name}" not found`;
-  return new StatusError({
-    code: 404,
-    reason: "NotFound",
-    message,
-    details: detailsOf(about, name),
-  });
+  return new StatusError({ code: 404, reason: "NotFound", message, ...of(about, name) });
 }
 
 /** 404 for a path that nothing serves. */
@@ -120,23 +113,13 @@ export function unknownPath(): StatusError {
 /** 409 for a name that is taken. */
 export function alreadyExists(about: About, name: string): StatusError {
   const message = `${qualified(about)} "${name}" already exists`;
-  return new StatusError({
-    code: 409,
-    reason: "AlreadyExists",
-    message,
-    details: detailsOf(about, name),
-  });
+  return new StatusError({ code: 409, reason: "AlreadyExists", message, ...of(about, name) });
 }
 
 /** 409 with a text of one's own. */
 export function conflict(about: About, name: string, why: string): StatusError {
   const message = `Operation cannot be fulfilled on ${qualified(about)} "${name}": ${why}`;
-  return new StatusError({
-    code: 409,
-    reason: "Conflict",
-    message,
-    details: detailsOf(about, name),
-  });
+  return new StatusError({ code: 409, reason: "Conflict", message, ...of(about, name) });
 }
 
 /** 409 for a stale resourceVersion. */
@@ -189,12 +172,7 @@ export function badRequest(message: string): StatusError {
 /** 403 for a user. */
 export function forbidden(about: About, name: string, why: string): StatusError {
   const message = `${qualified(about)}${name === "" ? "" : ` "${name}"`} is forbidden: ${why}`;
-  return new StatusError({
-    code: 403,
-    reason: "Forbidden",
-    message,
-    details: detailsOf(about, name),
-  });
+  return new StatusError({ code: 403, reason: "Forbidden", message, ...of(about, name) });
 }
 
 /** 401: credentials that are nobody's. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said to a webhook. Source: admission.k8s.io AdmissionReview.
-import type { User } from "../../auth/user.ts";
+import { userInfo } from "../../auth/user-info.ts";
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import type { Fields } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -34,15 +34,6 @@ function resourceOf(kind: Kind): Fields {
 function kindOf(question: AdmissionQuestion, kind: Kind): Fields {
   const { group, version, kind: name } = question.bodyKind ?? kind;
   return { group, version, kind: name };
-}
-
-function userInfo(user: User): Fields {
-  return {
-    username: user.name,
-    ...(user.uid === undefined ? {} : { uid: user.uid }),
-    groups: user.groups,
-    ...(user.extra === undefined ? {} : { extra: user.extra }),
-  };
 }
 
 function named(name: string, value: string): Fields {

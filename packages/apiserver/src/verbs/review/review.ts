@@ -9,7 +9,8 @@ import { answerAccess } from "./access-review.ts";
 import type { Call, Reply } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
-import { answerToken, userInfo } from "./token-review.ts";
+import { userInfo } from "../../auth/user-info.ts";
+import { answerToken } from "./token-review.ts";
 
 /** Who knows users by their tokens, and what they may. */
 export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "turnstile"> {

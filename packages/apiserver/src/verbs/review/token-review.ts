@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is behind a token? Source: Kubernetes TokenReview.
 import { type Authentication, TokenRefused } from "../../auth/authentication.ts";
-import type { User } from "../../auth/user.ts";
+import { userInfo } from "../../auth/user-info.ts";
 import { badRequest } from "../../meta/status.ts";
 import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-
-/** A user as reviews show them. Source: authentication/v1 UserInfo. */
-export function userInfo(user: User): Fields {
-  return {
-    username: user.name,
-    ...(user.uid === undefined ? {} : { uid: user.uid }),
-    groups: user.groups,
-    ...(user.extra === undefined ? {} : { extra: user.extra }),
-  };
-}
 
 /** The status of the review. Throws a StatusError 400. */
 export async function answerToken(
