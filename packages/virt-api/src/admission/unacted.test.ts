@@ -10,6 +10,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
+import { aVm } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
 import { validate } from "./validate.ts";
 
@@ -40,6 +41,40 @@ describe("fields that are not acted on", () => {
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
     expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+  });
+
+  test.each([
+    { count: 10, more: "" },
+    { count: 11, more: " and 1 more" },
+    { count: 13, more: " and 3 more" },
+  ])("names ten of $count", async ({ count, more }) => {
+    const nics = Array.from({ length: count }, (_, index) => `nic${String(index)}`);
+    const networks = nics.map((name) => ({ name, multus: { networkName: "blue" } }));
+    const interfaces = nics.map((name) => ({ name, sriov: {} }));
+    const template = { spec: { domain: { devices: { interfaces } }, networks } };
+    const path = "spec.template.spec.domain.devices.interfaces";
+    const named = nics.slice(0, 10).map((_, index) => `${path}[${String(index)}].sriov`);
+    const verdict = await validate(deps(), asked(aVm({ template })));
+    expect(JSON.stringify(verdict)).toContain(`${named.join(", ")}${more}"`);
+  });
+
+  test("names only those that were not there before", async () => {
+    const domainOf = (domain: object) => {
+      const spec = { ...aVm().spec.template.spec, domain };
+      return aVm({ template: { spec } });
+    };
+    const before = domainOf({ launchSecurity: {}, memory: { maxGuest: "1Gi" } });
+    const after = domainOf({
+      ...{ launchSecurity: {}, devices: { rng: {} } },
+      memory: { maxGuest: "1Gi", hugepages: {} },
+    });
+    const base = "spec.template.spec.domain";
+    expect(await validate(deps(), asked(after, before))).toEqual({
+      allowed: true,
+      warnings: [
+        `the VM is kept and cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.rng`,
+      ],
+    });
   });
 
   test("never stands in the way of a finalizer or a label", async () => {

@@ -38,6 +38,11 @@ describe("a step that the server refuses", () => {
   test("is told, and is tried again after its pause, which grows", async () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
     expect(await told()).toContain("refused");
+    expect(bench.lines).toEqual([
+      expect.stringMatching(
+        /^step failed .*"object":"default\/vm1","step":"createVmi","code":"KUBE_FORBIDDEN"/,
+      ),
+    ]);
     bench.nowMs += FIRST_MS - 1;
     expect(await tries()).toBe(false);
     expect(await bench.passVm()).toEqual({ kind: "after", ms: 1 });

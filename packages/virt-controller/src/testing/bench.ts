@@ -62,6 +62,8 @@ export class Bench {
   readonly server: FakeStore = createFakeStore();
   /** Events that were recorded: kind of the object, type, reason and message. */
   readonly events: string[] = [];
+  /** Lines of the log with their fields. */
+  readonly lines: string[] = [];
   readonly vms = new ToldCache<VirtualMachine>();
   readonly vmis = new ToldCache<VirtualMachineInstance>();
   readonly pods = new ToldCache<Pod>();
@@ -71,7 +73,7 @@ export class Bench {
   /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
   calls: readonly string[] = [];
   readonly #refusals = new Map<string, Error>();
-  #isRefused: (object: KubeObject) => boolean = () => false;
+  #judge: (object: KubeObject) => AppError["code"] | undefined = () => undefined;
   readonly #deps: Deps;
 
   constructor() {
@@ -92,7 +94,11 @@ export class Bench {
       },
       pauses: createPauses({ clock, random: () => 0 }),
       clock,
-      log: createSilentLogger(),
+      log: {
+        ...createSilentLogger(),
+        info: (message, fields) => void this.lines.push(`${message} ${JSON.stringify(fields)}`),
+        warn: (message, fields) => void this.lines.push(`${message} ${JSON.stringify(fields)}`),
+      },
       sha256Hex,
       randomBytes: (count) => new Uint8Array(count).fill(1),
       launcherImage: "virt-launcher",
@@ -128,9 +134,9 @@ export class Bench {
     this.#refusals.set(call, error);
   }
 
-  /** From now on the server refuses patches that would make such an object. */
-  judgePatch(isRefused: (object: KubeObject) => boolean): void {
-    this.#isRefused = isRefused;
+  /** From now on the server answers patches that would make such an object with that code. */
+  judgePatch(judge: (object: KubeObject) => AppError["code"] | undefined): void {
+    this.#judge = judge;
   }
 
   passVm(): Promise<Next> {
@@ -178,7 +184,8 @@ export class Bench {
       patch: async (type, key, patch, options) => {
         this.#try("patch", type, key);
         const would = await server.patch(type, key, patch, { ...options, dryRun: true });
-        if (this.#isRefused(would)) throw new AppError("KUBE_REFUSED", { message: "judged bad" });
+        const code = this.#judge(would);
+        if (code !== undefined) throw new AppError(code, { message: "judged bad" });
         return server.patch(type, key, patch, options);
       },
       delete: async (type, key, options) => {

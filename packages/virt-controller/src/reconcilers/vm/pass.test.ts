@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one VM: what is written, what it rests on, and when it is looked at again.
 import {
+  isAbsent,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type VirtualMachine,
@@ -120,6 +121,7 @@ describe("a VMI", () => {
     await putVm(aVm({ nics: [ONE] }));
     await bench.passVm();
     expect((await bench.vmi())?.metadata.ownerReferences).toMatchObject([{ uid: "vm-uid" }]);
+    expect(bench.lines).toEqual(['created vmi {"vmi":"default/vm1"}']);
     expect(bench.events).toEqual([
       "VirtualMachine Normal SuccessfulCreate: Started the virtual machine by creating the virtual machine instance vm1",
     ]);
@@ -164,6 +166,7 @@ describe("MACs", () => {
     expect(spec?.domain.devices?.interfaces).toEqual([
       { name: "one", bridge: {}, macAddress: "02:01:01:01:01:01" },
     ]);
+    expect(bench.lines).toEqual(['set mac addresses {"vm":"default/vm1"}']);
   });
 
   test("are those that the guest has", async () => {
@@ -219,31 +222,49 @@ describe("NICs of a running guest", () => {
   });
 
   /** Admission refuses a VMI with an iface of that name that is to be there. */
-  function refuseIface(refused: string): void {
+  function refuseIface(refused: string, code: "KUBE_REFUSED" | "KUBE_FORBIDDEN"): void {
     bench.judgePatch((object) => {
-      if (object.kind !== "VirtualMachineInstance") return false;
+      if (object.kind !== "VirtualMachineInstance") return undefined;
       const { spec } = object as VirtualMachineInstance;
-      return ifacesOf(spec).some(({ name, state }) => name === refused && state !== "absent");
+      const isThere = ifacesOf(spec).some((each) => each.name === refused && !isAbsent(each));
+      return isThere ? code : undefined;
     });
   }
 
-  test("one that is refused keeps no other from being plugged or unplugged", async () => {
-    await edit([TWO, THREE], [ONE]);
-    refuseIface("two");
+  function vmiPatches(): number {
+    return bench.calls.filter((call) => call === `patch ${VMI}`).length;
+  }
+
+  test.each<{ name: string; want: readonly NicSketch[]; left: readonly string[]; writes: number }>([
+    { name: "unplugged or plugged", want: [TWO, THREE], left: ["one absent", "three"], writes: 4 },
+    { name: "unplugged", want: [TWO], left: ["one absent"], writes: 3 },
+    { name: "plugged", want: [ONE, TWO, THREE], left: ["one", "three"], writes: 3 },
+    { name: "looked at twice", want: [ONE, TWO], left: ["one"], writes: 1 },
+  ])("one that is refused keeps no other from being $name", async ({ want, left, writes }) => {
+    await edit(want, [ONE]);
+    refuseIface("two", "KUBE_REFUSED");
     expect(await bench.passVm()).toMatchObject({ kind: "after" });
-    const spec = (await bench.vmi())?.spec;
-    expect(spec?.domain.devices?.interfaces).toMatchObject([
-      { name: "one", state: "absent" },
-      { name: "three" },
-    ]);
+    const ifaces = (await bench.vmi())?.spec.domain.devices?.interfaces ?? [];
+    expect(ifaces.map(({ name, state }) => [name, state].join(" ").trim())).toEqual(left);
+    expect(vmiPatches()).toBe(writes);
     expect(findObstacle((await status()).conditions)?.message).toContain("judged bad");
   });
 
-  test("a single change that is refused is not tried twice", async () => {
-    await edit([ONE, TWO], [ONE]);
-    refuseIface("two");
-    expect(await bench.passVm()).toMatchObject({ kind: "after" });
-    expect(bench.calls.filter((call) => call === `patch ${VMI}`)).toHaveLength(1);
+  test("one that is forbidden is as one that is refused", async () => {
+    await edit([ONE, TWO, THREE], [ONE]);
+    refuseIface("two", "KUBE_FORBIDDEN");
+    await bench.passVm();
+    expect(await ifaceNames()).toEqual(["one", "three"]);
+  });
+
+  test("a race that is lost on the way ends the pass", async () => {
+    await edit([ONE, TWO, THREE], [ONE]);
+    bench.judgePatch((object) => {
+      if (object.kind !== "VirtualMachineInstance") return undefined;
+      return vmiPatches() === 1 ? "KUBE_REFUSED" : "KUBE_CONFLICT";
+    });
+    await expect(bench.passVm()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect(vmiPatches()).toBe(2);
     expect(await ifaceNames()).toEqual(["one"]);
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one VMI: what is written, what it rests on, and what is left alone.
 import {
+  KUBEVIRTS,
   names,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -155,8 +156,29 @@ describe("the launcher pod", () => {
     await putVmi(aVmi());
     await bench.passVmi();
     expect(bench.calls).toEqual([`create ${POD}`, `patch ${VMI}`]);
+    expect(bench.lines).toEqual([`created launcher pod {"pod":"default/${LAUNCHER}"}`]);
     expect((await bench.vmi())?.status?.phase).toBe("Pending");
   });
+
+  test.each([true, false])(
+    "is made as the cluster is configured: emulation %s",
+    async (isEmulated) => {
+      const developerConfiguration = { useEmulation: isEmulated };
+      await bench.put(KUBEVIRTS, {
+        apiVersion: "kubevirt.io/v1",
+        kind: "KubeVirt",
+        metadata: { name: "kubevirt", namespace: "kubevirt" },
+        spec: { configuration: { developerConfiguration } },
+      });
+      await putVmi(aVmi());
+      await bench.passVmi();
+      const pod = await bench.server.find(PODS, { ...KEY, name: LAUNCHER });
+      const [container] = pod?.spec.containers ?? [];
+      expect(container?.image).toBe("virt-launcher");
+      expect(container?.resources?.limits ?? {}).toHaveProperty([names.TUN_RESOURCE], "1");
+      expect(names.KVM_RESOURCE in (container?.resources?.limits ?? {})).toBe(!isEmulated);
+    },
+  );
 
   test("that is there already is no fault", async () => {
     await putVmi(aVmi());
@@ -272,6 +294,9 @@ describe("the pod's networks", () => {
     await bench.put(PODS, launcher());
     await settle();
     expect(await annotation()).toContain(NIC.mac);
+    expect(bench.lines).toEqual([
+      `changed the pod's networks ${JSON.stringify({ pod: `default/${LAUNCHER}`, networks: await annotation() })}`,
+    ]);
     expect((await bench.vmi())?.metadata.labels).toEqual(ON_NODE1);
   });
 });

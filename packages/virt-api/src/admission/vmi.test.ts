@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may change what of a VMI, with a VM and without one?
+import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import type { MacOwner } from "@patchbay/core";
+import { createFakeStore } from "@patchbay/ports/testing";
+import { describe, expect, test } from "vitest";
+import { asked, causesOf, MAC, specWith } from "../testing/admission.ts";
+import { depsOn } from "../testing/deps.ts";
+import { aVmi } from "../testing/objects.ts";
+import type { Verdict } from "./review.ts";
+import { validate } from "./validate.ts";
+
+const PLUGGED = specWith({ bridge: {}, macAddress: MAC });
+const PLAIN = specWith(undefined);
+const GRACE = { terminationGracePeriodSeconds: 1 };
+/** What a write changes: the NICs, something else, or both. */
+const CHANGES = { nics: PLUGGED, rest: { ...PLAIN, ...GRACE }, both: { ...PLUGGED, ...GRACE } };
+
+function account(service: string): string {
+  return `${names.SERVICE_ACCOUNT_PREFIX}${service}`;
+}
+
+function vmi(name: "vm" | "lone", spec: VmiSpec): VirtualMachineInstance {
+  return { ...aVmi(name), spec };
+}
+
+function judge(
+  object: VirtualMachineInstance,
+  old: VirtualMachineInstance | undefined,
+  { user = "alice", owners = [] }: { user?: string; owners?: readonly MacOwner[] } = {},
+): Promise<Verdict> {
+  const deps = depsOn(createFakeStore(), { listMacOwners: () => owners });
+  return validate(deps, asked(object, old, user));
+}
+
+function codeOf(verdict: Verdict): number {
+  return verdict.allowed ? 200 : verdict.code;
+}
+
+describe("a write to a running VMI", () => {
+  test.each<{ user: string; of: "vm" | "lone"; change: keyof typeof CHANGES; want: number }>([
+    { user: "alice", of: "lone", change: "nics", want: 200 },
+    { user: "alice", of: "lone", change: "rest", want: 422 },
+    { user: "alice", of: "lone", change: "both", want: 422 },
+    { user: "alice", of: "vm", change: "nics", want: 403 },
+    { user: "alice", of: "vm", change: "rest", want: 422 },
+    { user: "alice", of: "vm", change: "both", want: 403 },
+    { user: account("virt-controller"), of: "vm", change: "nics", want: 200 },
+    { user: account("virt-controller"), of: "vm", change: "both", want: 200 },
+    { user: account("virt-handler"), of: "vm", change: "rest", want: 200 },
+    { user: account("virt-handler"), of: "vm", change: "nics", want: 403 },
+    { user: account("virt-handler"), of: "lone", change: "rest", want: 200 },
+    { user: account("virt-api"), of: "lone", change: "nics", want: 200 },
+  ])("$of, by $user, of $change is $want", async ({ user, of, change, want }) => {
+    const verdict = await judge(vmi(of, CHANGES[change]), vmi(of, PLAIN), { user });
+    expect(codeOf(verdict)).toBe(want);
+  });
+
+  test("is told to go to the VM in one command, and otherwise which field it is about", async () => {
+    const nics = await judge(vmi("vm", PLUGGED), vmi("vm", PLAIN));
+    expect(nics).toMatchObject({
+      causes: [],
+      message: expect.stringContaining("kubectl patch vm vm -n ns --type merge -p '") as string,
+    });
+    expect(causesOf(await judge(vmi("lone", CHANGES.rest), vmi("lone", PLAIN)))).toEqual([
+      "FieldValueNotSupported spec",
+    ]);
+  });
+
+  test("is of a VM only where a VM is its controller", async () => {
+    const owner = { apiVersion: "v1", kind: "Pool", name: "vm", uid: "u" };
+    for (const reference of [
+      { ...owner, controller: true },
+      { ...owner, kind: "VirtualMachine" },
+    ]) {
+      const metadata = { ...aVmi("lone").metadata, ownerReferences: [reference] };
+      const old = { ...vmi("lone", PLAIN), metadata };
+      expect(codeOf(await judge({ ...old, spec: PLUGGED }, old))).toBe(200);
+    }
+  });
+});
+
+describe("a new VMI", () => {
+  const OWNERS = [{ namespace: "ns", name: "other", spec: PLUGGED }];
+  const UNBUILT = specWith({ sriov: {} });
+  const UNACTED: VmiSpec = { ...PLAIN, domain: { ...PLAIN.domain, launchSecurity: {} } };
+
+  test("may have what could not be plugged into one that runs", async () => {
+    expect(codeOf(await judge(vmi("lone", UNBUILT), undefined))).toBe(200);
+    expect(codeOf(await judge(vmi("lone", UNBUILT), vmi("lone", PLAIN)))).toBe(422);
+  });
+
+  test("may not have another VM's MAC; that of a VM was judged when the VM was stored", async () => {
+    const lone = await judge(vmi("lone", PLUGGED), undefined, { owners: OWNERS });
+    expect(causesOf(lone)).toEqual([
+      "FieldValueDuplicate spec.domain.devices.interfaces[1].macAddress",
+    ]);
+    const owned = await judge(vmi("vm", PLUGGED), undefined, { owners: OWNERS });
+    expect(owned).toEqual({ allowed: true, warnings: [] });
+  });
+
+  test("is warned of what is not acted on, but for one that a VM makes", async () => {
+    const lone = await judge(vmi("lone", UNACTED), undefined);
+    expect(lone).toEqual({
+      allowed: true,
+      warnings: [
+        "the VMI is kept and cannot be started: not supported yet: spec.domain.launchSecurity",
+      ],
+    });
+    const owned = await judge(vmi("vm", UNACTED), undefined);
+    expect(owned).toEqual({ allowed: true, warnings: [] });
+  });
+});
