@@ -51,6 +51,7 @@ function byPod(
 }
 
 const BY_POD = byPod(["agent-x"], ["x-uid"]);
+const ELSEWHERE = { nodeName: "a", activePods: { one: "b" } };
 const ON_B = { nodeName: "b", activePods: { two: "b" } };
 
 test.each([
@@ -60,6 +61,15 @@ test.each([
   { name: "another node than the token's pod", user: BY_POD, before: ON_B, want: false },
   { name: "a pod of another uid", user: byPod(["agent-x"], ["y-uid"]), before: OLD, want: false },
   { name: "a pod without a uid", user: byPod(["agent-x"], []), before: OLD, want: false },
+  { name: "two uids", user: byPod(["agent-x"], ["x-uid", "y"]), before: OLD, want: false },
+  {
+    name: "its own node, among other groups",
+    user: { name: AGENT, groups: ["system:authenticated", ...agent("a").groups] },
+    before: OLD,
+    want: true,
+  },
+  { name: "a VMI whose pod runs where it is not", user: agent("b"), before: ELSEWHERE, want: true },
+  { name: "a VMI that only has a node", user: agent("a"), before: { nodeName: "a" }, want: true },
   { name: "two pods", user: byPod(["agent-x", "y"], ["x-uid"]), before: OLD, want: false },
   {
     name: "the token's node, whatever its pod",
@@ -85,5 +95,17 @@ test.each([
   expect(await judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
     allowed: false,
     code: 403,
+  });
+});
+
+test.each([
+  { user: { name: AGENT, groups: [] }, message: /does not say which node it serves/ },
+  { user: agent("b"), message: /of node "b" may not write what is of another node/ },
+])("a refusal says why: $message", async ({ user, message }) => {
+  expect(await judge(user, OLD)).toMatchObject({
+    allowed: false,
+    code: 403,
+    causes: [],
+    message: expect.stringMatching(message) as string,
   });
 });

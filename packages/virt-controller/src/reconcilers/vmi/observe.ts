@@ -15,7 +15,7 @@ import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 
 /** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */
-export function launcherKeyOf(vmi: VirtualMachineInstance, deps: Deps): ObjectKey {
+function launcherKeyOf(vmi: VirtualMachineInstance, deps: Deps): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
     name: launcherPodName(vmi, deps.sha256Hex),
