@@ -39,5 +39,6 @@ const MODELS: Readonly<Record<string, NicModel>> = {
 
 /** What a model needs; undefined for one that Patchbay does not know. */
 export function findNicModel(name: string): NicModel | undefined {
-  return MODELS[name];
+  // The name may come from a launcher: `constructor` is a member of every object.
+  return Object.hasOwn(MODELS, name) ? MODELS[name] : undefined;
 }
