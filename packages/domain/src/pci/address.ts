@@ -36,7 +36,8 @@ export function printPciAddress(address: PciAddress): string {
 
 /** Reads what {@link printPciAddress} prints, in either case; undefined when it is none, or not in domain 0. */
 export function parsePciAddress(text: string): PciAddress | undefined {
-  const [, bus, slot, fn] = ADDRESS.exec(text.toLowerCase()) ?? [];
-  if (bus === undefined || slot === undefined || fn === undefined) return undefined;
+  const match = ADDRESS.exec(text.toLowerCase());
+  if (match === null) return undefined;
+  const [, bus = "", slot = "", fn = ""] = match;
   return { bus: parseInt(bus, 16), slot: parseInt(slot, 16), function: Number(fn) };
 }

@@ -34,8 +34,11 @@ function nic(bus: number, slot = 0, queues = 1): string {
   return `<interface type="ethernet"><model type="virtio-non-transitional"/><driver queues="${String(queues)}"/>${address(bus, slot)}</interface>`;
 }
 
+/** Of a model that is not known, with one vector. */
+const NOWHERE = '<interface type="ethernet"><mac address="02:00:00:00:00:01"/></interface>';
 const PC = [controller(0, "pci-root")];
 const Q35 = [controller(0, "pcie-root")];
+const PORT_3 = controller(3, "pcie-root-port", address(0, 2, 1));
 
 describe("the capacity of a domain", () => {
   test.each([
@@ -116,6 +119,16 @@ describe("the capacity of a domain", () => {
     const twoCpus = spareVectors(aDomain("q35", [...Q35, ...ports(32), nic(1)], 2));
     expect([one, eightQueues, twoCpus]).toEqual([161, 147, 357]);
   });
+
+  test.each([
+    { name: "a NIC behind a port", devices: [nic(1)], spare: 191 },
+    { name: "a NIC on the root complex", devices: [nic(0, 0x1c)], spare: 191 },
+    { name: "a NIC whose place nobody tells", devices: ["<interface/>", NOWHERE], spare: 193 },
+    { name: "a device behind a port", devices: [`<rng>${address(1)}</rng>`], spare: 192 },
+    { name: "a device beside the ports", devices: [`<rng>${address(0, 0x1d)}</rng>`], spare: 194 },
+  ])("$name leaves $spare interrupt vectors of two ports", ({ devices, spare }) => {
+    expect(spareVectors(aDomain("q35", [...Q35, ...ports(2), ...devices]))).toBe(spare);
+  });
 });
 
 describe("a free address", () => {
@@ -133,12 +146,31 @@ describe("a free address", () => {
       first: "0000:02:01.0",
     },
     {
+      name: "is a port while one is free, whatever the bridge's number",
+      devices: [...Q35, ...ports(1), controller(2, "pcie-to-pci-bridge", address(1)), PORT_3],
+      model: "virtio",
+      first: "0000:03:00.0",
+    },
+    {
       name: "is none for a model that needs I/O ports",
       devices: [...Q35, ...ports(3)],
       model: "pcnet",
       first: undefined,
     },
-  ])("$name", ({ devices, model, first }) => {
-    expect(freeAddresses(aDomain("q35", devices), model).map(printPciAddress)[0]).toBe(first);
+    {
+      name: "is the same for a model that nobody knows",
+      devices: [...Q35, ...ports(3)],
+      model: "a model of tomorrow",
+      first: "0000:01:00.0",
+    },
+    {
+      name: "of pc is one for a model that needs I/O ports too",
+      machine: "pc",
+      devices: PC,
+      model: "pcnet",
+      first: "0000:00:02.0",
+    },
+  ])("$name", ({ machine = "q35", devices, model, first }) => {
+    expect(freeAddresses(aDomain(machine, devices), model).map(printPciAddress)[0]).toBe(first);
   });
 });

@@ -31,10 +31,10 @@ function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
 
 /** Ports before slots of bridges, both ascending. */
 function places(domain: DomainFacts): readonly PciAddress[] {
-  const rank = ({ model }: PciControllerFacts): number => (BRIDGES.has(model) ? 1 : 0);
-  return domain.controllers
-    .toSorted((left, right) => rank(left) - rank(right) || left.index - right.index)
-    .flatMap(placesOf);
+  const isBridge = ({ model }: PciControllerFacts): boolean => BRIDGES.has(model);
+  const { controllers } = domain;
+  const bridges = controllers.filter(isBridge);
+  return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(placesOf);
 }
 
 /** A device takes its whole slot, whichever its function. */

@@ -102,6 +102,69 @@ describe("a layout of version 1", () => {
       ports: 0,
     },
     {
+      name: "of pc has no ports, whatever is reserved",
+      given: { family: "pc", nics: [], reserve: 3 },
+      places: {},
+      ports: 0,
+    },
+    {
+      name: "of pc keeps a NIC in the last slot",
+      given: { family: "pc", nics: [aNic("a", { kept: at("0000:00:1f.0") })] },
+      places: { a: "0000:00:1f.0" },
+      ports: 0,
+    },
+    {
+      name: "moves a NIC out of the last slot of the root complex, which is the chipset's",
+      given: { nics: [aNic("a", { kept: at("0000:00:1f.0") })], onRootComplex: true },
+      places: { a: "0000:00:02.0" },
+      ports: 0,
+    },
+    {
+      name: "puts a NIC where its owner asks, wherever it was",
+      given: {
+        nics: [
+          aNic("a", { asked: at("0000:03:00.0"), kept: at("0000:01:00.0") }),
+          aNic("b", { kept: at("0000:01:00.0") }),
+        ],
+        reserve: 0,
+      },
+      places: { a: "0000:03:00.0", b: "0000:01:00.0" },
+      ports: 3,
+    },
+    {
+      name: "puts a NIC of a model that nobody knows into a port",
+      given: { nics: [aNic("a", { model: "a model of tomorrow" })], reserve: 0 },
+      places: { a: "0000:01:00.0" },
+      ports: 1,
+    },
+    {
+      name: "leaves the first slot to a NIC that asks for it, and has no ports then",
+      given: { nics: [aNic("a", { asked: at("0000:00:02.0") })], reserve: 3 },
+      places: { a: "0000:00:02.0" },
+      ports: 0,
+    },
+    {
+      name: "has as many ports as the slots below a NIC hold",
+      given: {
+        nics: [aNic("a", { asked: at("0000:00:03.0") }), aNic("b", { kept: at("0000:08:00.0") })],
+        reserve: 3,
+      },
+      places: { a: "0000:00:03.0", b: "0000:08:00.0" },
+      ports: 8,
+    },
+    {
+      name: "leaves the slots of NICs beside the ports to them",
+      given: { nics: [aNic("a", { model: "pcnet" })], reserve: 300, vcpus: 2 },
+      places: { a: "0000:00:1e.0" },
+      ports: 224,
+    },
+    {
+      name: "has a NIC in the last port that there can be",
+      given: { nics: [aNic("a", { asked: at("0000:e8:00.0") })], reserve: 0, vcpus: 2 },
+      places: { a: "0000:e8:00.0" },
+      ports: 232,
+    },
+    {
       name: "reserves no more ports than the guest has interrupt vectors for",
       given: { nics: [aNic("a", { queues: 8 })], reserve: 300, vcpus: 1 },
       places: { a: "0000:01:00.0" },
@@ -124,10 +187,55 @@ describe("a layout of version 1", () => {
     { asked: "0000:00:1f.0", says: "free are slots 2 to 30, function 0" },
     { asked: "0000:00:05.1", says: "free are slots 2 to 30, function 0" },
     { asked: "0000:05:01.0", says: "behind a PCIe port there is slot 0, function 0 only" },
+    { asked: "0000:05:00.1", says: "behind a PCIe port there is slot 0, function 0 only" },
     { asked: "0000:ff:00.0", says: "the last bus is 232" },
   ])("refuses the address $asked", ({ asked, says }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { asked: at(asked) })] }));
     expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${asked}: ${says}` }] });
+  });
+
+  test.each([
+    {
+      given: { family: "pc" },
+      asked: "0000:01:00.0",
+      says: "there is bus 0 only",
+    },
+    {
+      given: { family: "pc" },
+      asked: "0000:00:01.0",
+      says: "free are slots 2 to 31, function 0",
+    },
+    {
+      given: { onRootComplex: true },
+      asked: "0000:05:00.0",
+      says: "the VM has no PCIe ports: its devices are on the root complex",
+    },
+  ] as const)("refuses the address $asked where $says", ({ given, asked, says }) => {
+    const plan = planTopology(aRequest({ ...given, nics: [aNic("a", { asked: at(asked) })] }));
+    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${asked}: ${says}` }] });
+  });
+
+  test("refuses more NICs than there are slots, and names each that has none", () => {
+    const nics = Array.from({ length: 32 }, (_unused, index) => aNic(`n${String(index)}`));
+    const message = "there is no free PCI slot for it";
+    expect(planTopology(aRequest({ family: "pc", nics }))).toEqual({
+      ok: false,
+      problems: [
+        { nic: "n30", message },
+        { nic: "n31", message },
+      ],
+    });
+  });
+
+  test("refuses a NIC in a slot that the ports of others need", () => {
+    const nics = [aNic("a", { asked: at("0000:00:02.0") }), aNic("b")];
+    const message = "1 PCIe ports take the slots of an interface on bus 0";
+    expect(planTopology(aRequest({ nics }))).toEqual({ ok: false, problems: [{ message }] });
+  });
+
+  test("has as many NICs as the guest has interrupt vectors for", () => {
+    const nics = Array.from({ length: 49 }, (_unused, index) => aNic(`n${String(index)}`));
+    expect(planned(aRequest({ nics, reserve: 3 })).ports).toHaveLength(49);
   });
 
   test("refuses two NICs at one address, and names both", () => {

@@ -144,6 +144,80 @@ test("an address below a device is another bus's", () => {
   expect(facts.pciAddresses).toEqual([{ bus: 2, slot: 0, function: 0 }]);
 });
 
+describe("a domain that somebody else defined", () => {
+  test("has what its elements say", () => {
+    const address = "<address type='pci' bus='0x03' slot='0x00' function='0x0'/>";
+    const xml = `<domain>
+      <os><type machine='pc-i440fx-7.2'>hvm</type></os>
+      <vcpu placement='static'>4</vcpu>
+      <devices>
+        <controller type='pci' index='2' model='pcie-root-port'><target hotplug='off'/></controller>
+        <controller type='usb' index='0' model='none'/>
+        <controller type='pci' index='1'/>
+        <disk><address type='drive' bus='7'/></disk>
+        <rng/>
+        <channel><target name='spice' state='connected'/></channel>
+        <interface>
+          <mac address='02:00:00:00:00:AB'/><target dev='tap1'/><alias name='ua-blue'/>
+          <model type='e1000'/><driver queues='2'/><link state='up'/>${address}
+        </interface>
+        <interface/>
+        <interface><link state='down'/></interface>
+      </devices>
+    </domain>`;
+    expect(parsed(xml)).toStrictEqual({
+      family: "pc",
+      nics: [
+        {
+          alias: "ua-blue",
+          mac: "02:00:00:00:00:ab",
+          tapName: "tap1",
+          pciAddress: { bus: 3, slot: 0, function: 0 },
+          linkUp: true,
+          model: "e1000",
+          queues: 2,
+        },
+        { alias: "", mac: "", linkUp: false, model: "", queues: 1 },
+      ],
+      controllers: [
+        { index: 1, model: "", hotplug: true },
+        { index: 2, model: "pcie-root-port", hotplug: false },
+      ],
+      pciAddresses: [{ bus: 3, slot: 0, function: 0 }],
+      vcpus: 4,
+      sharesMemory: false,
+      agentConnected: false,
+    });
+  });
+
+  test("that says nothing has one vCPU and an unknown layout", () => {
+    expect(parsed("<domain><name>a</name></domain>")).toStrictEqual({
+      family: undefined,
+      nics: [],
+      controllers: [],
+      pciAddresses: [],
+      vcpus: 1,
+      sharesMemory: false,
+      agentConnected: false,
+    });
+  });
+
+  test("has an agent that listens, whatever else does not", () => {
+    const channels = [
+      `<channel><target name='${AGENT_CHANNEL}' state='connected'/></channel>`,
+      "<channel><target name='spice' state='disconnected'/></channel>",
+    ];
+    expect(parsed(device(channels.join(""))).agentConnected).toBe(true);
+  });
+
+  test("may be as long and have as many NICs as a domain can", () => {
+    const nics = "<interface><rom/></interface>".repeat(256);
+    const empty = `<domain><devices>${nics}</devices></domain>`;
+    const xml = empty.replace("</domain>", `${" ".repeat(256 * 1024 - empty.length)}</domain>`);
+    expect(parsed(xml).nics).toHaveLength(256);
+  });
+});
+
 describe("hostile XML is refused", () => {
   test.each([
     {
@@ -182,6 +256,16 @@ describe("hostile XML is refused", () => {
       ok: false,
       reason: expect.stringContaining("is not a number from 0 to") as string,
     });
+  });
+
+  test("and of what is repeated there is not too much", () => {
+    const number = "9".repeat(1000);
+    expect(parseDomain(nicAt(`slot='${number}'`))).toEqual({
+      ok: false,
+      reason: 'its slot "99999999999999999999" is not a number from 0 to 31',
+    });
+    const unbalanced = parseDomain(`<domain><${"a".repeat(1000)}></domain>`);
+    expect(unbalanced).toEqual({ ok: false, reason: expect.stringMatching(/^.{200}$/s) as string });
   });
 
   test.each([

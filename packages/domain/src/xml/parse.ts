@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a live domain's XML, which comes from a hostile place.
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { SyntaxValidator } from "fast-xml-validator";
 import { AGENT_CHANNEL, type MachineFamily } from "../definition.ts";
@@ -52,6 +53,7 @@ export interface DomainFacts {
   /** Undefined for a machine whose layout is unknown. */
   readonly family: MachineFamily | undefined;
   readonly nics: readonly NicFacts[];
+  /** Ascending by index. */
   readonly controllers: readonly PciControllerFacts[];
   /** Every PCI address in use. */
   readonly pciAddresses: readonly PciAddress[];
@@ -67,9 +69,10 @@ type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
-type Node = Readonly<Record<string, unknown>>;
+/** An element with attributes or elements below it; others are text. */
+type Node = JsonObject;
 
-const LISTS = new Set([
+const LISTS: ReadonlySet<unknown> = new Set([
   "domain.devices.interface",
   "domain.devices.controller",
   "domain.devices.channel",
@@ -81,21 +84,17 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  isArray: (_name: string, path: unknown) => typeof path === "string" && LISTS.has(path),
+  isArray: (_name: string, path: unknown) => LISTS.has(path),
 });
 
-function isNode(value: unknown): value is Node {
-  return typeof value === "object" && value !== null;
-}
-
-function childOf(node: Node | undefined, name: string): Node | undefined {
-  const value = node?.[name];
-  return isNode(value) ? value : undefined;
+function childOf(node: unknown, name: string): Node | undefined {
+  const value = isJsonObject(node) ? node[name] : undefined;
+  return isJsonObject(value) ? value : undefined;
 }
 
 function childrenOf(node: Node | undefined, name: string): readonly Node[] {
   const value = node?.[name];
-  return Array.isArray(value) ? value.filter(isNode) : [];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function textOf(node: Node | undefined, name: string): string | undefined {
@@ -111,13 +110,13 @@ function parseNumber(text: string, name: keyof typeof MAX): number {
   );
 }
 
-function numberOf(node: Node, name: "bus" | "slot" | "function" | "index"): number {
+function numberOf(node: Node | undefined, name: "bus" | "slot" | "function" | "index"): number {
   return parseNumber(textOf(node, `@${name}`) ?? "0", name);
 }
 
-function pciAddressOf(device: Node): PciAddress | undefined {
+function pciAddressOf(device: unknown): PciAddress | undefined {
   const address = childOf(device, "address");
-  if (address === undefined || textOf(address, "@type") !== "pci") return undefined;
+  if (textOf(address, "@type") !== "pci") return undefined;
   return {
     bus: numberOf(address, "bus"),
     slot: numberOf(address, "slot"),
@@ -143,7 +142,6 @@ function nicOf(device: Node): NicFacts {
 function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
-    .filter(isNode)
     .flatMap((device) => pciAddressOf(device) ?? []);
 }
 
@@ -197,8 +195,7 @@ function readDomain(xml: string): DomainFacts {
   if (/<!DOCTYPE/i.test(xml)) throw new Refusal("it has a DOCTYPE");
   // The parser is lenient; this is not.
   SyntaxValidator.validate(xml);
-  const document: unknown = parser.parse(xml);
-  const root = isNode(document) ? childOf(document, "domain") : undefined;
+  const root = childOf(parser.parse(xml), "domain");
   if (root === undefined) throw new Refusal("it has no domain element");
   return factsOf(root);
 }
