@@ -19,9 +19,62 @@ test.each([
     text: '[{"name":"a","interface":"ééééééé1"}]',
     want: [{ name: "a", interface: "ééééééé1" }],
   },
+  {
+    name: "every key",
+    text: '[{"name":"a","namespace":"b","mac":"c","interface":"d","interfaceRequest":"e","ips":["f"],"cni-args":{}}]',
+    want: [
+      {
+        name: "a",
+        namespace: "b",
+        mac: "c",
+        interface: "d",
+        interfaceRequest: "e",
+        ips: ["f"],
+        "cni-args": {},
+      },
+    ],
+  },
+  {
+    name: "an interface that is empty, and arguments that are null",
+    text: '[{"name":"a","interface":"","namespace":"","cni-args":null}]',
+    want: [{ name: "a", interface: "", namespace: "", "cni-args": null }],
+  },
+  { name: "a text as long as can be", text: " ".repeat(64 * 1024), want: [] },
   { name: "nothing", text: " ", want: [] },
+  { name: "an absent annotation", text: undefined, want: [] },
 ])("$name is read", ({ text, want }) => {
-  expect(parseNetworks(text)).toEqual({ ok: true, elements: want });
+  expect(parseNetworks(text)).toStrictEqual({ ok: true, elements: want });
+});
+
+test.each([
+  { text: "a,,b", reason: '"" is no [namespace/]name[@interface]' },
+  { text: " a/b/c ", reason: '"a/b/c" is no [namespace/]name[@interface]' },
+  { text: " @net1 ", reason: '"@net1" is no [namespace/]name[@interface]' },
+  { text: "{}", reason: "the value is no JSON list" },
+  { text: "[", reason: "the value is no valid JSON" },
+  { text: '["a"]', reason: "element 0 is no object" },
+  { text: '[{"name":"a"},[]]', reason: "element 1 is no object" },
+  { text: '[{"name":1}]', reason: "element 0: name is no string" },
+  { text: '[{"name":"a","namespace":1}]', reason: "element 0: namespace is no string" },
+  { text: '[{"name":"a","mac":{}}]', reason: "element 0: mac is no string" },
+  { text: '[{"name":"a","interface":null}]', reason: "element 0: interface is no string" },
+  {
+    text: '[{"name":"a","interfaceRequest":0}]',
+    reason: "element 0: interfaceRequest is no string",
+  },
+  { text: '[{"name":"a","ips":"10.0.0.1"}]', reason: "element 0: ips is no list of strings" },
+  { text: '[{"name":"a","ips":["10.0.0.1",2]}]', reason: "element 0: ips is no list of strings" },
+  { text: '[{"name":"a","cni-args":[]}]', reason: "element 0: cni-args is no object" },
+  {
+    text: "A".repeat(63),
+    reason: `network "${"A".repeat(63)}" is no name of an object`,
+  },
+  {
+    text: "A".repeat(64),
+    reason: `network "${"A".repeat(63)}…" is no name of an object`,
+  },
+])("$text is refused: $reason", ({ text, reason }) => {
+  expect(parseNetworks(text)).toEqual({ ok: false, reason });
 });
 
 test.each([

@@ -101,6 +101,17 @@ function parseItems(text: string): readonly (NetworkSelection | string)[] | stri
   }
 }
 
+function checkItems(items: readonly (NetworkSelection | string)[]): NetworksAnnotation {
+  const elements: NetworkSelection[] = [];
+  for (const item of items) {
+    if (typeof item === "string") return { ok: false, reason: item };
+    const problem = elementProblem(item);
+    if (problem !== undefined) return { ok: false, reason: problem };
+    elements.push(item);
+  }
+  return { ok: true, elements };
+}
+
 /**
  * Reads both forms, JSON and `[namespace/]name[@interface],...`. One bad element makes the whole annotation bad, and so
  * do more than {@link NETWORKS_MAX}: nobody can tell which of them were meant.
@@ -116,13 +127,7 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
   if (items.length > NETWORKS_MAX) {
     return { ok: false, reason: `it names more than ${String(NETWORKS_MAX)} networks` };
   }
-  const elements: NetworkSelection[] = [];
-  for (const item of items) {
-    const problem = typeof item === "string" ? item : elementProblem(item);
-    if (problem !== undefined) return { ok: false, reason: problem };
-    if (typeof item !== "string") elements.push(item);
-  }
-  return { ok: true, elements };
+  return checkItems(items);
 }
 
 /** Whether {@link parseNetworks} reads an annotation that holds this element. */

@@ -65,6 +65,54 @@ describe("custom resource definitions", () => {
     expect(version?.additionalPrinterColumns?.map((column) => column.name)).toEqual(columns);
   });
 
+  test("have names, a version, and a status of its own where there is one", () => {
+    const [vm, ...others] = customResourceDefinitions();
+    expect(vm).toMatchObject({
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "virtualmachines.kubevirt.io" },
+      spec: {
+        group: "kubevirt.io",
+        scope: "Namespaced",
+        names: {
+          plural: "virtualmachines",
+          singular: "virtualmachine",
+          kind: "VirtualMachine",
+          listKind: "VirtualMachineList",
+          shortNames: ["vm", "vms"],
+          categories: ["all"],
+        },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: {
+                type: "object",
+                required: ["spec"],
+                properties: {
+                  apiVersion: { type: "string" },
+                  kind: { type: "string" },
+                  metadata: { type: "object" },
+                  spec: { type: "object" },
+                  status: { type: "object" },
+                },
+              },
+            },
+            subresources: { status: {} },
+          },
+        ],
+      },
+    });
+    const nad = others.at(-1)?.spec;
+    expect(Object.keys(nad?.names ?? {})).not.toContain("categories");
+    expect(Object.keys(nad?.versions[0] ?? {})).not.toContain("subresources");
+    const schema = nad?.versions[0]?.schema.openAPIV3Schema;
+    expect(Object.keys(schema ?? {})).not.toContain("required");
+    expect(Object.keys(schema?.["properties"] ?? {})).toEqual(["apiVersion", "kind", "metadata", "spec"]);
+  });
+
   test("hold only keywords of structural schemas", () => {
     const found = keywordsOf(JSON.parse(JSON.stringify(customResourceDefinitions())));
     expect(found.filter((key) => FORBIDDEN.includes(key))).toEqual([]);

@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { VmSpecSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
-import { unactedFieldsOfVm, unactedFieldsOfVmi, unbuiltPartOf } from "../validate/unsupported.ts";
+import {
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  unbuiltPartOf,
+  vmFields,
+} from "../validate/unsupported.ts";
 import { schemaFields, type SchemaField } from "./walk.ts";
 
 interface Row {
@@ -158,4 +163,64 @@ test("an iface with a field that is not built is no NIC", () => {
     field: "dhcpOptions",
     reason: "FieldNotSupported",
   });
+});
+
+describe("an iface whose binding or field is not built", () => {
+  test.each([
+    {
+      iface: { name: "a", sriov: {} },
+      want: {
+        field: "sriov",
+        message: "is not supported yet; use bridge",
+        reason: "BindingNotSupported",
+      },
+    },
+    {
+      iface: { name: "a", bridge: {}, dhcpOptions: {} },
+      want: {
+        field: "dhcpOptions",
+        message: expect.stringMatching(/^is not supported yet(; .+)?$/) as string,
+        reason: "FieldNotSupported",
+      },
+    },
+  ])("$want.field: $want.message", ({ iface, want }) => {
+    expect(unbuiltPartOf(iface)).toEqual(want);
+  });
+});
+
+test("fields that are not built and fields without effect are told apart, each with what to do", () => {
+  const spec = specWith(
+    { memory: { hugepages: {}, maxGuest: "1Gi" } },
+    { evictionStrategy: "None" },
+  );
+  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
+    unbuilt: [{ field: "spec.domain.memory.hugepages", message: "is not supported yet" }],
+    harmless: ["spec.domain.memory.maxGuest", "spec.evictionStrategy"],
+  });
+});
+
+describe("features of the machine", () => {
+  test.each([
+    { features: { apic: {} }, unbuilt: [] },
+    { features: { apic: { enabled: false } }, unbuilt: ["apic"] },
+    { features: { apic: { endOfInterrupt: true } }, unbuilt: ["apic"] },
+    { features: { apic: { enabled: true, endOfInterrupt: false } }, unbuilt: [] },
+    { features: { kvm: { hidden: true } }, unbuilt: ["kvm"] },
+    { features: { kvm: { hidden: false } }, unbuilt: [] },
+    { features: { acpi: { enabled: false } }, unbuilt: ["acpi"] },
+    { features: { smm: {} }, unbuilt: ["smm"] },
+  ])("$features", ({ features, unbuilt }) => {
+    expect(
+      unactedFieldsOfVmi(specWith({ features }), "spec").unbuilt.map(({ field }) => field),
+    ).toEqual(unbuilt.map((name) => `spec.domain.features.${name}`));
+  });
+});
+
+test("what is no object where one is expected, and a map, have no fields that are named", () => {
+  const spec = specWith({ cpu: "many" }, { nodeSelector: { cpu: "fast" } });
+  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
+});
+
+test("the fields of a VM are those of its schema", () => {
+  expect(vmFields()).toEqual(schemaFields(VmSpecSchema, "spec"));
 });

@@ -26,6 +26,14 @@ describe("a rule that is younger than what is stored", () => {
     expect(validateVmChange(before, template ?? { template: { spec: after } })).toEqual([]);
   });
 
+  test("knows an entry again by its name, however many there are", () => {
+    const others = Array.from({ length: 11 }, (_unused, index) => ({
+      ...FINE,
+      name: `n${String(index)}`,
+    }));
+    expect(validateVmiChange(specOf(...others, OLD), specOf(...others.slice(1), OLD))).toEqual([]);
+  });
+
   test.each([
     { name: "another iface", after: specOf(FINE, OLD, { ...OLD, name: "new" }) },
     { name: "another value", after: specOf(FINE, { ...OLD, model: "ne4k" }) },

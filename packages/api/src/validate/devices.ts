@@ -45,7 +45,7 @@ function isUnique(field: "bootOrder" | "acpiIndex"): Rule {
   const judge = (iface: Iface, path: string, spec: NetworkingSpec): readonly Cause[] => {
     const value = iface[field];
     const first = spec.ifaces.find((other) => other[field] === value);
-    return causeIf(value !== undefined && first !== undefined && first !== iface, {
+    return causeIf(value !== undefined && first !== iface, {
       reason: "FieldValueDuplicate",
       field: `${path}.${field}`,
       message: `${field} ${String(value)} is that of interface '${first?.name ?? ""}' too`,

@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each rule refuses, one row for each.
 import { describe, expect, test } from "vitest";
-import type { Iface, Network } from "../kinds/network.ts";
-import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import { validateVmiSpec } from "./spec.ts";
+import {
+  BRIDGE,
+  causesOf,
+  IFACE,
+  multus,
+  POD,
+  withDefault,
+  type RuleRow,
+} from "../testing/rule-rows.ts";
 
-interface Row {
-  readonly name: string;
-  readonly interfaces: readonly object[];
-  readonly networks: readonly object[];
-  readonly want: readonly (readonly [reason: string, field: string, message: string])[];
-}
-
-const POD: Network = { name: "default", pod: {} };
-const BRIDGE: Iface = { name: "default", bridge: {} };
-const IFACE = "fake.domain.devices.interfaces";
-
-function specOf(interfaces: readonly object[], networks: readonly object[]): VmiSpec {
-  return {
-    // Rows hold what a client may send, which is wider than the types.
-    domain: { devices: { interfaces: interfaces as Iface[] } },
-    networks: networks as Network[],
-  };
-}
-
-function multus(name: string, networkName = "net"): Network {
-  return { name, multus: { networkName } };
-}
-
-function withDefault(fields: object): Pick<Row, "interfaces" | "networks"> {
-  return { interfaces: [{ ...BRIDGE, ...fields }], networks: [POD] };
-}
-
-const SOURCE_ROWS: readonly Row[] = [
+const SOURCE_ROWS: readonly RuleRow[] = [
   {
     name: "two pod networks",
     interfaces: [BRIDGE, { name: "b", bridge: {} }],
@@ -122,7 +101,7 @@ const SOURCE_ROWS: readonly Row[] = [
   },
 ];
 
-const BINDING_ROWS: readonly Row[] = [
+const BINDING_ROWS: readonly RuleRow[] = [
   {
     name: "no binding on a secondary network means bridge",
     interfaces: [{ name: "blue" }],
@@ -197,7 +176,7 @@ const BINDING_ROWS: readonly Row[] = [
   },
 ];
 
-const FIELD_ROWS: readonly Row[] = [
+const FIELD_ROWS: readonly RuleRow[] = [
   {
     name: "a name with a dot",
     interfaces: [{ name: "a.b", bridge: {} }],
@@ -263,18 +242,12 @@ const FIELD_ROWS: readonly Row[] = [
   },
 ];
 
-function tuples(
-  causes: ReturnType<typeof validateVmiSpec>,
-): readonly (readonly [string, string, string])[] {
-  return causes.map(({ reason, field, message }) => [reason, field, message]);
-}
-
 describe.each([
   ["sources of networks", SOURCE_ROWS],
   ["bindings", BINDING_ROWS],
   ["names and addresses", FIELD_ROWS],
 ])("%s", (_title, rows) => {
-  test.each(rows)("$name", ({ interfaces, networks, want }) => {
-    expect(tuples(validateVmiSpec(specOf(interfaces, networks), "fake"))).toEqual(want);
+  test.each(rows)("$name", ({ want, ...row }) => {
+    expect(causesOf(row)).toEqual(want);
   });
 });

@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows are KubeVirt's own expectations. Source: KubeVirt v1.9.0-rc.2 pkg/network/admitter/*_test.go.
 import { describe, expect, test } from "vitest";
-import type { Iface, Network } from "../kinds/network.ts";
-import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import {
+  BRIDGE,
+  causesOf,
+  IFACE,
+  multus,
+  specOf,
+  POD,
+  withDefault,
+  type RuleRow,
+} from "../testing/rule-rows.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";
 
-interface Row {
-  readonly name: string;
-  readonly interfaces: readonly object[];
-  readonly networks: readonly object[];
-  readonly want: readonly (readonly [reason: string, field: string, message: string])[];
-}
-
-const POD: Network = { name: "default", pod: {} };
-const BRIDGE: Iface = { name: "default", bridge: {} };
-const IFACE = "fake.domain.devices.interfaces";
-
-function specOf(interfaces: readonly object[], networks: readonly object[]): VmiSpec {
-  return {
-    // Rows hold what a client may send, which is wider than the types.
-    domain: { devices: { interfaces: interfaces as Iface[] } },
-    networks: networks as Network[],
-  };
-}
-
-function multus(name: string, networkName = "net"): Network {
-  return { name, multus: { networkName } };
-}
-
-function withDefault(fields: object): Pick<Row, "interfaces" | "networks"> {
-  return { interfaces: [{ ...BRIDGE, ...fields }], networks: [POD] };
-}
-
-const KUBEVIRT_ROWS: readonly Row[] = [
+const KUBEVIRT_ROWS: readonly RuleRow[] = [
   ...["", "up", "down", "absent"].map((state) => ({
     name: `state '${state}' accepted for bridge`,
     interfaces: [{ name: "foo", bridge: {}, state }],
@@ -149,25 +130,19 @@ const KUBEVIRT_ROWS: readonly Row[] = [
   },
 ];
 
-function tuples(
-  causes: ReturnType<typeof validateVmiSpec>,
-): readonly (readonly [string, string, string])[] {
-  return causes.map(({ reason, field, message }) => [reason, field, message]);
-}
-
 test.each(KUBEVIRT_ROWS)("as KubeVirt: $name", ({ interfaces, networks, want }) => {
-  expect(tuples(validateVmiSpec(specOf(interfaces, networks), "fake"))).toEqual(want);
+  expect(causesOf({ interfaces, networks })).toEqual(want);
 });
 
 describe("a whole specification", () => {
   test("gives all causes at once, in the order of the rules", () => {
-    const spec = specOf(
-      [
+    const spec = specOf({
+      interfaces: [
         { name: "b.c", bridge: {}, model: "x", macAddress: "zz", state: "sideways" },
         { name: "d", bridge: {} },
       ],
-      [{ name: "b.c" }, multus("e")],
-    );
+      networks: [{ name: "b.c" }, multus("e")],
+    });
     expect(validateVmiSpec(spec, "spec").map(({ field }) => field)).toEqual([
       "spec.networks[0]",
       "spec.domain.devices.interfaces[0].state",
@@ -180,7 +155,7 @@ describe("a whole specification", () => {
   });
 
   test("with a discontinued binding may stay but not come new", () => {
-    const spec = specOf([{ name: "default", bridge: {}, slirp: {} }], [POD]);
+    const spec = specOf(withDefault({ slirp: {} }));
     expect(validateVmiSpec(spec, "spec", "update")).toEqual([]);
     expect(validateVmiSpec(spec, "spec", "create").map(({ field }) => field)).toEqual([
       "spec.domain.devices.interfaces[0].slirp",
@@ -192,7 +167,7 @@ describe("a whole specification", () => {
   });
 
   test("of a VM is judged at its template, and says when it runs in one way only", () => {
-    const template = { spec: specOf([BRIDGE], []) };
+    const template = { spec: specOf({ interfaces: [BRIDGE], networks: [] }) };
     const causes = validateVmSpec({ running: true, runStrategy: "Always", template });
     expect(causes.map(({ field }) => field)).toEqual([
       "spec.running",

@@ -1,23 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import type { Network } from "../kinds/network.ts";
-import { validateVmiNetworkChange } from "./vmi-change.ts";
+import { describe, expect, test } from "vitest";
+import type { Iface, Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { validatePluggedBindings, validateVmiNetworkChange } from "./vmi-change.ts";
 
 const POD: Network = { name: "default", pod: {} };
 const BLUE: Network = { name: "blue", multus: { networkName: "blue" } };
+const OWN: Network = { name: "own", multus: { networkName: "own", default: true } };
 
-test.each<{ name: string; after: readonly Network[]; want: readonly string[] }>([
-  { name: "an added network is possible", after: [POD, BLUE], want: [] },
-  { name: "a removed default network is refused", after: [BLUE], want: ["spec.networks"] },
-  {
-    name: "a default network that became another one is refused",
-    after: [{ name: "default", multus: { networkName: "blue" } }],
-    want: ["spec.networks"],
-  },
-])("$name", ({ after, want }) => {
-  const causes = validateVmiNetworkChange(
-    { domain: {}, networks: [POD] },
-    { domain: {}, networks: [...after] },
-  );
-  expect(causes.map(({ field }) => field)).toEqual(want);
+function withNetworks(networks: readonly Network[] | undefined): VmiSpec {
+  return { domain: {}, ...(networks === undefined ? {} : { networks: [...networks] }) };
+}
+
+describe("the default network of a VMI that runs", () => {
+  type Row = {
+    readonly name: string;
+    readonly before?: readonly Network[];
+    readonly after?: readonly Network[];
+    readonly lost: readonly string[];
+  };
+  test.each<Row>([
+    { name: "stays beside an added one", before: [POD], after: [POD, BLUE], lost: [] },
+    { name: "stays beside a removed one", before: [POD, BLUE], after: [POD], lost: [] },
+    { name: "is not removed", before: [POD], after: [BLUE], lost: ["default"] },
+    { name: "is not the last to be removed", before: [POD], lost: ["default"] },
+    { name: "is not there", after: [BLUE], lost: [] },
+    { name: "has no other name", before: [POD], after: [{ ...POD, name: "b" }], lost: ["default"] },
+    {
+      name: "becomes no other one",
+      before: [POD],
+      after: [{ name: "default", multus: { networkName: "blue" } }],
+      lost: ["default"],
+    },
+    {
+      name: "becomes no other one of Multus",
+      before: [OWN],
+      after: [{ name: "own", multus: { networkName: "other", default: true } }],
+      lost: ["own"],
+    },
+    {
+      name: "of Multus becomes no pod network",
+      before: [OWN],
+      after: [{ ...POD, name: "own" }],
+      lost: ["own"],
+    },
+    {
+      name: "of Multus has no two sources",
+      before: [OWN],
+      after: [{ ...OWN, pod: {} }],
+      lost: ["own"],
+    },
+    { name: "of Multus stays", before: [OWN], after: [OWN, BLUE], lost: [] },
+  ])("$name", ({ before, after, lost }) => {
+    expect(validateVmiNetworkChange(withNetworks(before), withNetworks(after))).toEqual(
+      lost.map((name) => ({
+        reason: "FieldValueForbidden",
+        field: "spec.networks",
+        message: `network '${name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,
+      })),
+    );
+  });
+});
+
+describe("an iface that is plugged into a VMI that runs", () => {
+  const withIfaces = (...interfaces: readonly Iface[]): VmiSpec => ({
+    domain: { devices: { interfaces: [...interfaces] } },
+  });
+  const FINE: Iface = { name: "fine", bridge: {} };
+  const SRIOV: Iface = { name: "vf", sriov: {} };
+  const refused = (index: number): object => ({
+    reason: "FieldValueNotSupported",
+    field: `spec.domain.devices.interfaces[${String(index)}].sriov`,
+    message: expect.stringContaining("is not supported yet") as string,
+  });
+
+  test.each([
+    {
+      name: "has a binding that is built",
+      before: withIfaces(),
+      after: withIfaces(FINE),
+      want: [],
+    },
+    { name: "has no other", before: withIfaces(FINE), after: withIfaces(FINE, SRIOV), want: [1] },
+    {
+      name: "has no other, as the first",
+      before: { domain: {} },
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "has no other, as the first of all devices",
+      before: { domain: { devices: {} } },
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "was there and is not judged",
+      before: withIfaces(SRIOV),
+      after: withIfaces(FINE, SRIOV),
+      want: [],
+    },
+    {
+      name: "is wanted again",
+      before: withIfaces({ ...SRIOV, state: "absent" }),
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "is on its way out",
+      before: withIfaces(SRIOV),
+      after: withIfaces({ ...SRIOV, state: "absent" }),
+      want: [],
+    },
+    {
+      name: "comes absent",
+      before: withIfaces(),
+      after: withIfaces({ ...SRIOV, state: "absent" }),
+      want: [],
+    },
+    { name: "is none", before: withIfaces(SRIOV), after: { domain: {} }, want: [] },
+  ])("$name", ({ before, after, want }) => {
+    expect(validatePluggedBindings(before, after, "spec")).toEqual(want.map(refused));
+  });
 });

@@ -11,9 +11,15 @@ test.each([
   expect(normalizeMac(given)).toBe(want);
 });
 
-test.each(["", "de:ad", "de:ad:00-00:be:af", "deadbeafdead", "gg:00:00:00:00:00", "dead.beaf"])(
-  "%j is malformed",
-  (given) => {
-    expect(parseMac(given)).toBeUndefined();
-  },
-);
+test.each([
+  "",
+  "de:ad",
+  "de:ad:00-00:be:af",
+  "deadbeafdead",
+  "gg:00:00:00:00:00",
+  "dead.beaf",
+  "dead:0000:beaf",
+  ":",
+])("%j is malformed", (given) => {
+  expect(parseMac(given)).toBeUndefined();
+});

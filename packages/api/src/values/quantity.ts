@@ -23,7 +23,8 @@ const FACTORS: Readonly<Record<string, number>> = {
 
 /** The amount that a quantity says, not less than nothing; undefined when it says none. */
 export function parseQuantity(quantity: unknown): number | undefined {
-  const [, digits, exponent = "", suffix = ""] = QUANTITY.exec(String(quantity)) ?? [];
-  if (digits === undefined) return undefined;
+  const match = QUANTITY.exec(String(quantity));
+  if (match === null) return undefined;
+  const [, digits = "", exponent = "", suffix = ""] = match;
   return Number(`${digits}${exponent}`) * (FACTORS[suffix] ?? 1);
 }

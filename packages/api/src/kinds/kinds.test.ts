@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small questions that are asked of objects.
+import { describe, expect, test } from "vitest";
+import { networkConfigOf, usesEmulation, type KubeVirt } from "./kubevirt-config.ts";
+import { controllerOf } from "./meta.ts";
+import { isAbsent, isDefaultNetwork } from "./network.ts";
+import { isPodFinished } from "./pod.ts";
+import {
+  apiVersionOf,
+  EVENTS,
+  KUBEVIRTS,
+  LEASES,
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from "./resource.ts";
+import { runStrategyOf, type VmSpec } from "./vm.ts";
+import { isFinalPhase, isVmiFinal } from "./vmi.ts";
+
+const META = { apiVersion: "v1", kind: "Any", metadata: { name: "a" } };
+
+describe("the cluster's configuration", () => {
+  const aKubeVirt = (configuration?: NonNullable<KubeVirt["spec"]>["configuration"]): KubeVirt => ({
+    ...META,
+    spec: configuration === undefined ? {} : { configuration },
+  });
+  const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true };
+
+  test.each([
+    { name: "no object", kubevirt: undefined, want: DEFAULTS },
+    { name: "an object without a specification", kubevirt: META, want: DEFAULTS },
+    { name: "an empty specification", kubevirt: aKubeVirt(), want: DEFAULTS },
+    { name: "an empty configuration", kubevirt: aKubeVirt({}), want: DEFAULTS },
+    {
+      name: "values that are false or zero",
+      kubevirt: aKubeVirt({ network: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false } }),
+      want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false },
+    },
+  ])("of networks: $name", ({ kubevirt, want }) => {
+    expect(networkConfigOf(kubevirt)).toEqual(want);
+  });
+
+  test.each([
+    { kubevirt: undefined, want: false },
+    { kubevirt: META, want: false },
+    { kubevirt: aKubeVirt(), want: false },
+    { kubevirt: aKubeVirt({}), want: false },
+    { kubevirt: aKubeVirt({ developerConfiguration: {} }), want: false },
+    { kubevirt: aKubeVirt({ developerConfiguration: { useEmulation: false } }), want: false },
+    { kubevirt: aKubeVirt({ developerConfiguration: { useEmulation: true } }), want: true },
+  ])("of guests without KVM: $kubevirt.spec is $want", ({ kubevirt, want }) => {
+    expect(usesEmulation(kubevirt)).toBe(want);
+  });
+});
+
+test("the controller of an object is the one owner that says so", () => {
+  const owner = { apiVersion: "v1", kind: "Any", name: "a", uid: "1" };
+  const controller = { ...owner, uid: "2", controller: true };
+  const owned = (...ownerReferences: (typeof owner)[]): typeof META => ({
+    ...META,
+    metadata: { ...META.metadata, ...{ ownerReferences } },
+  });
+  expect(controllerOf(META)).toBeUndefined();
+  expect(controllerOf(owned())).toBeUndefined();
+  expect(controllerOf(owned(owner))).toBeUndefined();
+  expect(controllerOf(owned(owner, controller))).toEqual(controller);
+});
+
+test.each([
+  { network: { name: "a", pod: {} }, is: true },
+  { network: { name: "a", multus: { networkName: "b" } }, is: false },
+  { network: { name: "a", multus: { networkName: "b", default: false } }, is: false },
+  { network: { name: "a", multus: { networkName: "b", default: true } }, is: true },
+  { network: { name: "a" }, is: false },
+])("$network is the pod's default network: $is", ({ network, is }) => {
+  expect(isDefaultNetwork(network)).toBe(is);
+});
+
+test.each([
+  { state: "absent", is: true },
+  { state: "up", is: false },
+  { state: "", is: false },
+])("an iface of state $state is to be unplugged: $is", ({ state, is }) => {
+  expect(isAbsent({ name: "a", state })).toBe(is);
+});
+
+test.each([
+  { phase: "", is: false },
+  { phase: "Pending", is: false },
+  { phase: "Running", is: false },
+  { phase: "Unknown", is: false },
+  { phase: "Succeeded", is: true },
+  { phase: "Failed", is: true },
+] as const)("nothing follows $phase: $is", ({ phase, is }) => {
+  expect(isFinalPhase(phase)).toBe(is);
+  expect(isVmiFinal({ ...META, spec: { domain: {} }, status: { phase } })).toBe(is);
+});
+
+test("an object without a status has not ended", () => {
+  expect(isVmiFinal({ ...META, spec: { domain: {} } })).toBe(false);
+  expect(isPodFinished({ ...META, spec: { containers: [] } })).toBe(false);
+});
+
+test.each([
+  { phase: "Pending", is: false },
+  { phase: "Running", is: false },
+  { phase: "Succeeded", is: true },
+  { phase: "Failed", is: true },
+] as const)("a pod that is $phase has ended: $is", ({ phase, is }) => {
+  expect(isPodFinished({ ...META, spec: { containers: [] }, status: { phase } })).toBe(is);
+});
+
+describe("when a VM runs", () => {
+  const template: VmSpec["template"] = { spec: { domain: {} } };
+  test.each<{ spec: Omit<VmSpec, "template">; strategy: string }>([
+    { spec: {}, strategy: "Halted" },
+    { spec: { running: false }, strategy: "Halted" },
+    { spec: { running: true }, strategy: "Always" },
+    { spec: { runStrategy: "Manual" }, strategy: "Manual" },
+    { spec: { runStrategy: "Halted", running: true }, strategy: "Halted" },
+  ])("$spec is $strategy", ({ spec, strategy }) => {
+    expect(runStrategyOf({ ...META, spec: { ...spec, template } })).toBe(strategy);
+  });
+});
+
+test("every kind has an address", () => {
+  const types = [
+    PODS,
+    NODES,
+    NAMESPACES,
+    EVENTS,
+    LEASES,
+    VIRTUAL_MACHINES,
+    VIRTUAL_MACHINE_INSTANCES,
+    KUBEVIRTS,
+    NETWORK_ATTACHMENT_DEFINITIONS,
+  ];
+  const lines = types.map((type) =>
+    [apiVersionOf(type), type.resource, type.kind, type.namespaced ? "namespaced" : "cluster"].join(
+      " ",
+    ),
+  );
+  expect(lines).toEqual([
+    "v1 pods Pod namespaced",
+    "v1 nodes Node cluster",
+    "v1 namespaces Namespace cluster",
+    "v1 events Event namespaced",
+    "coordination.k8s.io/v1 leases Lease namespaced",
+    "kubevirt.io/v1 virtualmachines VirtualMachine namespaced",
+    "kubevirt.io/v1 virtualmachineinstances VirtualMachineInstance namespaced",
+    "kubevirt.io/v1 kubevirts KubeVirt namespaced",
+    "k8s.cni.cncf.io/v1 network-attachment-definitions NetworkAttachmentDefinition namespaced",
+  ]);
+});

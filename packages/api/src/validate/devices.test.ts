@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused of devices: how many there are, ports, queues, order, memory.
+import { describe, expect, test } from "vitest";
+import type { Iface } from "../kinds/network.ts";
+import {
+  BRIDGE,
+  causesOf,
+  IFACE,
+  multus,
+  POD,
+  withDefault,
+  type RuleRow,
+} from "../testing/rule-rows.ts";
+import { validateVmiSpec, validateVmSpec } from "./spec.ts";
+
+const many = Array.from({ length: 65 }, (_unused, index) => `n${String(index)}`);
+
+const COUNT_ROWS: readonly RuleRow[] = [
+  {
+    name: "as many networks as a pod can name, beside the pod network",
+    interfaces: [BRIDGE, ...many.slice(1).map((name) => ({ name, bridge: {} }))],
+    networks: [POD, ...many.slice(1).map((name) => multus(name))],
+    want: [],
+  },
+  {
+    name: "more networks than a pod can name",
+    interfaces: many.map((name) => ({ name, bridge: {} })),
+    networks: many.map((name) => multus(name)),
+    want: [
+      [
+        "FieldValueInvalid",
+        "fake.networks",
+        "a VM can have at most 64 networks beside the pod network",
+      ],
+    ],
+  },
+];
+
+const ALONE_ROWS: readonly RuleRow[] = [
+  {
+    name: "an absent interface without a network",
+    interfaces: [{ name: "a", bridge: {}, state: "absent" }],
+    networks: [],
+    want: [["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`]],
+  },
+  {
+    name: "an interface without a network and without a binding",
+    interfaces: [{ name: "a" }],
+    networks: [],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0]`,
+        "logical a interface must have exactly one binding method or binding plugin",
+      ],
+      ["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`],
+    ],
+  },
+  {
+    name: "two interfaces without a network, of one MAC",
+    interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, macAddress: "02:00:00:00:00:0a" })),
+    networks: [],
+    want: [
+      ["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`],
+      ["FieldValueInvalid", `${IFACE}[1].name`, `${IFACE}[1].name 'b' not found.`],
+    ],
+  },
+  {
+    name: "SR-IOV that is to be down",
+    interfaces: [{ name: "blue", sriov: {}, state: "down" }],
+    networks: [multus("blue")],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].state`,
+        `"blue" interface's state "down" is not supported for SR-IOV NICs`,
+      ],
+    ],
+  },
+  {
+    name: "bridge with the MAC of masquerade's bridge",
+    ...withDefault({ macAddress: "02:00:00:00:00:00" }),
+    want: [],
+  },
+  {
+    name: "two MACs on one network",
+    interfaces: [
+      { name: "a", bridge: {}, macAddress: "02:00:00:00:00:0a" },
+      { name: "b", bridge: {}, macAddress: "02:00:00:00:00:0b" },
+    ],
+    networks: [multus("a"), multus("b")],
+    want: [],
+  },
+  {
+    name: "one place in the order of boot twice",
+    interfaces: [
+      { name: "a", bridge: {}, bootOrder: 1 },
+      { name: "b", bridge: {}, bootOrder: 2 },
+      { name: "c", bridge: {}, bootOrder: 2 },
+      { name: "d", bridge: {} },
+    ],
+    networks: ["a", "b", "c", "d"].map((name) => multus(name)),
+    want: [
+      ["FieldValueDuplicate", `${IFACE}[2].bootOrder`, "bootOrder 2 is that of interface 'b' too"],
+    ],
+  },
+  {
+    name: "an ACPI index twice",
+    interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, acpiIndex: 7 })),
+    networks: [multus("a"), multus("b")],
+    want: [
+      ["FieldValueDuplicate", `${IFACE}[1].acpiIndex`, "acpiIndex 7 is that of interface 'a' too"],
+    ],
+  },
+  ...[1, 16_383].map((acpiIndex) => ({
+    name: `the ACPI index ${String(acpiIndex)}`,
+    ...withDefault({ acpiIndex }),
+    want: [],
+  })),
+  ...[0, 16_384].map((acpiIndex): RuleRow => ({
+    name: `the ACPI index ${String(acpiIndex)}`,
+    ...withDefault({ acpiIndex }),
+    want: [
+      ["FieldValueInvalid", `${IFACE}[0].acpiIndex`, "must be between 1 and 16383, inclusive"],
+    ],
+  })),
+];
+
+describe.each([
+  ["how many there are", COUNT_ROWS],
+  ["interfaces", ALONE_ROWS],
+])("%s", (_title, rows) => {
+  test.each(rows)("$name", ({ want, ...row }) => {
+    expect(causesOf(row)).toEqual(want);
+  });
+});
+
+describe("ports and queues", () => {
+  const outOfBounds = "must be between 0 and 128, inclusive";
+  const noPorts = (type: string): string =>
+    `machine type ${type} has no PCIe ports; its bus takes 30 devices, each of which can be plugged while the VM runs`;
+  type PortRow = {
+    readonly ports?: number;
+    readonly type?: string;
+    readonly want: readonly (readonly [string, string])[];
+  };
+  test.each<PortRow>([
+    { ports: 0, want: [] },
+    { ports: 128, want: [] },
+    { ports: -1, want: [["FieldValueInvalid", outOfBounds]] },
+    { ports: 129, want: [["FieldValueInvalid", outOfBounds]] },
+    { ports: 1.5, want: [["FieldValueInvalid", outOfBounds]] },
+    { ports: 4, type: "", want: [] },
+    { ports: 4, type: "q35", want: [] },
+    { ports: 4, type: "pc-q35-9.0", want: [] },
+    { ports: 0, type: "pc", want: [["FieldValueForbidden", noPorts("pc")]] },
+    { ports: 4, type: "pc-i440fx-7.2", want: [["FieldValueForbidden", noPorts("pc-i440fx-7.2")]] },
+    { type: "pc", want: [] },
+  ])("$ports ports of $type", ({ ports, type, want }) => {
+    const devices = ports === undefined ? {} : { pcieRootPorts: ports };
+    const machine = type === undefined ? {} : { machine: { type } };
+    expect(validateVmiSpec({ domain: { devices, ...machine } }, "fake")).toEqual(
+      want.map(([reason, message]) => ({
+        reason,
+        field: "fake.domain.devices.pcieRootPorts",
+        message,
+      })),
+    );
+  });
+
+  type QueueRow = {
+    readonly iface: Partial<Iface>;
+    readonly several?: boolean;
+    readonly want: string;
+  };
+  test.each<QueueRow>([
+    { iface: {}, several: true, want: "" },
+    { iface: { model: "" }, several: true, want: "" },
+    { iface: { model: "virtio" }, several: true, want: "" },
+    { iface: { model: "e1000" }, several: true, want: "e1000" },
+    { iface: { model: "e1000" }, several: false, want: "" },
+    { iface: { model: "e1000" }, want: "" },
+    { iface: { model: "e1000", state: "absent" }, several: true, want: "" },
+    { iface: { model: "e1000", state: "up" }, several: true, want: "e1000" },
+  ])("queues ($several) of $iface", ({ iface, several, want }) => {
+    const interfaces = [{ name: "blue", bridge: {}, ...iface }];
+    const devices = {
+      interfaces,
+      ...(several === undefined ? {} : { networkInterfaceMultiqueue: several }),
+    };
+    const causes = validateVmiSpec({ domain: { devices }, networks: [multus("blue")] }, "fake");
+    const refused: ReturnType<typeof validateVmiSpec> = [
+      {
+        reason: "FieldValueNotSupported",
+        field: `${IFACE}[0].model`,
+        message: `model ${want} has one pair of queues only; use virtio, or leave networkInterfaceMultiqueue out`,
+      },
+    ];
+    expect(causes).toEqual(want === "" ? [] : refused);
+  });
+});
+
+test.each([
+  { given: {}, want: [] },
+  { given: { running: true }, want: [] },
+  { given: { runStrategy: "Always" }, want: [] },
+  { given: { running: false, runStrategy: "Always" }, want: ["spec.running"] },
+] as const)("when it runs is said once: $given", ({ given, want }) => {
+  const causes = validateVmSpec({ ...given, template: { spec: { domain: {} } } });
+  expect(causes.map(({ field }) => field)).toEqual(want);
+});
+
+test.each([
+  { domain: { resources: {} }, want: [] },
+  { domain: { resources: { requests: {} } }, want: [] },
+  { domain: { memory: { guest: "128Mi" }, resources: { requests: { memory: "1Gi" } } }, want: [] },
+  {
+    domain: { memory: { guest: "128Mx" } },
+    want: [
+      {
+        reason: "FieldValueInvalid",
+        field: "fake.domain.memory.guest",
+        message: "128Mx is no quantity, write for example 128Mi",
+      },
+    ],
+  },
+])("amounts of memory can be read: $domain", ({ domain, want }) => {
+  expect(validateVmiSpec({ domain }, "fake")).toEqual(want);
+});
