@@ -5,194 +5,129 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import type { Cache, Change, Clock, Launcher, LauncherPod } from "@patchbay/ports";
 import {
+  createFakeCache,
+  createFakeClock,
   createFakeHypervisor,
+  createFakeLaunchers,
+  createFakeLogger,
   createFakePodNetwork,
   createFakeStore,
-  type FakeDaemon,
-  type FakeStore,
 } from "@patchbay/ports/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runLoop } from "./loop.ts";
+import { NETNS, sha256Hex } from "./testing/bench.ts";
 import { aScheduledVmi, putNicAt } from "./testing/scene.ts";
+import { launcherOf } from "./reconcilers/vmi/index.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
+const NODE = "node1";
 const SOCKET_FD = 7;
 const SOON = { withinMs: 20_000 };
 
-/** Time stands still; what sleeps is woken by an abort only. */
-const clock: Clock = {
-  now: () => 1_000_000,
-  monotonicMs: () => 1_000_000,
-  sleep: (_ms, signal) =>
-    new Promise((_resolve, reject) => {
-      signal.addEventListener("abort", () => {
-        reject(new Error("aborted"));
-      });
-    }),
-};
-
-/** The VMIs of the node, as their watch tells of them. */
-class WatchedVmis implements Cache<VirtualMachineInstance> {
-  #current: VirtualMachineInstance | undefined;
-  readonly #listeners = new Set<(change: Change<VirtualMachineInstance>) => void>();
-
-  get listeners(): number {
-    return this.#listeners.size;
-  }
-
-  show(current: VirtualMachineInstance): void {
-    const previous = this.#current;
-    this.#current = current;
-    this.#tell(
-      previous === undefined ? { kind: "added", current } : { kind: "updated", previous, current },
-    );
-  }
-
-  remove(): void {
-    const previous = this.#current;
-    this.#current = undefined;
-    if (previous !== undefined) this.#tell({ kind: "deleted", previous });
-  }
-
-  find(): VirtualMachineInstance | undefined {
-    return this.#current;
-  }
-
-  list(): readonly VirtualMachineInstance[] {
-    return this.#current === undefined ? [] : [this.#current];
-  }
-
-  listBy(): readonly VirtualMachineInstance[] {
-    return this.list();
-  }
-
-  onChange(listener: (change: Change<VirtualMachineInstance>) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  synced(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  #tell(change: Change<VirtualMachineInstance>): void {
-    for (const listener of this.#listeners) listener(change);
-  }
+/** A node with one launcher that listens and one NIC in its pod. */
+function aNode() {
+  const node = {
+    store: createFakeStore(),
+    vmis: createFakeCache<VirtualMachineInstance>(),
+    hypervisor: createFakeHypervisor(),
+    podNetwork: createFakePodNetwork(),
+    launchers: createFakeLaunchers(),
+    stop: new AbortController(),
+    loop: Promise.resolve(),
+  };
+  const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE, sha256Hex });
+  if (pod === undefined) throw new Error("the VMI is on no node");
+  node.launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
+  node.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+  putNicAt(node.podNetwork, "one");
+  return node;
 }
 
-const noKubevirts: Cache<KubeVirt> = {
-  find: () => undefined,
-  list: () => [],
-  listBy: () => [],
-  onChange: () => () => undefined,
-  synced: () => Promise.resolve(),
-};
+let node: ReturnType<typeof aNode>;
 
-let stop: AbortController;
-let store: FakeStore;
-let vmis: WatchedVmis;
-let daemon: FakeDaemon;
-let opened: LauncherPod[];
-let closed: number;
-let isOver: boolean;
-
-/** Lets the watch tell of each write. */
-function watch(store: FakeStore): void {
-  const write = store.patch.bind(store);
-  store.patch = async (type, key, ...rest) => {
-    const written = await write(type, key, ...rest);
-    const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
-    if (vmi !== undefined) vmis.show(vmi);
-    return written;
-  };
+/** The watch tells what is in the store. */
+async function look(): Promise<void> {
+  const vmi = await node.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+  if (vmi !== undefined) node.vmis.put(vmi);
 }
 
-async function come(vmi: VirtualMachineInstance): Promise<void> {
-  store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
-  const found = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
-  if (found !== undefined) vmis.show(found);
+async function put(vmi: VirtualMachineInstance): Promise<void> {
+  node.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+  await look();
 }
 
-function start(): Promise<void> {
-  const hypervisor = createFakeHypervisor();
-  daemon = hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
-  const podNetwork = createFakePodNetwork();
-  putNicAt(podNetwork, "one");
-  const launcher: Launcher = {
-    socketFd: SOCKET_FD,
-    netns: { fd: 8, inode: "42" },
-    ended: new Promise<void>(() => undefined),
-    close: () => (closed += 1),
+function start(): void {
+  const { store, vmis, hypervisor, podNetwork, launchers, stop } = node;
+  const parts = {
+    ...{ nodeName: NODE, store, vmis, hypervisor, podNetwork, launchers, concurrency: 2 },
+    kubevirts: createFakeCache<KubeVirt>(),
+    events: { record: () => undefined, flush: () => Promise.resolve() },
+    clock: createFakeClock(),
+    log: createFakeLogger(),
   };
-  const open = (pod: LauncherPod): Promise<Launcher> => {
-    opened.push(pod);
-    return Promise.resolve(launcher);
-  };
-  return runLoop(
-    {
-      ...{ nodeName: "node1", store, vmis, kubevirts: noKubevirts, hypervisor, podNetwork, clock },
-      launchers: { open, watch: () => undefined },
-      events: { record: () => undefined, flush: () => Promise.resolve() },
-      log: createSilentLogger(),
-      concurrency: 2,
-    },
-    stop.signal,
-  ).finally(() => (isOver = true));
+  node.loop = runLoop(parts, stop.signal);
 }
 
 function isRunning(): boolean {
-  return vmis.find()?.status?.phase === "Running";
+  return node.vmis.find(KEY)?.status?.phase === "Running";
 }
 
 beforeEach(() => {
-  stop = new AbortController();
-  store = createFakeStore();
-  vmis = new WatchedVmis();
-  watch(store);
-  opened = [];
-  closed = 0;
-  isOver = false;
+  node = aNode();
+  const { store } = node;
+  const write = store.patch.bind(store);
+  store.patch = async (type, key, ...rest) => {
+    const written = await write(type, key, ...rest);
+    await look();
+    return written;
+  };
 });
 afterEach(async () => {
-  stop.abort();
-  await eventually(() => isOver, SOON);
+  node.stop.abort();
+  await node.loop;
 });
 
 test("a VMI that is there at the start is worked on unasked", async () => {
-  await come(aScheduledVmi(["one"]));
-  void start();
+  await put(aScheduledVmi(["one"]));
+  start();
   await eventually(isRunning, SOON);
-  expect(opened).toMatchObject([{ uid: "pod-uid", namespace: "default" }]);
 });
 
 test("a VMI that comes later is worked on, and again when it changes", async () => {
-  void start();
-  await come(aScheduledVmi(["one"], { attachments: [] }));
-  await eventually(() => opened.length > 0, SOON);
-  expect(daemon.calls.filter((call) => call.startsWith("startDomain"))).toEqual([]);
-  await come(aScheduledVmi(["one"]));
+  start();
+  await put(aScheduledVmi(["one"], { attachments: [] }));
+  await eventually(() => node.launchers.openCount === 1, SOON);
+  expect(isRunning()).toBe(false);
+  await put(aScheduledVmi(["one"]));
   await eventually(isRunning, SOON);
 });
 
 test("the launcher of a VMI that has left the node is let go of", async () => {
-  await come(aScheduledVmi(["one"]));
-  void start();
+  await put(aScheduledVmi(["one"]));
+  start();
   await eventually(isRunning, SOON);
-  vmis.remove();
-  await eventually(() => closed === 1, SOON);
+  expect(node.launchers.openCount).toBe(1);
+  node.vmis.take(KEY);
+  await eventually(() => node.launchers.openCount === 0, SOON);
 });
 
-test("an abort closes all sessions, and nothing listens any more", async () => {
-  await come(aScheduledVmi(["one"]));
-  const loop = start();
+test("an event of the guest wakes the loop", async () => {
+  await put(aScheduledVmi(["one"]));
+  start();
   await eventually(isRunning, SOON);
-  expect(closed).toBe(0);
-  stop.abort();
-  await loop;
-  await eventually(() => closed === 1, SOON);
-  expect(vmis.listeners).toBe(0);
+  node.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD }).endDomain("default_vm1", "stopped");
+  await eventually(() => node.vmis.find(KEY)?.status?.phase === "Succeeded", SOON);
+});
+
+test("an abort closes all sessions, and a change wakes nobody any more", async () => {
+  await put(aScheduledVmi(["one"], { attachments: [] }));
+  start();
+  await eventually(() => node.launchers.openCount === 1, SOON);
+  node.stop.abort();
+  await node.loop;
+  await eventually(() => node.launchers.openCount === 0, SOON);
+  await put(aScheduledVmi(["one"]));
+  expect(node.launchers.openCount).toBe(0);
 });

@@ -3,35 +3,42 @@
 import { createHash } from "node:crypto";
 import {
   VIRTUAL_MACHINE_INSTANCES,
-  type KubeObject,
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain";
-import { createOwnWrites, createQueue, printKey, type Next } from "@patchbay/kube";
-import type { Cache, Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
+import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
+import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
+  createFakeCache,
   createFakeHypervisor,
+  createFakeLaunchers,
+  createFakeLogger,
   createFakePodNetwork,
   createFakeStore,
   type FakeDaemon,
+  type FakeLogger,
   type FakePodNetwork,
   type FakeStore,
 } from "@patchbay/ports/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
 import { createUnplugRequests } from "../unplug-requests.ts";
 import type { Deps } from "../deps.ts";
 import { createGuestNames } from "../guest-names.ts";
 import { createPace, givenTo } from "../pace.ts";
-import { reconcileNodeVm } from "../reconcilers/vmi/index.ts";
+import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const SOCKET_FD = 7;
 /** Inode of the pod's namespace. */
 export const NETNS = "42";
-const LOG = createSilentLogger();
+const NODE = "node1";
+
+/** As the loop hashes names. */
+export function sha256Hex(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
 
 /** Effects are counted; the one at `crashAt` is the last, and half of the crashes come after it took effect. */
 interface CrashPlan {
@@ -55,6 +62,15 @@ export interface Bench {
   crashAt(effect: number, after: boolean): void;
   /** Events that were recorded, as `REASON message`. */
   readonly events: readonly string[];
+  /** The same as they were given. */
+  readonly notes: readonly Note[];
+  readonly log: FakeLogger;
+  /** The launcher's pod is there again, or goes. */
+  readonly launcher: { start(): void; stop(): void; readonly openCount: number };
+  /** The watch tells nothing of what is written from now on. */
+  isBehind: boolean;
+  /** What the last pass answered; undefined: it failed. */
+  readonly next: Next | undefined;
   /** Runs the loop as a new process until it is silent; a crash ends the process and starts the next. */
   run(): Promise<void>;
   /** Goes on with the last process until it is silent; the errors with which passes ended. */
@@ -93,17 +109,6 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
       };
     },
   });
-}
-
-function cacheOf<T extends KubeObject>(current: () => T | undefined): Cache<T> {
-  const list = (): readonly T[] => [current() ?? []].flat() as readonly T[];
-  return {
-    find: current,
-    list,
-    listBy: list,
-    onChange: () => () => undefined,
-    synced: () => Promise.resolve(),
-  };
 }
 
 /** As QEMU: a tap is opened when its device comes, and never again. */
@@ -167,15 +172,39 @@ class MemoryBench implements Bench {
   /** No timer ends: a pause is over when the clock says so at a wake. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
-    circumstancesOf: () => givenTo(this.#current),
+    circumstancesOf: () => givenTo(this.#vmis.find(KEY)),
   });
-  #current: VirtualMachineInstance | undefined;
+  readonly #vmis = createFakeCache<VirtualMachineInstance>();
   #process: Deps | undefined;
-  readonly events: string[] = [];
+  readonly notes: Note[] = [];
+  readonly log = createFakeLogger();
+  next: Next | undefined;
+  isBehind = false;
+  readonly #launchers = createFakeLaunchers();
+  readonly launcher: Bench["launcher"];
 
   constructor(first: VirtualMachineInstance) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
     this.daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+    const pod = launcherOf(first, { nodeName: NODE, sha256Hex });
+    const launchers = this.#launchers;
+    this.launcher = {
+      start: () => {
+        if (pod === undefined) return;
+        launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
+      },
+      stop: () => {
+        launchers.take(pod?.uid ?? "");
+      },
+      get openCount(): number {
+        return launchers.openCount;
+      },
+    };
+    this.launcher.start();
+  }
+
+  get events(): readonly string[] {
+    return this.notes.map(({ reason, message }) => `${reason} ${message}`);
   }
 
   get effects(): number {
@@ -205,7 +234,7 @@ class MemoryBench implements Bench {
 
   async wake(): Promise<void> {
     this.#process ??= this.#newProcess();
-    this.#current = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    await this.#look();
     const key = printKey(KEY);
     this.#queue.add(key);
     if (this.#queue.length === 0) return;
@@ -229,21 +258,16 @@ class MemoryBench implements Bench {
   }
 
   #newProcess(): Deps {
-    const launcher = {
-      socketFd: SOCKET_FD,
-      netns: { fd: 8, inode: NETNS },
-      ended: new Promise<void>(() => undefined),
-      close: () => undefined,
-    };
+    const { store, log } = this;
     return {
-      nodeName: "node1",
-      store: this.store,
-      vmis: cacheOf(() => this.#current),
-      kubevirts: cacheOf<KubeVirt>(() => undefined),
+      nodeName: NODE,
+      store,
+      vmis: this.#vmis,
+      kubevirts: createFakeCache<KubeVirt>(),
       sessions: createSessions({
-        launchers: { open: () => Promise.resolve(launcher), watch: () => undefined },
+        launchers: this.#launchers,
         hypervisor: withCrashingConnections(this.#hypervisor, this, this.#plan),
-        log: LOG,
+        log,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       unplugRequests: createUnplugRequests(this.#clock),
@@ -251,34 +275,43 @@ class MemoryBench implements Bench {
       ...createPace(this.#clock),
       ownWrites: createOwnWrites(),
       events: {
-        record: (_object, { reason, message }) => {
-          this.events.push(`${reason} ${message}`);
+        record: (_object, note) => {
+          this.notes.push(note);
         },
         flush: () => Promise.resolve(),
       },
       clock: this.#clock,
-      log: LOG,
-      sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
+      log,
+      sha256Hex,
     };
+  }
+
+  /** The watch tells what is in the store. */
+  async #look(): Promise<VirtualMachineInstance | undefined> {
+    const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    if (this.isBehind) return found;
+    if (found === undefined) this.#vmis.take(KEY);
+    else this.#vmis.put(found);
+    return found;
   }
 
   /** One pass; whether it did anything. Without a place for errors they are thrown, but for a lost race. */
   async #pass(deps: Deps, errors?: unknown[]): Promise<boolean> {
-    this.#current = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
-    const before = JSON.stringify(this.#current) + String(this.effects);
+    const before = JSON.stringify(await this.#look()) + String(this.effects);
     const died = new Promise<undefined>((resolve) => {
       this.#plan.die = (): void => {
         resolve(undefined);
       };
     });
-    let next: Next | undefined;
+    this.next = undefined;
     try {
-      next = await Promise.race([reconcileNodeVm("default/vm1", deps, () => undefined), died]);
+      this.next = await Promise.race([reconcileNodeVm("default/vm1", deps, () => undefined), died]);
     } catch (error) {
       if (errors === undefined && !isAppError(error, "KUBE_CONFLICT")) throw error;
       errors?.push(error);
     }
     const after = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    const { next } = this;
     const isDue = next?.kind === "after" && next.ms === 0;
     return isDue || before !== JSON.stringify(after) + String(this.effects);
   }

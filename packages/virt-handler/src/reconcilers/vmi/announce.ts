@@ -68,7 +68,11 @@ function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceSta
 }
 
 /** Tells what the new report says beyond the last one. */
-export function announce(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): void {
+export function announce(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  { events }: Pick<Deps, "events">,
+): void {
   const before = vmi.status?.interfaces ?? [];
   const after = next.interfaces ?? before;
   const notes = [
@@ -77,5 +81,5 @@ export function announce(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: 
     pluggedNotes(before, after),
     unpluggedNotes(before, after),
   ].flat();
-  for (const note of notes) deps.events.record(vmi, note);
+  for (const note of notes) events.record(vmi, note);
 }

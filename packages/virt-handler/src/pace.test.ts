@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import { beforeEach, expect, test } from "vitest";
+import { createPace, type Passes } from "./pace.ts";
+import { aScheduledVmi, attachment } from "./testing/scene.ts";
+
+const VMI = aScheduledVmi(["one"]);
+const OTHER = { ...VMI, metadata: { ...VMI.metadata, uid: "another" } };
+const CHANGED = aScheduledVmi(["one"], { attachments: [attachment("one", "Failed")] });
+
+let clock: FakeClock;
+let passes: Passes;
+
+/** How many passes the VMI gets now. */
+function burst(vmi = VMI): number {
+  let taken = 0;
+  while (passes.take(vmi)) taken += 1;
+  return taken;
+}
+
+beforeEach(() => {
+  clock = createFakeClock();
+  ({ passes } = createPace(clock));
+});
+
+test("a VMI has 50 passes at once, then one a second", async () => {
+  expect(burst()).toBe(50);
+  await clock.advance(999);
+  expect(burst()).toBe(0);
+  await clock.advance(1);
+  expect(burst()).toBe(1);
+});
+
+test("the passes of one VMI cost no other", () => {
+  burst();
+  expect(burst(OTHER)).toBe(50);
+});
+
+test("what others say anew gives it all of them again, and what it says itself does not", () => {
+  burst();
+  expect(burst({ ...VMI, status: { ...VMI.status, phase: "Running" } })).toBe(0);
+  expect(burst(CHANGED)).toBe(50);
+});
+
+test("a VMI that was forgotten begins anew", () => {
+  burst();
+  passes.forget(VMI.metadata.uid ?? "");
+  expect(burst()).toBe(50);
+});

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of a VMI whose launcher cannot be worked with, and from when on.
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { createBench, type Bench } from "../../testing/bench.ts";
+import { aScheduledVmi, running, without } from "../../testing/scene.ts";
+
+const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
+
+async function hindrance(bench: Bench): Promise<unknown> {
+  return (await bench.vmi()).status?.hindrance;
+}
+
+/** Passes that fail since libvirt drops the connection at the first call. */
+async function fail(bench: Bench, times: number): Promise<void> {
+  for (let pass = 0; pass < times; pass += 1) {
+    bench.daemon.failNext("findDomain", lost);
+    bench.nowMs += 60_000;
+    await bench.wake();
+  }
+}
+
+describe("a launcher that is not there", () => {
+  test("is waited for: its socket wakes the loop", async () => {
+    const bench = createBench(aScheduledVmi([]));
+    bench.launcher.stop();
+    expect(await bench.goOn()).toEqual([]);
+    expect(bench.next).toEqual({ kind: "done" });
+    expect(bench.log.lines).toContainEqual({
+      level: "debug",
+      message: "launcher is not reachable",
+      fields: { vmi: "default/vm1", reason: expect.stringContaining("no socket") as string },
+    });
+    expect(await hindrance(bench)).toBeUndefined();
+  });
+
+  test("is told of the ifaces that wait for it, and of no other", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => without(vmi, "one"));
+    bench.launcher.stop();
+    await bench.run();
+    const hotplugs = (await bench.vmi()).status?.interfaces?.map(({ hotplug }) => hotplug);
+    expect(hotplugs).toMatchObject([
+      { phase: "Detaching", reason: "LauncherUnreachable" },
+      { phase: "Ready" },
+    ]);
+    expect(hotplugs?.[1]).not.toHaveProperty("reason");
+  });
+
+  test("is not told of a VMI that is being deleted", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => ({
+      ...without(vmi, "one"),
+      metadata: { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+    }));
+    bench.launcher.stop();
+    const before = await bench.vmi();
+    await bench.run();
+    expect(await bench.vmi()).toEqual(before);
+  });
+
+  test("is not told of the ifaces of a VMI that does not run yet", async () => {
+    const bench = createBench(aScheduledVmi(["one"]));
+    bench.launcher.stop();
+    await bench.goOn();
+    expect((await bench.vmi()).status?.interfaces).toBeUndefined();
+  });
+});
+
+describe("a launcher that fails", () => {
+  test("is told as a hindrance of the VMI from the third time on", async () => {
+    const bench = await running();
+    await fail(bench, 2);
+    expect(await hindrance(bench)).toBeUndefined();
+    await fail(bench, 1);
+    expect(await hindrance(bench)).toMatchObject({ reason: "LauncherUnreachable", attempts: 1 });
+    const [note] = bench.notes.filter(({ reason }) => reason === "SyncFailed");
+    expect(note?.message).toMatch(/^the guest cannot be worked with: /);
+    await fail(bench, 1);
+    expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
+    bench.nowMs += 60_000;
+    await bench.wake();
+    expect(await hindrance(bench)).toBeUndefined();
+  });
+
+  test("begins anew after a success", async () => {
+    const bench = await running();
+    await fail(bench, 2);
+    bench.nowMs += 60_000;
+    await bench.wake();
+    await fail(bench, 2);
+    expect(await hindrance(bench)).toBeUndefined();
+  });
+
+  test("keeps what was told while it is away", async () => {
+    const bench = await running();
+    await fail(bench, 3);
+    const before = await hindrance(bench);
+    bench.launcher.stop();
+    await bench.run();
+    expect(before).toBeDefined();
+    expect(await hindrance(bench)).toEqual(before);
+  });
+
+  test.each(["PODNET_FAILED", "DOMAIN_XML_INVALID"] as const)("also by %s", async (code) => {
+    const bench = await running();
+    const passes = [1, 2, 3];
+    for (const pass of passes) {
+      bench.podNetwork.failNext("look", new AppError(code, { message: String(pass) }));
+      await bench.goOn();
+    }
+    expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
+  });
+});
+
+test.each([new AppError("KUBE_UNREACHABLE", {}), new Error("a bug")])(
+  "%s is none of a launcher: it is thrown, and nothing is told",
+  async (error) => {
+    const bench = await running();
+    const before = await bench.vmi();
+    for (let pass = 0; pass < 4; pass += 1) {
+      bench.podNetwork.failNext("look", error);
+      expect(await bench.goOn()).toEqual([error]);
+    }
+    expect(await bench.vmi()).toEqual(before);
+  },
+);

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one pass answers, when it does nothing, and what it writes into the log.
+import type { VirtualMachineInstance, VmiPhase } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Next } from "@patchbay/kube";
+import { describe, expect, test } from "vitest";
+import { createBench, type Bench } from "../../testing/bench.ts";
+import { aScheduledVmi, attachment, putNic, running, without } from "../../testing/scene.ts";
+
+const DONE: Next = { kind: "done" };
+const MINUTE_MS = 60_000;
+
+/** A running VM that is to get these NICs. */
+async function plugging(): Promise<Bench> {
+  const bench = await running([]);
+  const { spec } = aScheduledVmi(["one", "two"]);
+  const attachments = [attachment("one"), attachment("two")];
+  await bench.edit((vmi) => ({ ...vmi, spec, status: { ...vmi.status, attachments } }));
+  putNic(bench, "one");
+  putNic(bench, "two");
+  return bench;
+}
+
+function withStates(vmi: VirtualMachineInstance, state: string): VirtualMachineInstance {
+  const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) => ({ ...iface, state }));
+  const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
+  return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices } } };
+}
+
+function callsOf(bench: Bench, call: string): number {
+  return bench.daemon.calls.filter((line) => line.startsWith(call)).length;
+}
+
+function waitMs({ next }: Bench): number {
+  return next?.kind === "after" ? next.ms : -1;
+}
+
+describe("the next look", () => {
+  test("is after five minutes at rest", async () => {
+    const bench = await running();
+    await bench.goOn();
+    expect(bench.next).toEqual({ kind: "after", ms: 5 * MINUTE_MS });
+  });
+
+  test("is when the guest is to be asked again", async () => {
+    const bench = await running();
+    bench.daemon.unplugPolicy = "hold";
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.goOn();
+    bench.nowMs += 4_000;
+    await bench.goOn();
+    expect(bench.next).toEqual({ kind: "after", ms: 6_000 });
+  });
+
+  test("is when the first of several steps may be tried again", async () => {
+    const bench = await plugging();
+    bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
+    bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_TAP_REFUSED", {}));
+    await bench.goOn();
+    expect(waitMs(bench)).toBeGreaterThan(1_500);
+    expect(waitMs(bench)).toBeLessThanOrEqual(2_000);
+  });
+
+  test.each([
+    { name: "a step", call: "attachDevice", set: plugging },
+    {
+      name: "the start",
+      call: "startDomain",
+      set: () => Promise.resolve(createBench(aScheduledVmi([]))),
+    },
+  ] as const)("at $name that only a change can mend is after a minute", async ({ call, set }) => {
+    const bench = await set();
+    bench.daemon.failAlways(call, new AppError("LIBVIRT_UNSUPPORTED", {}));
+    await bench.goOn();
+    expect(waitMs(bench)).toBe(MINUTE_MS);
+  });
+
+  test("is not before something changes when an iface waits for that", async () => {
+    const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
+    await bench.goOn();
+    expect(bench.next).toEqual({ kind: "after", ms: 5 * MINUTE_MS });
+  });
+});
+
+describe("a pass does nothing", () => {
+  test.each<VmiPhase>(["Succeeded", "Failed"])(
+    "when the VMI is %s, but to let go of its launcher",
+    async (phase) => {
+      const bench = await running();
+      expect(bench.launcher.openCount).toBe(1);
+      await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, phase } }));
+      const { length } = bench.daemon.calls;
+      await bench.goOn();
+      expect(bench.next).toEqual(DONE);
+      expect(bench.launcher.openCount).toBe(0);
+      expect(bench.daemon.calls).toHaveLength(length);
+    },
+  );
+
+  test("when its pod is on another node", async () => {
+    const activePods = { "pod-uid": "node2" };
+    const bench = createBench(aScheduledVmi(["one"], { activePods }));
+    await bench.goOn();
+    expect(bench.next).toEqual(DONE);
+    expect(bench.daemon.calls).toEqual([]);
+  });
+
+  test("for the pod of another node beside its own", async () => {
+    const activePods = { other: "node2", "pod-uid": "node1" };
+    const bench = createBench(aScheduledVmi([], { activePods }));
+    await bench.goOn();
+    expect((await bench.vmi()).status?.phase).toBe("Running");
+  });
+
+  test("before the watch has told of its own last write", async () => {
+    const bench = createBench(aScheduledVmi([]));
+    await bench.wake();
+    bench.isBehind = true;
+    await bench.edit((vmi) => vmi);
+    await bench.wake();
+    const { length } = bench.daemon.calls;
+    await bench.wake();
+    expect(bench.next).toEqual(DONE);
+    expect(bench.daemon.calls).toHaveLength(length);
+  });
+});
+
+describe("a domain that is busy", () => {
+  const busy = new AppError("LIBVIRT_BUSY", { message: "no" });
+
+  test("is not asked to let go of the next NIC either", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => withStates(vmi, "absent"));
+    bench.daemon.failAlways("detachDevice", busy);
+    await bench.goOn();
+    expect(callsOf(bench, "detachDevice")).toBe(1);
+  });
+
+  test("is not asked to set the next link either", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => withStates(vmi, "down"));
+    bench.daemon.failAlways("updateDevice", busy);
+    await bench.goOn();
+    expect(callsOf(bench, "updateDevice")).toBe(1);
+  });
+
+  test("is asked for the next NIC when one was refused for itself", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => withStates(vmi, "down"));
+    bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", {}));
+    await bench.goOn();
+    expect(callsOf(bench, "updateDevice")).toBe(2);
+  });
+});
+
+describe("what a step asks of libvirt that is so already", () => {
+  test("is success: the device is there", async () => {
+    const bench = await plugging();
+    bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_DEVICE_EXISTS", {}), "live");
+    await bench.wake();
+    expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
+  });
+
+  test("is success: the device has gone meanwhile", async () => {
+    const bench = await running();
+    await bench.edit((vmi) => without(vmi, "one"));
+    bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));
+    await bench.goOn();
+    const { interfaces } = (await bench.vmi()).status ?? {};
+    expect(interfaces?.[0]?.hotplug).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
+  });
+});
+
+describe("the log", () => {
+  const linesOf = (bench: Bench, message: string): readonly unknown[] =>
+    bench.log.lines.flatMap((line) => (line.message === message ? line.fields : []));
+
+  test("has each step that was performed", async () => {
+    const bench = await running(["one"]);
+    const vmi = "default/vm1";
+    expect(linesOf(bench, "performed step")).toEqual([
+      { vmi, action: "wireTap", iface: "one", durationMs: 0 },
+      { vmi, action: "defineDomain", durationMs: 0 },
+      { vmi, action: "startDomain", durationMs: 0 },
+    ]);
+  });
+
+  test("has each step that failed, once for each try", async () => {
+    const bench = await plugging();
+    const err = new AppError("LIBVIRT_TAP_REFUSED", {});
+    bench.daemon.failAlways("attachDevice", err);
+    await bench.goOn();
+    await bench.goOn();
+    expect(linesOf(bench, "step failed")).toEqual([
+      { action: "attachDevice", iface: "one", attempt: 1, err },
+      { action: "attachDevice", iface: "two", attempt: 1, err },
+    ]);
+  });
+
+  test("has the error of a lost connection in no line of a step", async () => {
+    const bench = await plugging();
+    bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_CONNECTION_LOST", {}));
+    await bench.goOn();
+    expect(linesOf(bench, "step failed")).toEqual([]);
+  });
+
+  test("has why the guest cannot be started, and when it is tried again", async () => {
+    const bench = createBench(aScheduledVmi([]));
+    const err = new AppError("LIBVIRT_UNSUPPORTED", {});
+    bench.daemon.failAlways("startDomain", err);
+    await bench.goOn();
+    const vmi = "default/vm1";
+    expect(linesOf(bench, "the guest cannot be started")).toEqual([
+      { vmi, attempt: 1, retryMs: MINUTE_MS, err },
+    ]);
+  });
+});
