@@ -2,7 +2,13 @@
 import type { KubeEvent, KubeObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Store } from "@patchbay/ports";
-import { type FakeClock, createFakeClock, createFakeLogger, settle } from "@patchbay/ports/testing";
+import {
+  type FakeClock,
+  type FakeLogger,
+  createFakeClock,
+  createFakeLogger,
+  settle,
+} from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
 
@@ -21,9 +27,10 @@ interface Setting {
   readonly messages: readonly unknown[];
   readonly refuse: (error: AppError) => void;
   readonly warnings: () => number;
+  readonly lines: () => FakeLogger["lines"];
 }
 
-function setUp(): Setting {
+function setUp({ host }: { host: string | undefined } = { host: "n1" }): Setting {
   const clock = createFakeClock();
   const logger = createFakeLogger();
   const created: KubeEvent[] = [];
@@ -56,11 +63,14 @@ function setUp(): Setting {
     clock,
     logger,
     component: "virt-handler",
-    host: "n1",
+    ...(host !== undefined && { host }),
   });
   const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
   const refuse = (error: AppError): number => refusals.push(error);
-  return { recorder, clock, created, counts, messages, refuse, warnings };
+  return {
+    ...{ recorder, clock, created, counts, messages, refuse, warnings },
+    lines: () => logger.lines,
+  };
 }
 
 async function rest(): Promise<void> {
@@ -177,6 +187,98 @@ describe("an event", () => {
     await clock.advance(5000);
     await rest();
     expect(created.map(({ count }) => count)).toEqual([1, 2]);
+  });
+
+  test("of a cluster's object is in the default namespace, and names no more than it knows", async () => {
+    const { recorder, created } = setUp({ host: undefined });
+    const message = "x".repeat(2000);
+    recorder.record(
+      { apiVersion: "v1", kind: "Node", metadata: { name: "n1" } },
+      { ...note, message },
+    );
+    await rest();
+    expect(created).toStrictEqual([
+      {
+        apiVersion: "v1",
+        kind: "Event",
+        metadata: { namespace: "default", name: "n1.00001" },
+        involvedObject: { apiVersion: "v1", kind: "Node", name: "n1" },
+        ...{ ...note, message: "x".repeat(1024) },
+        count: 1,
+        firstTimestamp: "1970-01-01T00:00:00Z",
+        lastTimestamp: "1970-01-01T00:00:00Z",
+        source: { component: "virt-handler" },
+      },
+    ]);
+  });
+
+  test("that is not written says which and why", async () => {
+    const { recorder, lines, refuse } = setUp();
+    refuse(new AppError("KUBE_NOT_FOUND", { message: "no namespace" }));
+    recorder.record(vmi, note);
+    await rest();
+    expect(lines()).toMatchObject([
+      { level: "warn", fields: { event: "CniFailed", reason: expect.any(String) as string } },
+    ]);
+  });
+
+  test("that the server refuses to count is not made anew", async () => {
+    const { recorder, clock, created, refuse, warnings } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    refuse(new AppError("KUBE_FORBIDDEN", { message: "no" }));
+    recorder.record(vmi, note);
+    await clock.advance(5000);
+    await rest();
+    expect(created).toHaveLength(1);
+    expect(warnings()).toBe(1);
+  });
+
+  test("that rested for five minutes is counted soon again", async () => {
+    const { recorder, clock, counts } = setUp();
+    const repeat = async (waitMs: number): Promise<void> => {
+      recorder.record(vmi, note);
+      await rest();
+      await clock.advance(waitMs);
+      await rest();
+    };
+    await repeat(0);
+    for (const waitMs of [5000, 10_000, 20_000]) await repeat(waitMs);
+    expect(counts).toEqual([2, 3, 4]);
+    await clock.advance(300_000);
+    await repeat(5000);
+    expect(counts).toEqual([2, 3, 4, 5]);
+  });
+
+  test("counts repeats without end although new events are used up", async () => {
+    const { recorder, clock, created, counts } = setUp();
+    recorder.record(vmi, note);
+    await rest();
+    for (let i = 0; i < 30; i += 1) recorder.record(vmi, { ...note, about: `net${String(i)}` });
+    await rest();
+    expect(created).toHaveLength(25);
+    recorder.record(vmi, note);
+    await clock.advance(5000);
+    await rest();
+    expect(counts).toEqual([2]);
+  });
+
+  test("is forgotten behind a thousand others, the one that was told of last the latest", async () => {
+    const { recorder, created } = setUp();
+    const tell = async (uid: string): Promise<void> => {
+      recorder.record({ ...vmi, metadata: { ...vmi.metadata, uid } }, note);
+      await settle();
+    };
+    for (let i = 0; i < 1000; i += 1) await tell(`u${String(i)}`);
+    await tell("u0");
+    await tell("one more"); // in place of u1
+    expect(created).toHaveLength(1001);
+    await tell("u0");
+    expect(created).toHaveLength(1001);
+    await tell("u1");
+    await rest();
+    expect(created).toHaveLength(1002);
+    await recorder.flush();
   });
 
   test("that waits is written by a flush", async () => {

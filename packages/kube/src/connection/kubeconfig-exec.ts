@@ -9,9 +9,9 @@ const PLUGIN_TIMEOUT_MS = 60_000;
 
 /** What a plugin gives. Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus. */
 export interface PluginCredentials {
-  readonly cert?: string;
-  readonly key?: string;
-  readonly token?: string;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly token: string | undefined;
 }
 
 /** Where the library puts what a plugin gave. */
@@ -72,11 +72,7 @@ export class ExecPlugin {
     if (isRefused || this.#auth === undefined) this.#auth = new library.ExecAuth();
     const given: Given = {};
     await this.#auth.applyAuthentication(this.#user, given);
-    const token = given.headers?.["Authorization"]?.replace(/^Bearer /, "");
-    return {
-      ...(given.cert !== undefined && { cert: given.cert }),
-      ...(given.key !== undefined && { key: given.key }),
-      ...(token !== undefined && { token }),
-    };
+    const { cert, key, headers } = given;
+    return { cert, key, token: headers?.["Authorization"]?.replace(/^Bearer /, "") };
   }
 }

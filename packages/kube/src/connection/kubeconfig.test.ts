@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { loadKubeConfig } from "./kubeconfig.ts";
 
 let directory = "";
@@ -105,7 +105,8 @@ describe("a kubeconfig", () => {
   });
 
   test("with an exec plugin", async () => {
-    const credential = JSON.stringify({ status: { token: "from-plugin" } });
+    const status = { token: "from-plugin", clientCertificateData: "CERT", clientKeyData: "KEY" };
+    const credential = JSON.stringify({ status });
     const text = kubeconfigOf(
       [],
       [
@@ -116,7 +117,44 @@ describe("a kubeconfig", () => {
       ],
     );
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
-    expect(await config.readCredentials()).toEqual({ token: "from-plugin" });
+    expect(await config.readCredentials()).toStrictEqual({
+      ...{ cert: "CERT", key: "KEY", token: "from-plugin" },
+    });
+  });
+
+  test("with nothing but a server", async () => {
+    const text = `current-context: two
+contexts:
+- { name: one, context: { cluster: none, user: u } }
+- { name: two, context: { cluster: c2, user: somebody-else } }
+clusters:
+- { name: c1, cluster: { server: https://one.test } }
+- { name: c2, cluster: { server: https://two.test } }
+users:
+- { name: u, user: { token: abc, tokenFile: token, username: a, as: b } }
+`;
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(config).toStrictEqual({
+      server: "https://two.test",
+      skipTlsVerify: false,
+      readCredentials: expect.any(Function) as unknown,
+    });
+    expect(await config.readCredentials()).toStrictEqual({});
+  });
+
+  test("with several users, one of whom has a token in a file", async () => {
+    const text = kubeconfigOf([], ["token: mine"]).replace(
+      "users:\n",
+      "users:\n- { name: other, user: { tokenFile: none } }\n",
+    );
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(await config.readCredentials()).toStrictEqual({ token: "mine" });
+  });
+
+  test("with empty words, which are none", async () => {
+    const text = kubeconfigOf([], ["token: ''", "username: a"]);
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    expect(await config.readCredentials()).toStrictEqual({ username: "a" });
   });
 
   test("whose plugin runs once, and again when its credentials are refused", async () => {
@@ -140,6 +178,18 @@ describe("a kubeconfig", () => {
       name: "names a context that is not there",
       text: "current-context: x",
       reason: "there is no context x",
+    },
+    { name: "is empty", text: "", reason: "it is not a mapping" },
+    { name: "is a word", text: "word", reason: "it is not a mapping" },
+    {
+      name: "has an empty current context",
+      text: "current-context: ''",
+      reason: "it names no current-context",
+    },
+    {
+      name: "names a cluster that is not there",
+      text: kubeconfigOf([], ["token: a"]).replace("cluster: c,", "cluster: x,"),
+      reason: "there is no cluster x",
     },
     {
       name: "uses a login that is not supported",
@@ -167,13 +217,41 @@ describe("a kubeconfig", () => {
   test("whose plugin fails is refused", async () => {
     const text = kubeconfigOf([], ["exec: { command: 'false' }"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
-    await expect(config.readCredentials()).rejects.toMatchObject({ code: "KUBE_CONFIG_INVALID" });
+    await expect(config.readCredentials()).rejects.toMatchObject({
+      code: "KUBE_CONFIG_INVALID",
+      details: {
+        path: join(directory, "config"),
+        reason: expect.stringMatching(/^exec plugin: /) as string,
+      },
+    });
+  });
+});
+
+describe("without a kubeconfig", () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
   });
 
-  test("is asked for by name outside a cluster", async () => {
+  test("a process outside a cluster is asked for one by name", async () => {
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", undefined);
     await expect(loadKubeConfig({})).rejects.toMatchObject({
       code: "KUBE_CONFIG_INVALID",
       message: expect.stringContaining("--kubeconfig") as string,
     });
+  });
+
+  test("a process in a pod uses the pod's account, whose token is read anew", async () => {
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+    write("namespace", "blue\n");
+    write("ca.crt", "CA");
+    write("token", "one\n");
+    const config = await loadKubeConfig({ accountDirectory: directory });
+    expect(config).toMatchObject({
+      ...{ server: "https://10.0.0.1:443", namespace: "blue", skipTlsVerify: false },
+    });
+    expect(await config.readCredentials()).toEqual({ ca: "CA", token: "one" });
+    write("token", "two\n");
+    expect(await config.readCredentials()).toEqual({ ca: "CA", token: "two" });
   });
 });

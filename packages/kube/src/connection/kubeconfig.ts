@@ -53,6 +53,8 @@ export interface KubeConfig {
 export interface KubeConfigSource {
   /** File to read; absent: the cluster that this process runs in. */
   readonly kubeconfig?: string;
+  /** Where that cluster mounts the account of this process; default Kubernetes' own place. */
+  readonly accountDirectory?: string;
 }
 
 /** The raw fields that the library's parser leaves out. */
@@ -148,7 +150,10 @@ function compact(fields: Maybe): Credentials {
   return Object.fromEntries(present);
 }
 
-async function readCredentials(parsed: Parsed, plugin: PluginCredentials): Promise<Credentials> {
+async function readCredentials(
+  parsed: Parsed,
+  plugin: Partial<PluginCredentials>,
+): Promise<Credentials> {
   const { path, cluster, user } = parsed;
   return compact({
     ca: await readMaterial(path, cluster.caData, cluster.caFile),
@@ -199,8 +204,9 @@ async function loadInCluster(directory: string): Promise<KubeConfig> {
  * Reads a kubeconfig, or without one the configuration that Kubernetes gives to each pod.
  * @throws AppError with KUBE_CONFIG_INVALID
  */
-export async function loadKubeConfig(source: KubeConfigSource): Promise<KubeConfig> {
-  return source.kubeconfig === undefined
-    ? loadInCluster(SERVICE_ACCOUNT_DIRECTORY)
-    : loadFile(source.kubeconfig);
+export async function loadKubeConfig({
+  kubeconfig,
+  accountDirectory = SERVICE_ACCOUNT_DIRECTORY,
+}: KubeConfigSource): Promise<KubeConfig> {
+  return kubeconfig === undefined ? loadInCluster(accountDirectory) : loadFile(kubeconfig);
 }

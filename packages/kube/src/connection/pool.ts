@@ -28,10 +28,8 @@ export interface Transport {
 function createDispatcher(config: KubeConfig, credentials: Credentials): Dispatcher {
   const { ca, cert, key } = credentials;
   const tls = {
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key }),
-    ...(config.tlsServerName !== undefined && { servername: config.tlsServerName }),
+    ...{ ca, cert, key },
+    servername: config.tlsServerName,
     rejectUnauthorized: !config.skipTlsVerify,
     timeout: CONNECT_TIMEOUT_MS,
     keepAlive: true,

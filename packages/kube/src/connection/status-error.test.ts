@@ -1,22 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { toStatusError } from "./status-error.ts";
+import { describe, expect, test } from "vitest";
+import { parseStatus, toStatusError } from "./status-error.ts";
 
 const DENIED = 'admission webhook "judge.example" denied the request: not today';
+const asked = { verb: "patch", resource: "pods", object: "ns/one" };
 
-test.each([
-  { name: "a lost race", status: 409, message: "has been modified", want: "KUBE_CONFLICT" },
-  {
-    name: "a test of a patch that failed",
-    status: 422,
-    message: "test failed",
-    want: "KUBE_CONFLICT",
-  },
-  { name: "a webhook that refuses with 409", status: 409, message: DENIED, want: "KUBE_REFUSED" },
-  { name: "a webhook that refuses with 422", status: 422, message: DENIED, want: "KUBE_REFUSED" },
-  { name: "a webhook that refuses with 403", status: 403, message: DENIED, want: "KUBE_FORBIDDEN" },
-])("$name is $want", ({ status, message, want }) => {
-  const text = JSON.stringify({ kind: "Status", message });
-  const asked = { verb: "patch", resource: "pods", object: "ns/one", isTested: true };
-  expect(toStatusError({ status, text }, asked).code).toBe(want);
+describe("the code", () => {
+  test.each([
+    { name: "a lost race", status: 409, message: "has been modified", want: "KUBE_CONFLICT" },
+    {
+      name: "a test of a patch that failed",
+      status: 422,
+      message: "test failed",
+      want: "KUBE_CONFLICT",
+    },
+    { name: "a webhook that refuses with 409", status: 409, message: DENIED, want: "KUBE_REFUSED" },
+    { name: "a webhook that refuses with 422", status: 422, message: DENIED, want: "KUBE_REFUSED" },
+    {
+      name: "a webhook that refuses with 403",
+      status: 403,
+      message: DENIED,
+      want: "KUBE_FORBIDDEN",
+    },
+    {
+      name: "a lost race that speaks of a webhook",
+      status: 409,
+      message: `said before: ${DENIED}`,
+      want: "KUBE_CONFLICT",
+    },
+  ])("of $name is $want", ({ status, message, want }) => {
+    const text = JSON.stringify({ kind: "Status", message });
+    expect(toStatusError({ status, text }, { ...asked, isTested: true }).code).toBe(want);
+  });
+
+  test.each([
+    { name: "a refusal without a test", status: 422, text: "", want: "KUBE_REFUSED" },
+    { name: "a conflict of a page", status: 409, text: "<html>", want: "KUBE_CONFLICT" },
+    { name: "the first server fault", status: 423, text: "", want: "KUBE_SERVER_FAILED" },
+    { name: "a path that is not known", status: 404, text: "not found", want: "KUBE_NOT_FOUND" },
+  ])("of $name is $want", ({ status, text, want }) => {
+    expect(toStatusError({ status, text }, asked).code).toBe(want);
+  });
 });
+
+describe("the details", () => {
+  const detailsOf = (status: number, body: unknown): unknown =>
+    toStatusError({ status, text: JSON.stringify(body) }, asked).details;
+  const cause = (reason: string, field?: string, message?: string): object => ({
+    ...{ reason, field, message },
+  });
+
+  test("say what was asked and what was answered, and no more", () => {
+    expect(detailsOf(403, { kind: "Status", message: "no" })).toStrictEqual({
+      ...{ ...asked, status: 403, message: "no" },
+    });
+  });
+
+  test("carry causes, a line each, and their word where it is one", () => {
+    const causes = [
+      cause("FieldValueInvalid", "spec.x", "bad"),
+      cause("FieldValueInvalid", "", "worse"),
+      cause("FieldValueInvalid", undefined, "worst"),
+      cause("FieldValueInvalid"),
+    ];
+    expect(detailsOf(422, { kind: "Status", message: "no", details: { causes } })).toStrictEqual({
+      ...{ ...asked, status: 422, message: "no" },
+      causes: "spec.x: bad\nworse\nworst\nFieldValueInvalid",
+      causeType: "FieldValueInvalid",
+    });
+  });
+
+  test("have no word for causes of several kinds", () => {
+    const causes = [cause("FieldValueInvalid", "a", "b"), cause("FieldValueRequired", "c", "d")];
+    const details = detailsOf(422, { kind: "Status", details: { causes } });
+    expect(details).not.toHaveProperty("causeType");
+    expect(details).toHaveProperty("causes", "a: b\nc: d");
+  });
+
+  test("carry when to come again", () => {
+    expect(detailsOf(429, { kind: "Status", details: { retryAfterSeconds: 3 } })).toHaveProperty(
+      "retryAfterSeconds",
+      3,
+    );
+  });
+
+  test("show the beginning of an answer that is no Status", () => {
+    const text = `  ${"x".repeat(301)} `;
+    const { details } = toStatusError({ status: 502, text }, asked);
+    expect(details).toStrictEqual({ ...asked, status: 502, message: "x".repeat(300) });
+  });
+});
+
+test.each(["", "404 page not found", "null", "7", '"Status"', "[]", '{"kind":"Pod"}', "{}"])(
+  "%j is no Status",
+  (text) => {
+    expect(parseStatus(text)).toBeUndefined();
+  },
+);

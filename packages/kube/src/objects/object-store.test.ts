@@ -95,6 +95,18 @@ describe("a call", () => {
       want: { method: "PATCH", type: "application/merge-patch+json", body: '{"a":null}' },
     },
     {
+      name: "delete",
+      use: (store) => store.delete(PODS, key),
+      want: { method: "DELETE", body: '{"apiVersion":"v1","kind":"DeleteOptions"}' },
+    },
+    {
+      name: "delete of what it owns first",
+      use: (store) => store.delete(PODS, key, { propagationPolicy: "Foreground" }),
+      want: {
+        body: '{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Foreground"}',
+      },
+    },
+    {
       name: "delete of one uid",
       use: (store) => store.delete(PODS, key, { uid: "u1", gracePeriodSeconds: 0 }),
       want: {
@@ -174,6 +186,78 @@ describe("a refusal", () => {
   ])("$name is $want", async ({ answer, want }) => {
     const error = await errorOf(answer, (store) => store.patch(PODS, key, tested));
     expect(error).toMatchObject({ code: want });
+  });
+
+  const untested = { type: "json", operations: [{ op: "remove", path: "/a" }] } as const;
+  const mixed = { ...tested, operations: [...tested.operations, ...untested.operations] } as const;
+  const merged = { type: "merge", fields: {} } as const;
+  test.each([
+    { name: "a patch that tests and changes", patch: mixed, want: "KUBE_CONFLICT" },
+    { name: "a patch that tests nothing", patch: untested, want: "KUBE_REFUSED" },
+    { name: "a merge patch", patch: merged, want: "KUBE_REFUSED" },
+  ])("of $name without causes is $want", async ({ patch, want }) => {
+    const error = await errorOf(failure(422, "Invalid"), (store) => store.patch(PODS, key, patch));
+    expect(error).toMatchObject({ code: want });
+  });
+
+  test.each<{ name: string; use: (store: Store) => Promise<unknown>; want: object }>([
+    {
+      name: "get",
+      use: (store) => store.find(PODS, key),
+      want: { verb: "get", object: "ns/one" },
+    },
+    {
+      name: "list",
+      use: (store) => store.list(PODS, { namespace: "ns" }),
+      want: { verb: "list", object: "ns" },
+    },
+    { name: "list of all", use: (store) => store.list(PODS), want: { verb: "list", object: "" } },
+    {
+      name: "update",
+      use: (store) => store.update(PODS, pod),
+      want: { verb: "update", object: "ns/one" },
+    },
+    {
+      name: "delete",
+      use: (store) => store.delete(PODS, key),
+      want: { verb: "delete", object: "ns/one" },
+    },
+    {
+      name: "patch",
+      use: (store) => store.patch(PODS, key, merged),
+      want: { verb: "patch", object: "ns/one" },
+    },
+  ])("says what was asked: $name", async ({ use, want }) => {
+    const error = await errorOf(failure(403, "Forbidden"), use);
+    expect(error).toMatchObject({ details: { resource: "pods", status: 403, ...want } });
+  });
+
+  test.each<{ name: string; use: (store: Store) => Promise<unknown> }>([
+    { name: "get", use: (store) => store.find(PODS, key) },
+    { name: "list", use: (store) => store.list(PODS) },
+  ])("is also a redirection: $name", async ({ use }) => {
+    const error = await errorOf(failure(300, "Elsewhere"), use);
+    expect(error).toMatchObject({ code: "KUBE_REFUSED", details: { status: 300 } });
+  });
+
+  test("of a name that is another answer's is none that the object is missing", async () => {
+    const error = await errorOf(failure(403, "Forbidden", { details: { name: "one" } }), (store) =>
+      store.find(PODS, key),
+    );
+    expect(error).toMatchObject({ code: "KUBE_FORBIDDEN" });
+  });
+
+  test("that is no JSON says what it is the answer to", async () => {
+    const page: Answer = (response) => response.writeHead(200).end("<html>");
+    const error = await errorOf(page, (store) => store.find(PODS, key));
+    expect(error).toMatchObject({
+      code: "API_MALFORMED",
+      details: {
+        what: "the answer to get of pods",
+        reason: expect.stringContaining("SyntaxError") as string,
+      },
+      cause: expect.any(SyntaxError) as unknown,
+    });
   });
 
   test("carries message and causes, one line each", async () => {
@@ -289,5 +373,23 @@ describe("a raw request", () => {
       },
     );
     expect(seen[0]).toMatchObject({ method: "PUT", body: "{}" });
+  });
+
+  test("that is refused says what was asked", async () => {
+    const path = "/apis/x/y";
+    await ask(failure(300, "Elsewhere"), async (_store, client) => {
+      await expect(client.requestRaw({ method: "PUT", path })).rejects.toMatchObject({
+        details: { verb: "put", resource: path, status: 300 },
+      });
+    });
+  });
+
+  test("without a body says nothing of one", async () => {
+    const [seen] = await ask(json(200, {}), async (_store, client) => {
+      await client.requestRaw({ method: "GET", path: "/version" });
+    });
+    expect(seen?.headers).toMatchObject({ accept: "application/json", "user-agent": "patchbay" });
+    expect(seen?.headers).not.toHaveProperty("content-type");
+    expect(seen).toMatchObject({ path: "/version", body: "" });
   });
 });

@@ -168,13 +168,10 @@ export class HttpStore implements Store {
     options: DeleteOptions = {},
   ): Promise<void> {
     const { gracePeriodSeconds, propagationPolicy, uid } = options;
-    const body = {
-      apiVersion: "v1",
-      kind: "DeleteOptions",
-      ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }),
-      ...(propagationPolicy !== undefined && { propagationPolicy }),
-      ...(uid !== undefined && { preconditions: { uid } }),
-    };
+    const preconditions = uid === undefined ? undefined : { uid };
+    const kind = "DeleteOptions";
+    // What is undefined is not sent.
+    const body = { apiVersion: "v1", kind, gracePeriodSeconds, propagationPolicy, preconditions };
     const asked = { verb: "delete", resource: type.resource, object: printKey(key) };
     try {
       const request = { method: "DELETE", path: objectPath(type, key), body } as const;

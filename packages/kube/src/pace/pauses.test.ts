@@ -123,6 +123,28 @@ describe("pauses of a step", () => {
     expect(pauses.findHeld({ ...step, scope: "uid-2" })).toBeDefined();
   });
 
+  test("are news again after their scope was forgotten", () => {
+    const { pauses } = setUp();
+    const fail = (at: number): number =>
+      pauses.fail({ ...step, circumstances: String(at) }, { code: "A", shown: "" });
+    for (let at = 0; at < 8; at += 1) fail(at);
+    expect(fail(8)).toBeGreaterThan(1000);
+    pauses.forget("uid-1");
+    pauses.forget("uid-1"); // nothing is left of it
+    expect([fail(9), fail(10), fail(11)]).toEqual([1000, 1000, 1000]);
+  });
+
+  test("of the step that failed again last are remembered the longest", () => {
+    const { pauses } = setUp();
+    const fail = (scope: string): number =>
+      pauses.fail({ ...step, scope }, { code: "A", shown: "" });
+    for (let i = 0; i < 10_000; i += 1) fail(`uid ${String(i)}`);
+    fail("uid 0");
+    fail("one more"); // in place of uid 1
+    const isHeld = (scope: string): boolean => pauses.findHeld({ ...step, scope }) !== undefined;
+    expect(["uid 0", "uid 1", "uid 2"].map(isHeld)).toEqual([true, false, true]);
+  });
+
   test("are remembered for so many steps only", () => {
     const { pauses } = setUp();
     pauses.fail(step, { code: "A", shown: "" });

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type KubeObject, type Pod } from "@patchbay/api";
 import type { Change } from "@patchbay/ports";
-import { createFakeLogger, describeCacheContract } from "@patchbay/ports/testing";
+import {
+  createFakeLogger,
+  describeCacheContract,
+  settle,
+  type FakeLogger,
+} from "@patchbay/ports/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { createCache, type StartableCache } from "./cache.ts";
@@ -32,12 +37,14 @@ interface Setting {
   readonly source: Subject<Reflection<Pod>>;
   readonly words: string[];
   readonly abort: AbortController;
+  readonly logger: FakeLogger;
 }
 
 function setUp(trim?: (pod: Pod) => Pod): Setting {
   const source = new Subject<Reflection<Pod>>();
+  const logger = createFakeLogger();
   const cache = createCache(source, {
-    logger: createFakeLogger(),
+    logger,
     indexes: { node: (pod) => (pod.spec.nodeName === undefined ? [] : [pod.spec.nodeName]) },
     ...(trim !== undefined && { trim }),
   });
@@ -45,7 +52,7 @@ function setUp(trim?: (pod: Pod) => Pod): Setting {
   cache.onChange((change) => words.push(toWord(change)));
   const abort = new AbortController();
   cache.start(abort.signal);
-  return { cache, source, words, abort };
+  return { cache, source, words, abort, logger };
 }
 
 describeCacheContract("fed by a watch", (indexes) => {
@@ -115,6 +122,37 @@ describe("a cache", () => {
     expect(() => cache.listBy("none", "x")).toThrow("there is no index none");
   });
 
+  test("does not find a deleted object by what it was, nor one that has come back elsewhere", () => {
+    const { cache, source } = setUp();
+    const namesOn = (node: string): readonly string[] =>
+      cache.listBy("node", node).map((pod) => pod.metadata.name);
+    source.next({ kind: "applied", object: podOf("a", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: podOf("b", "1", { node: "n1" }) });
+    source.next({ kind: "removed", object: podOf("a", "2") });
+    source.next({ kind: "applied", object: podOf("a", "3", { uid: "other", node: "n2" }) });
+    expect([namesOn("n1"), namesOn("n2"), namesOn("n3")]).toEqual([["b"], ["a"], []]);
+  });
+
+  test("is not fed at all when it is started with an aborted signal", () => {
+    const source = new Subject<Reflection<Pod>>();
+    const cache = createCache(source, { logger: createFakeLogger() });
+    cache.start(AbortSignal.abort());
+    expect(source.observed).toBe(false);
+  });
+
+  test("is not in step before the first list", async () => {
+    const { cache, source } = setUp();
+    let isSynced = false;
+    const synced = cache.synced().then(() => {
+      isSynced = true;
+    });
+    source.next({ kind: "applied", object: podOf("a", "1") });
+    await settle();
+    expect(isSynced).toBe(false);
+    source.next({ kind: "listed", objects: [] });
+    await synced;
+  });
+
   test("keeps only what the trim function leaves", () => {
     const { cache, source } = setUp((pod) => {
       const { namespace = "", name, uid = "", resourceVersion = "" } = pod.metadata;
@@ -125,15 +163,19 @@ describe("a cache", () => {
   });
 
   test("a listener that throws keeps the change from nobody", () => {
-    const { cache, source, words } = setUp();
+    const { cache, source, words, logger } = setUp();
+    const fault = new Error("fault");
     cache.onChange(() => {
-      throw new Error("fault");
+      throw fault;
     });
     const later: string[] = [];
     cache.onChange((change) => later.push(toWord(change)));
     source.next({ kind: "applied", object: podOf("a", "1") });
     expect(words).toEqual(["+a@1"]);
     expect(later).toEqual(["+a@1"]);
+    expect(logger.lines).toMatchObject([
+      { level: "error", fields: { reason: "fault", err: fault } },
+    ]);
   });
 
   test("is fed no more after the abort, nor a listener after its end", () => {

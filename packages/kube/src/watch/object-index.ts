@@ -4,19 +4,17 @@
 /** Index functions by name. */
 export type IndexFunctions<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-type Postings = Map<string, Set<string>>;
-
 /** A map with indexes. */
 export class ObjectIndex<T> {
   readonly #functions: IndexFunctions<T>;
   readonly #objects = new Map<string, T>();
-  readonly #postings = new Map<string, Postings>();
+  /** Keys by index and value; see `placeOf`. */
+  readonly #postings = new Map<string, Set<string>>();
   /** Keys in order; undefined after keys have come or gone. */
   #sorted: readonly string[] | undefined;
 
   constructor(functions: IndexFunctions<T>) {
     this.#functions = functions;
-    for (const name of Object.keys(functions)) this.#postings.set(name, new Map());
   }
 
   get(key: string): T | undefined {
@@ -33,9 +31,7 @@ export class ObjectIndex<T> {
     this.#unpost(key);
     if (!this.#objects.has(key)) this.#sorted = undefined;
     this.#objects.set(key, object);
-    for (const [name, valuesOf] of Object.entries(this.#functions)) {
-      for (const value of valuesOf(object)) this.#post(name, value, key);
-    }
+    for (const place of this.#placesOf(object)) this.#post(place, key);
   }
 
   delete(key: string): void {
@@ -50,36 +46,40 @@ export class ObjectIndex<T> {
 
   /** Objects for which the index function gave `value`, in order of their keys. */
   listBy(index: string, value: string): readonly T[] {
-    const postings = this.#postings.get(index);
-    if (postings === undefined) throw new RangeError(`there is no index ${index}`);
-    return this.#pick([...(postings.get(value) ?? [])].sort());
+    if (this.#functions[index] === undefined) throw new RangeError(`there is no index ${index}`);
+    const keys = this.#postings.get(placeOf(index, value));
+    return keys === undefined ? [] : this.#pick([...keys].sort());
   }
 
   #pick(keys: readonly string[]): readonly T[] {
-    return keys.flatMap((key) => {
-      const object = this.#objects.get(key);
-      return object === undefined ? [] : [object];
-    });
+    return keys.flatMap((key) => this.#objects.get(key) ?? []);
   }
 
-  #post(index: string, value: string, key: string): void {
-    const postings = this.#postings.get(index);
-    const keys = postings?.get(value) ?? new Set();
-    keys.add(key);
-    postings?.set(value, keys);
+  #post(place: string, key: string): void {
+    const keys = this.#postings.get(place) ?? new Set();
+    this.#postings.set(place, keys.add(key));
   }
 
   #unpost(key: string): void {
     const object = this.#objects.get(key);
     if (object === undefined) return;
-    for (const [name, valuesOf] of Object.entries(this.#functions)) {
-      for (const value of valuesOf(object)) this.#forget(name, value, key);
-    }
+    for (const place of this.#placesOf(object)) this.#forget(place, key);
   }
 
-  #forget(index: string, value: string, key: string): void {
-    const keys = this.#postings.get(index)?.get(value);
+  #forget(place: string, key: string): void {
+    const keys = this.#postings.get(place);
     keys?.delete(key);
-    if (keys?.size === 0) this.#postings.get(index)?.delete(value);
+    // Stryker disable next-line all: gives memory back, and nothing else
+    if (keys?.size === 0) this.#postings.delete(place);
   }
+
+  #placesOf(object: T): readonly string[] {
+    return Object.entries(this.#functions).flatMap(([index, valuesOf]) =>
+      valuesOf(object).map((value) => placeOf(index, value)),
+    );
+  }
+}
+
+function placeOf(index: string, value: string): string {
+  return JSON.stringify([index, value]);
 }

@@ -205,6 +205,9 @@ describe("a reflector", () => {
     { name: "a line is no JSON", first: lines("garbage") },
     { name: "a line is no event", first: lines('{"type":"WHAT","object":{}}') },
     { name: "an event has no object", first: lines('{"type":"ADDED"}') },
+    { name: "an event has a list for its object", first: lines('{"type":"ADDED","object":[]}') },
+    { name: "an object has no metadata", first: lines('{"type":"ADDED","object":{}}') },
+    { name: "a line is null", first: lines("null") },
   ];
   test.each(relists)("lists again when $name", async ({ first }) => {
     const script = {

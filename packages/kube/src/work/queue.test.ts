@@ -156,6 +156,59 @@ describe("a queue", () => {
     expect(clock.dueMs).toEqual([3200]);
   });
 
+  test("who waits and has got a key may abort without harm to others", async () => {
+    const { queue } = setUp();
+    const abort = new AbortController();
+    const taken = queue.take(abort.signal);
+    const other = queue.take(never);
+    queue.add("a");
+    expect(await taken).toBe("a");
+    abort.abort(new Error("stop"));
+    queue.add("b");
+    expect(await other).toBe("b");
+  });
+
+  test("gives nothing to who has aborted already", async () => {
+    const { queue } = setUp();
+    queue.add("a");
+    await expect(queue.take(AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");
+    expect(queue.length).toBe(1);
+  });
+
+  test("a retry that is due while the key is worked on comes after", async () => {
+    const { clock, queue } = setUp();
+    queue.retry("a", lost);
+    queue.add("a"); // an early wake
+    expect(await queue.take(never)).toBe("a");
+    await clock.advance(100);
+    expect(queue.length).toBe(0);
+    queue.done("a");
+    expect(await drain(queue)).toEqual(["a"]);
+  });
+
+  test("a time that was asked for does not end a pause, its own end does", async () => {
+    const { clock, queue } = setUp();
+    for (let i = 0; i < 10; i += 1) queue.retry("a", lost); // 51.2 s by now
+    for (let wake = 0; wake < 5; wake += 1) {
+      queue.add("a");
+      await drain(queue);
+    }
+    queue.addAfter("a", 1000);
+    await clock.advance(1000);
+    expect(queue.length).toBe(0);
+    await clock.advance(50_200);
+    expect(await drain(queue)).toEqual(["a"]);
+  });
+
+  test("a time that has passed may be asked for again", async () => {
+    const { clock, queue } = setUp();
+    for (const ms of [100, 300]) {
+      queue.addAfter("a", ms);
+      await clock.advance(ms);
+      expect(await drain(queue)).toEqual(["a"]);
+    }
+  });
+
   test("is quiet once it is closed", async () => {
     const { clock, queue } = setUp();
     queue.addAfter("a", 10);

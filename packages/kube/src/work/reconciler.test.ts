@@ -17,6 +17,8 @@ interface Loop {
   readonly passes: readonly string[];
   readonly lines: FakeLogger["lines"];
   readonly results: readonly string[];
+  /** Duration of each pass, seconds. */
+  readonly seconds: readonly number[];
   readonly stop: () => Promise<void>;
 }
 
@@ -26,6 +28,7 @@ function start(reconcile: (key: string, pass: number) => Promise<Next>, concurre
   const log = createFakeLogger();
   const passes: string[] = [];
   const results: string[] = [];
+  const seconds: number[] = [];
   const abort = new AbortController();
   const running = runReconciler(
     {
@@ -33,7 +36,12 @@ function start(reconcile: (key: string, pass: number) => Promise<Next>, concurre
       queue,
       log,
       clock,
-      metrics: { observeReconcile: ({ result }) => results.push(result) },
+      metrics: {
+        observeReconcile: (pass) => {
+          results.push(pass.result);
+          seconds.push(pass.seconds);
+        },
+      },
       reconcile: (key) => {
         passes.push(key);
         return reconcile(key, passes.filter((pass) => pass === key).length);
@@ -46,7 +54,7 @@ function start(reconcile: (key: string, pass: number) => Promise<Next>, concurre
     return running;
   };
   const add = queue.add.bind(queue);
-  return { clock, add, passes, lines: log.lines, results, stop };
+  return { clock, add, passes, lines: log.lines, results, seconds, stop };
 }
 
 describe("a reconciler", () => {
@@ -111,6 +119,84 @@ describe("a reconciler", () => {
     });
     expect(loop.results).toEqual(["failed"]);
     await loop.stop();
+  });
+
+  test("a line tells the code of an error that has one, and the error itself only where it is a fault", async () => {
+    const fault = new TypeError("x is not a function");
+    const errors: readonly Error[] = [new AppError("KUBE_REFUSED"), fault];
+    const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? fault));
+    loop.add("a");
+    await settle();
+    await loop.clock.advance(300_000);
+    const [refused, broken] = loop.lines.map(({ fields }) => fields);
+    expect(refused).toMatchObject({ code: "KUBE_REFUSED", attempt: 1, durationMs: 0 });
+    expect(refused).not.toHaveProperty("err");
+    expect(broken).toMatchObject({ err: fault, reason: "x is not a function" });
+    expect(broken).not.toHaveProperty("code");
+    await loop.stop();
+  });
+
+  test("an error of another kind begins its waits anew", async () => {
+    const errors: readonly Error[] = [new Error("one"), new Error("two"), new TypeError("other")];
+    const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? new Error("none")));
+    loop.add("a");
+    await settle();
+    await loop.clock.advance(100);
+    await loop.clock.advance(200);
+    expect(loop.lines.map(({ fields }) => fields["retryMs"])).toEqual([100, 200, 100]);
+    await loop.stop();
+  });
+
+  test.each<{ name: string; outcome: () => Promise<Next> }>([
+    { name: "succeeds", outcome: () => Promise.resolve(done()) },
+    { name: "fails", outcome: () => Promise.reject(new Error("no")) },
+  ])("the duration of a pass that $name is told in seconds", async ({ outcome }) => {
+    const gate = Promise.withResolvers<undefined>();
+    const loop = start(async (_key, pass) => {
+      if (pass === 1) await gate.promise;
+      return outcome();
+    });
+    await loop.clock.advance(10_000);
+    loop.add("a");
+    await settle();
+    await loop.clock.advance(2500);
+    gate.resolve(undefined);
+    await settle();
+    expect(loop.seconds).toEqual([2.5]);
+    expect(loop.lines.map(({ fields }) => fields["durationMs"])).toEqual(
+      loop.results[0] === "failed" ? [2500] : [],
+    );
+    await loop.stop();
+  });
+
+  test("a pass that fails after the stop is not told and not tried again", async () => {
+    const gate = Promise.withResolvers<Next>();
+    const loop = start(() => gate.promise);
+    loop.add("a");
+    await settle();
+    const stopped = loop.stop();
+    gate.reject(new Error("aborted"));
+    await stopped;
+    expect([loop.lines, loop.results, loop.clock.dueMs]).toEqual([[], [], []]);
+  });
+
+  test("a loop whose passes nobody counts works too", async () => {
+    const clock = createFakeClock();
+    const queue = createQueue({ clock });
+    const abort = new AbortController();
+    let passes = 0;
+    const reconcile = (): Promise<Next> => {
+      passes += 1;
+      return Promise.resolve(done());
+    };
+    const log = createFakeLogger();
+    const running = runReconciler({ name: "test", queue, log, clock, reconcile }, abort.signal);
+    queue.add("a");
+    await settle();
+    abort.abort();
+    await running;
+    expect(passes).toBe(1);
+    expect(log.lines).toEqual([]);
   });
 
   test("a key that fails holds up no other", async () => {

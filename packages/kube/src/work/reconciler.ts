@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who works on the keys of a queue, and what happens when that fails?
-import { CATALOGUE, isAppError, messageOf, retryRuleOf, type ErrorEntry } from "@patchbay/core";
+import { isAppError, messageOf, retryRuleOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
 import type { Queue } from "./queue.ts";
 
@@ -47,12 +47,10 @@ const SLOW_RETRY_MS = 300_000;
 
 type Level = "debug" | "warn" | "error";
 
-/** Losing a race is everyday; a fault of ours needs a person. */
+/** Losing a race is everyday; what has no code is a fault of ours and needs a person. */
 function levelOf(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
-  if (!isAppError(error)) return "error";
-  const entry: ErrorEntry = CATALOGUE[error.code];
-  return entry.who === "bug" ? "error" : "warn";
+  return isAppError(error) ? "warn" : "error";
 }
 
 /** An error of another's making has no code; its class is what stays the same. */

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import { Agent, ProxyAgent } from "undici";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Credentials, KubeConfig } from "./kubeconfig.ts";
+import { Pool } from "./pool.ts";
+
+let clock: FakeClock;
+/** What the next reads give, the last one for ever. */
+let answers: (Credentials | Error)[];
+/** For each read, whether the server had refused the credentials. */
+let reads: (boolean | undefined)[];
+
+beforeEach(() => {
+  clock = createFakeClock();
+  answers = [];
+  reads = [];
+});
+
+function poolOf(change: Partial<KubeConfig> = {}): Pool {
+  const readCredentials = (isRefused?: boolean): Promise<Credentials> => {
+    reads.push(isRefused);
+    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? {};
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  };
+  return new Pool(
+    { server: "https://kube.test", skipTlsVerify: false, readCredentials, ...change },
+    clock,
+  );
+}
+
+describe("headers", () => {
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
+  test.each<{ name: string; given: Credentials; want: Record<string, string> }>([
+    { name: "are none for a certificate", given: { cert: "C" }, want: {} },
+    { name: "carry a token", given: { token: "t" }, want: { authorization: "Bearer t" } },
+    {
+      name: "carry a name and a password",
+      given: { username: "u", password: "p" },
+      want: { authorization: basic("u:p") },
+    },
+    {
+      name: "carry a name without a password",
+      given: { username: "u" },
+      want: { authorization: basic("u:") },
+    },
+    {
+      name: "carry the token where there is both",
+      given: { token: "t", username: "u", password: "p" },
+      want: { authorization: "Bearer t" },
+    },
+  ])("$name", async ({ given, want }) => {
+    answers = [given];
+    expect((await poolOf().transport()).headers).toStrictEqual(want);
+  });
+
+  test("say whom the caller acts as", async () => {
+    const { headers } = await poolOf({ impersonate: "someone" }).transport();
+    expect(headers).toStrictEqual({ "impersonate-user": "someone" });
+  });
+});
+
+describe("credentials", () => {
+  test("are read once a minute", async () => {
+    const pool = poolOf();
+    await pool.transport();
+    await clock.advance(59_999);
+    await pool.transport();
+    expect(reads).toEqual([false]);
+    await clock.advance(1);
+    await pool.transport();
+    expect(reads).toEqual([false, false]);
+  });
+
+  test("are read anew once, with a word that they were refused", async () => {
+    const pool = poolOf();
+    await pool.transport();
+    pool.expire();
+    await pool.transport();
+    await clock.advance(60_000);
+    await pool.transport();
+    expect(reads).toEqual([false, true, false]);
+  });
+
+  test("that cannot be read at first fail the call, and the next reads again", async () => {
+    answers = [new Error("gone"), { token: "t" }];
+    const pool = poolOf();
+    await expect(pool.transport()).rejects.toThrow("gone");
+    expect((await pool.transport()).headers).toEqual({ authorization: "Bearer t" });
+  });
+
+  test("that cannot be read later are used as they were", async () => {
+    answers = [{ token: "t" }, new Error("gone")];
+    const pool = poolOf();
+    const first = await pool.transport();
+    await clock.advance(60_000);
+    expect(await pool.transport()).toBe(first);
+  });
+});
+
+describe("connections", () => {
+  test.each([
+    { name: "another token", change: { token: "t2" }, isKept: true },
+    { name: "another certificate", change: { cert: "C2" }, isKept: false },
+    { name: "another key", change: { key: "K2" }, isKept: false },
+    { name: "another authority", change: { ca: "A2" }, isKept: false },
+  ])("are kept with $name: $isKept", async ({ change, isKept }) => {
+    const given = { ca: "A", cert: "C", key: "K", token: "t" };
+    answers = [given, { ...given, ...change }];
+    const pool = poolOf();
+    const first = await pool.transport();
+    await clock.advance(60_000);
+    const second = await pool.transport();
+    expect(first.dispatcher === second.dispatcher).toBe(isKept);
+  });
+
+  test("go through a proxy where one is named", async () => {
+    const proxied = await poolOf({ proxyUrl: "http://proxy.test:3128" }).transport();
+    expect(proxied.dispatcher).toBeInstanceOf(ProxyAgent);
+    expect((await poolOf().transport()).dispatcher).toBeInstanceOf(Agent);
+  });
+
+  test("end with the pool, and one that was never used ends too", async () => {
+    const pool = poolOf();
+    const { dispatcher } = await pool.transport();
+    await pool.destroy();
+    expect(dispatcher).toMatchObject({ destroyed: true });
+    await expect(poolOf().destroy()).resolves.toBeUndefined();
+  });
+});
