@@ -2,4 +2,4 @@
 // The public door of manifests.
 export { keepManifests, keepObject } from "./keep.ts";
 export { parseManifests, readManifests, type Manifest } from "./read.ts";
-export { isRole, type Role } from "./rights.ts";
+export { isRole, type Role } from "./role.ts";

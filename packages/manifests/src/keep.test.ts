@@ -6,7 +6,7 @@ import { createFakeStore } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { keepManifests } from "./keep.ts";
 import { parseManifests, readManifests } from "./read.ts";
-import { isRole, type Role } from "./rights.ts";
+import { isRole, type Role } from "./role.ts";
 
 const objects = parseManifests(await readManifests(createFiles(), "standalone"), "node1");
 const RBAC = { group: "rbac.authorization.k8s.io", version: "v1" } as const;

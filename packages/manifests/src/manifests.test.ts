@@ -4,7 +4,8 @@ import { customResourceDefinitions, names, type KubeObject } from "@patchbay/api
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "./read.ts";
-import { isRole, rightsOf, type Role } from "./rights.ts";
+import { isRole, type Role } from "./role.ts";
+import { rightsOf } from "./testing.ts";
 
 const files = createFiles();
 const base = parseManifests(await readManifests(files, "base"));

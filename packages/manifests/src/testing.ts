@@ -1,3 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door of manifests: what tests judge them by.
-export { rightsOf, type Right } from "./rights.ts";
+// The second door of manifests, for tests: who may do what, according to roles and bindings?
+import type { KubeObject } from "@patchbay/api";
+import { isRole, type Rule } from "./role.ts";
+
+interface Binding extends KubeObject {
+  readonly roleRef: { readonly kind: string; readonly name: string };
+  readonly subjects: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly namespace?: string;
+  }[];
+}
+
+/** One verb on one resource. */
+export interface Right {
+  /** As the API server names the user, for example `system:serviceaccount:patchbay:virt-api`. */
+  readonly user: string;
+  readonly verb: string;
+  /** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
+  readonly resource: string;
+  /** Where; absent: everywhere. */
+  readonly namespace?: string;
+}
+
+function isBinding(object: KubeObject): object is Binding {
+  return object.kind === "ClusterRoleBinding" || object.kind === "RoleBinding";
+}
+
+function userOf(subject: Binding["subjects"][number]): string {
+  return subject.kind === "ServiceAccount"
+    ? `system:serviceaccount:${subject.namespace ?? ""}:${subject.name}`
+    : subject.name;
+}
+
+function resourceText(group: string, resource: string): string {
+  const [name = "", ...subresource] = resource.split("/");
+  return [group === "" ? name : `${name}.${group}`, ...subresource].join("/");
+}
+
+function rightsOfRule(user: string, { apiGroups, resources, verbs }: Rule): readonly Right[] {
+  return apiGroups.flatMap((group) =>
+    resources.flatMap((resource) =>
+      verbs.map((verb) => ({ user, verb, resource: resourceText(group, resource) })),
+    ),
+  );
+}
+
+/** What the bindings among the objects grant by the roles among them, verb by verb. */
+export function rightsOf(objects: readonly KubeObject[]): readonly Right[] {
+  const roles = objects.filter(isRole);
+  return objects.filter(isBinding).flatMap(({ metadata: { namespace }, roleRef, subjects }) => {
+    const bound = roles.filter(
+      ({ kind, metadata }) => kind === roleRef.kind && metadata.name === roleRef.name,
+    );
+    const where = namespace === undefined ? {} : { namespace };
+    return subjects.flatMap((subject) =>
+      bound
+        .flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(userOf(subject), rule)))
+        .map((right) => ({ ...right, ...where })),
+    );
+  });
+}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real API server in this process, and a client that speaks to it over TLS.
 import type { IncomingMessage } from "node:http";
-import { type ApiServerOptions, type RunningApiServer, startApiServer } from "@patchbay/apiserver";
+import { startApiServer } from "@patchbay/apiserver";
 import { createClock } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate, kubeconfigText } from "@patchbay/pki";
 import type { Logger } from "@patchbay/ports";
 import { makeAgent, readText, send } from "./client.ts";
+import type { ApiServerOptions, RunningApiServer } from "../../../packages/apiserver/src/server.ts";
 
 export const QUIET: Logger = {
   debug: () => undefined,
