@@ -56,6 +56,13 @@ export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
 export type { NicPlan, Refusal } from "./plan/request/outcome.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
+export {
+  planRestart,
+  planStart,
+  planStop,
+  type RunStateFacts,
+  type RunStatePlan,
+} from "./plan/request/run-state.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
 export {
   guestHindranceField,

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// What start, stop and restart mean for a VM. Source: KubeVirt pkg/virt-api/rest/lifecycle.go.
+import {
+  isVmiFinal,
+  runStrategyOf,
+  type JsonPatchOperation,
+  type StateChangeRequest,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { versionTest } from "../../patch.ts";
+import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
+import { vmiOf } from "../vm/vm.ts";
+import { toRefusal, type Refusal } from "./outcome.ts";
+
+/** What a request about running is decided from. */
+export interface RunStateFacts {
+  readonly vm: VirtualMachine;
+  /** The VM's own. */
+  readonly vmi?: VirtualMachineInstance;
+}
+
+/** What is written for such a request, or why nothing is; the message is said to who asked, and logged. */
+export type RunStatePlan =
+  /** The specification says whether it runs. */
+  | {
+      readonly kind: "patchVm";
+      readonly operations: readonly JsonPatchOperation[];
+      readonly message: string;
+    }
+  /** The specification leaves it to requests: `status.stateChangeRequests`. */
+  | {
+      readonly kind: "askController";
+      readonly requests: readonly StateChangeRequest[];
+      readonly message: string;
+    }
+  /** The VMI goes; the VM makes another one, since it is to run. */
+  | { readonly kind: "deleteVmi"; readonly uid: string; readonly message: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Whether a guest runs or is on its way. */
+function hasGuest({ vmi }: RunStateFacts): boolean {
+  return vmi !== undefined && !isVmiFinal(vmi);
+}
+
+function conflict(message: string): RunStatePlan {
+  return { kind: "refused", refusal: toRefusal(409, [], message) };
+}
+
+/** The conflict that KubeVirt answers. */
+function noManualRequests(
+  { vm }: RunStateFacts,
+  request: "start" | "stop" | "restart",
+): RunStatePlan {
+  return conflict(`${runStrategyOf(vm)} does not support manual ${request} requests`);
+}
+
+/** Sets whether a VM runs, in the form in which it is said already; it fails when somebody else was faster. */
+function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
+  const { spec } = vm;
+  if (spec.running !== undefined) {
+    return [
+      { op: "test", path: "/spec/running", value: spec.running },
+      { op: "replace", path: "/spec/running", value: running },
+    ];
+  }
+  const path = "/spec/runStrategy";
+  return [
+    spec.runStrategy === undefined
+      ? versionTest(vm)
+      : { op: "test", path, value: spec.runStrategy },
+    { op: "add", path, value: running ? "Always" : "Halted" },
+  ];
+}
+
+/** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
+function ifStartable({ vm }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
+  const problems = vmStartProblems(vm, vmiOf(vm), undefined);
+  if (plan.kind === "refused" || problems.length === 0) return plan;
+  const causes = problems.map((problem) => ({
+    reason: "FieldValueNotSupported" as const,
+    ...problem,
+  }));
+  const message = `the VM cannot be started: ${sayProblems(problems)}`;
+  return { kind: "refused", refusal: toRefusal(422, causes, message) };
+}
+
+/** A VMI whose guest has ended goes first. */
+function startRequests({ vmi }: RunStateFacts): readonly StateChangeRequest[] {
+  const uid = vmi?.metadata.uid;
+  return uid === undefined ? [{ action: "Start" }] : [{ action: "Stop", uid }, { action: "Start" }];
+}
+
+/** Starts: a conflict where a guest runs already or the run strategy starts it; refused where it cannot be started. */
+export function planStart(facts: RunStateFacts): RunStatePlan {
+  const message = "virtual machine is to be started";
+  if (hasGuest(facts)) return conflict("VM is already running");
+  switch (runStrategyOf(facts.vm)) {
+    case "Halted":
+      return ifStartable(facts, {
+        kind: "patchVm",
+        operations: runningPatch(facts.vm, true),
+        message,
+      });
+    case "Manual":
+    case "RerunOnFailure":
+      return ifStartable(facts, {
+        kind: "askController",
+        requests: startRequests(facts),
+        message,
+      });
+    case "Always":
+    case "Once":
+      return noManualRequests(facts, "start");
+  }
+}
+
+const TO_STOP = "virtual machine is to be stopped";
+const NOT_RUNNING = conflict("VM is not running");
+
+/** The VM waits to be started again; that is taken back. */
+function isStartPending({ vm }: RunStateFacts): boolean {
+  return vm.status?.stateChangeRequests?.some(({ action }) => action === "Start") === true;
+}
+
+/** The run strategy leaves it to requests. */
+function planStopRequest(facts: RunStateFacts): RunStatePlan {
+  const uid = facts.vmi?.metadata.uid;
+  const isAlive = hasGuest(facts) && uid !== undefined;
+  if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
+  const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
+  return { kind: "askController", requests, message: TO_STOP };
+}
+
+/** Stops: also a start that is still waited for; a conflict where nothing runs. */
+export function planStop(facts: RunStateFacts): RunStatePlan {
+  switch (runStrategyOf(facts.vm)) {
+    case "Halted":
+      return hasGuest(facts) ? noManualRequests(facts, "stop") : NOT_RUNNING;
+    case "Manual":
+    case "RerunOnFailure":
+      return planStopRequest(facts);
+    case "Always":
+    case "Once":
+      return { kind: "patchVm", operations: runningPatch(facts.vm, false), message: TO_STOP };
+  }
+}
+
+/** Ends the guest and lets it come anew: a conflict where nothing runs; refused where it would not come back. */
+export function planRestart(facts: RunStateFacts): RunStatePlan {
+  const message = "virtual machine is to be restarted";
+  const strategy = runStrategyOf(facts.vm);
+  const uid = facts.vmi?.metadata.uid;
+  if (strategy === "Halted") return noManualRequests(facts, "restart");
+  if (!hasGuest(facts) || uid === undefined) return NOT_RUNNING;
+  switch (strategy) {
+    case "Always":
+      return ifStartable(facts, { kind: "deleteVmi", uid, message });
+    case "Manual":
+    case "RerunOnFailure":
+      return ifStartable(facts, {
+        kind: "askController",
+        requests: [{ action: "Stop", uid }, { action: "Start" }],
+        message,
+      });
+    case "Once":
+      return noManualRequests(facts, "restart");
+  }
+}
