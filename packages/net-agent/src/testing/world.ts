@@ -7,7 +7,6 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   parseAttachmentErrors,
-  type KubeObject,
   type NetworkAttachmentDefinition,
   type NetworkStatus,
   type Pod,
@@ -19,10 +18,12 @@ import {
   type Journal,
 } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import type { Cache, Clock, Cni, ObjectKey, Store } from "@patchbay/ports";
+import type { Clock, Cni, Store } from "@patchbay/ports";
 import {
+  createFakeCache,
   createFakeCni,
   createFakeFiles,
+  createFakeNamespaces,
   createFakePodNetwork,
   createFakeStore,
   type FakeCni,
@@ -35,26 +36,6 @@ import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods } from "../tracked-pods.ts";
-
-/** A cache that is told by hand. */
-class HandCache<T extends KubeObject> implements Cache<T> {
-  readonly objects = new Map<string, T>();
-  find({ namespace = "", name }: ObjectKey): T | undefined {
-    return this.objects.get(`${namespace}/${name}`);
-  }
-  list(): readonly T[] {
-    return [...this.objects.values()];
-  }
-  listBy(): readonly T[] {
-    return this.list();
-  }
-  onChange(): () => void {
-    return () => undefined;
-  }
-  synced(): Promise<void> {
-    return Promise.resolve();
-  }
-}
 
 /** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
 class Life {
@@ -102,18 +83,17 @@ export class World {
   readonly podNetwork: FakePodNetwork = createFakePodNetwork();
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
-  readonly #namespaces = new Map<string, string>();
-  readonly #pods = new HandCache<Pod>();
-  readonly #nads = new HandCache<NetworkAttachmentDefinition>();
+  readonly #namespaces = createFakeNamespaces();
+  readonly #pods = createFakeCache<Pod>();
+  readonly #nads = createFakeCache<NetworkAttachmentDefinition>();
   readonly cni: FakeCni = createFakeCni({
     attached: (request, result) => {
       const mac = result.interfaces?.[0]?.mac ?? "";
       const link = { name: request.interfaceName, kind: "veth", mac, mtu: 1500, up: true };
-      this.podNetwork.putLink(this.#namespaces.get(request.netnsPath ?? "") ?? "", link);
+      this.podNetwork.putLink(this.#inodeAt(request.netnsPath), link);
     },
     detached: (request) => {
-      const inode = this.#namespaces.get(request.netnsPath ?? "") ?? "";
-      this.podNetwork.takeLink(inode, request.interfaceName);
+      this.podNetwork.takeLink(this.#inodeAt(request.netnsPath), request.interfaceName);
     },
   });
   isIsolated = true;
@@ -163,14 +143,14 @@ export class World {
   async putSandbox(podUid: string, id: string): Promise<void> {
     const netnsPath = `/run/netns/${id}`;
     const netnsInode = inodeOf(id === `box-${podUid}` ? podUid : id);
-    this.#namespaces.set(netnsPath, netnsInode);
+    this.#namespaces.put(netnsPath, netnsInode);
     const text = JSON.stringify({ id, podUid, netnsPath, netnsInode });
     await this.files.writeAtomic(`/pods/${podUid}/sandbox.json`, text);
   }
 
   /** The runtime removes a namespace. */
   dropNamespace(id: string): void {
-    this.#namespaces.delete(`/run/netns/${id}`);
+    this.#namespaces.take(`/run/netns/${id}`);
   }
 
   async deletePod(): Promise<void> {
@@ -199,7 +179,7 @@ export class World {
   }
 
   putNad(key: { readonly namespace: string; readonly name: string }, config: unknown): void {
-    this.#nads.objects.set(`${key.namespace}/${key.name}`, {
+    this.#nads.put({
       apiVersion: "k8s.cni.cncf.io/v1",
       kind: NETWORK_ATTACHMENT_DEFINITIONS.kind,
       metadata: key,
@@ -208,14 +188,15 @@ export class World {
   }
 
   dropNad(key: string): void {
-    this.#nads.objects.delete(key);
+    const [name = "", namespace = ""] = key.split("/").toReversed();
+    this.#nads.take({ namespace, name });
   }
 
   /** The caches catch up with the API server. */
   async sync(): Promise<void> {
-    this.#pods.objects.clear();
+    for (const { metadata } of this.#pods.list()) this.#pods.take(metadata);
     for (const pod of (await this.store.list(PODS)).items) {
-      this.#pods.objects.set(`${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, pod);
+      this.#pods.put(pod);
     }
   }
 
@@ -269,6 +250,12 @@ export class World {
     return (await this.store.find(PODS, NAMES))?.metadata.annotations?.[name];
   }
 
+  #inodeAt(netnsPath = ""): string {
+    const netns = this.#namespaces.open(netnsPath);
+    netns?.close();
+    return netns?.inode ?? "";
+  }
+
   async #deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
@@ -276,12 +263,7 @@ export class World {
       pods: this.#pods,
       nads: this.#nads,
       sandboxes: createNodeRuntimeSandboxes(this.files, "/pods"),
-      namespaces: {
-        open: (path) => {
-          const inode = this.#namespaces.get(path);
-          return inode === undefined ? undefined : { fd: -1, inode, close: () => undefined };
-        },
-      },
+      namespaces: this.#namespaces,
       podNetwork: this.podNetwork,
       cni: this.#mortalCni(life),
       journal: {

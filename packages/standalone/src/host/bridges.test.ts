@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
-import type { Command, ProcessRunner } from "@patchbay/ports";
-import { createFakeFiles, createFakeStore } from "@patchbay/ports/testing";
+import { createFakeFiles, createFakeProcessRunner, createFakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { OwnBridges, rememberHostLinks, removeBridges, type CleaningDeps } from "./bridges.ts";
@@ -19,13 +18,12 @@ let deps: CleaningDeps;
 beforeEach(() => {
   links = [{ ifname: "lo" }, { ifname: "old0" }];
   ran = [];
-  const runner: ProcessRunner = {
-    endFamily: () => Promise.resolve(),
-    run: ({ argv }: Command) => {
+  const runner = createFakeProcessRunner({
+    ip: ({ argv }) => {
       ran.push(argv.join(" "));
-      return Promise.resolve({ exitCode: 0, stdout: JSON.stringify(links), stderr: "" });
+      return { stdout: JSON.stringify(links) };
     },
-  };
+  });
   const log = createSilentLogger();
   deps = { files: createFakeFiles(), runner, log, paths: pathsOf("/d"), bootId: "b1" };
 });
