@@ -30,7 +30,7 @@ export const CREATED_BY_LABEL = "kubevirt.io/created-by";
 export const VM_NAME_LABEL = "vm.kubevirt.io/name";
 /** Name of the VMI as an annotation of its launcher pod. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
-/** Node of a VMI. Source: KubeVirt. */
+/** Name of the node of a VMI: each virt-handler watches its own only. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
 /** Namespace of the services' accounts and pods. */

@@ -2,7 +2,7 @@
 // A domain as Patchbay defines it.
 import type { PciAddress } from "./pci/address.ts";
 
-/** A NIC on a tap that exists. */
+/** A NIC of the domain; its tap is there before the domain is defined or the NIC attached. */
 export interface NicDefinition {
   /** Begins with `ua-`, else libvirt drops it. */
   readonly alias: string;

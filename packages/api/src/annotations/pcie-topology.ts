@@ -22,7 +22,7 @@ export function parsePcieTopology(text: string | undefined): PcieTopology | unde
   return interfaces.every(isEntry) ? { version, interfaces } : undefined;
 }
 
-/** Prints the annotation. */
+/** Writes the annotation; the order of the interfaces is kept. */
 export function printPcieTopology(topology: PcieTopology): string {
   return JSON.stringify(topology);
 }

@@ -72,6 +72,7 @@ const ACTION = object("What it does.", {
   action: text("reset, poweroff or shutdown."),
 });
 
+/** Of `spec.domain.devices`, beside the fields that are acted on. */
 export const DEVICE_FIELDS = {
   disks: unbuilt(list("Disks, each from the volume of its name.", DISK)),
   filesystems: unbuilt(
@@ -140,6 +141,7 @@ export const DEVICE_FIELDS = {
   }),
 };
 
+/** Of an iface, beside the fields that are acted on and the bindings. */
 export const IFACE_FIELDS = {
   dhcpOptions: unbuilt(
     object("What the guest is told by DHCP.", {

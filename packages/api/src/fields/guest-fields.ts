@@ -17,6 +17,7 @@ import {
   unbuilt,
 } from "./notation.ts";
 
+/** Of `spec.domain.cpu`, beside sockets, cores and threads. */
 export const CPU_FIELDS = {
   model: unbuilt(text("Processor model that the guest sees, for example Haswell or host-model.")),
   features: unbuilt(
@@ -49,6 +50,7 @@ export const CPU_FIELDS = {
   ),
 };
 
+/** Of `spec.domain.memory`, beside the guest's amount. */
 export const MEMORY_FIELDS = {
   hugepages: unbuilt(
     object("Memory in large pages.", { pageSize: text("Size of a page, for example 2Mi.") }),
@@ -62,16 +64,19 @@ export const MEMORY_FIELDS = {
   ),
 };
 
+/** Of `spec.domain.resources`, beside the requests. */
 export const RESOURCE_FIELDS = {
   limits: harmless(map("Most of each resource; not passed on to the pod.", quantity("Amount."))),
   overcommitGuestOverhead: harmless(flag("The overhead is not asked of the scheduler.")),
 };
 
+/** Of the image of `firmware.kernelBoot`, beside the paths in it. */
 export const KERNEL_CONTAINER_FIELDS = {
   imagePullPolicy: harmless(text("When the image is pulled; it must be on the node already.")),
   imagePullSecret: harmless(text("Secret for pulling the image; it must be on the node already.")),
 };
 
+/** Of `spec.domain.firmware`, beside kernel boot and boot loader. */
 export const FIRMWARE_FIELDS = {
   acpi: unbuilt(
     object("ACPI tables for the guest.", {
@@ -83,6 +88,7 @@ export const FIRMWARE_FIELDS = {
   uuid: unbuilt(text("UUID of the machine; made from namespace and name.")),
 };
 
+/** `firmware.bootloader.efi`: a VM that wants it is not started, since its guest would not boot from BIOS. */
 export const EFI = unbuilt(
   object("EFI firmware.", {
     persistent: flag("Variables are kept over restarts."),
@@ -90,6 +96,7 @@ export const EFI = unbuilt(
   }),
 );
 
+/** Of `firmware.bootloader.bios`, which is what every guest has. */
 export const BIOS_FIELDS = {
   useSerial: unbuilt(flag("Firmware speaks on the serial console."), { unless: oneOf(false) }),
 };
@@ -100,6 +107,7 @@ function timer(what: string, more: Parameters<typeof object>[1] = {}) {
 
 const tickPolicy = text("What becomes of ticks that were missed.");
 
+/** Of `spec.domain.clock`, beside UTC. */
 export const CLOCK_FIELDS = {
   timer: unbuilt(
     object("Timers that the guest has.", {
@@ -113,6 +121,7 @@ export const CLOCK_FIELDS = {
   timezone: unbuilt(text("Zone that the guest's clock shows, for example Europe/Berlin.")),
 };
 
+/** Of `clock.utc`. */
 export const UTC_FIELDS = {
   offsetSeconds: unbuilt(integer("Seconds by which the guest's clock differs from UTC."), {
     unless: oneOf(0),
@@ -139,6 +148,7 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
+/** Of `spec.domain.features`: what every guest has anyway, and what none has. */
 export const FEATURES = {
   acpi: unbuilt(feature("ACPI; the guest has it."), { unless: isOn }),
   apic: unbuilt(
@@ -159,6 +169,7 @@ export const FEATURES = {
   smm: unbuilt(feature("System Management Mode."), { unless: isOff }),
 };
 
+/** Of `spec.domain` itself, beside the parts of the machine. */
 export const DOMAIN_FIELDS = {
   chassis: unbuilt(
     object("What the guest reads of its chassis.", {

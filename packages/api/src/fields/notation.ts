@@ -2,7 +2,7 @@
 // How fields are written down that Patchbay knows and does not act on, and in which list each of them is.
 import { Type, type TOptional, type TUnsafe } from "typebox";
 
-/** A schema as JSON. */
+/** A schema as the CRDs hold it, keyword by keyword; nothing is known of its keywords. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**
@@ -66,23 +66,27 @@ export function isOn(value: unknown): boolean {
   return !isOff(value);
 }
 
+/** Any text; what may stand in it is not judged. */
 export function text(description: string): JsonSchema {
   return { type: "string", description };
 }
 
+/** True or false; absent means false unless the description says otherwise. */
 export function flag(description: string): JsonSchema {
   return { type: "boolean", description };
 }
 
+/** A whole number of any size. */
 export function integer(description: string): JsonSchema {
   return { type: "integer", description };
 }
 
-/** Source: Kubernetes resource.Quantity. */
+/** An amount as text or number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
 export function quantity(description: string): JsonSchema {
   return { description, "x-kubernetes-int-or-string": true };
 }
 
+/** An object with these properties; unknown ones are pruned, as in every structural schema. */
 export function object(
   description: string,
   properties: Readonly<Record<string, JsonSchema>> = {},
@@ -96,10 +100,12 @@ export function object(
   };
 }
 
+/** A list whose items are all alike; order is kept. */
 export function list(description: string, items: JsonSchema): JsonSchema {
   return { type: "array", description, items };
 }
 
+/** An object of any keys, whose values are all alike. */
 export function map(description: string, values: JsonSchema): JsonSchema {
   return { type: "object", description, additionalProperties: values };
 }

@@ -99,6 +99,7 @@ const DNS_CONFIG = object("DNS settings of the pod.", {
   ),
 });
 
+/** Of `spec` of a VMI: what Kubernetes does with the pod around the guest. */
 export const POD_FIELDS = {
   accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
   affinity: harmless(
@@ -158,7 +159,7 @@ const INFERRED = {
   revisionName: text("ControllerRevision that is used."),
 };
 
-/** Of the VM itself. */
+/** Of `spec` of a VM, beside the template and when it runs. */
 export const VM_FIELDS = {
   dataVolumeTemplates: unbuilt(
     list(

@@ -111,6 +111,7 @@ const VOLUME = object(
   ["name"],
 );
 
+/** Of `spec` of a VMI: disks and the files behind them. */
 export const VOLUME_FIELDS = {
   volumes: unbuilt(list("Where disks and file systems come from.", VOLUME)),
   utilityVolumes: harmless(

@@ -47,7 +47,7 @@ export function unactedFields(
   );
 }
 
-/** A field of a schema. */
+/** A field of a schema, as the reference of fields lists it. */
 export interface SchemaField {
   /** `[]` after a list, `{}` after a map. */
   readonly path: string;

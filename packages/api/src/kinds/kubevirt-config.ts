@@ -13,6 +13,7 @@ const DEFAULT_PORTS = 32;
 /** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
 const DEFAULT_MAX_QUEUES = 8;
 
+/** The part of KubeVirt's configuration that is acted on; the rest is kept. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
@@ -65,12 +66,13 @@ export const KubeVirtSpecSchema = Type.Object(
   OPEN,
 );
 
+/** The status of the configuration; Patchbay writes none. */
 export const KubeVirtStatusSchema = Type.Object(
   { phase: Type.Optional(Type.String()), conditions: Type.Optional(CONDITIONS_SCHEMA) },
   OPEN,
 );
 
-/** The cluster's configuration. */
+/** The cluster's configuration: the first object of this kind, wherever it is. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;

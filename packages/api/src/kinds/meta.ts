@@ -28,7 +28,7 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[];
 }
 
-/** Any Kubernetes object. */
+/** What is known of an object whatever its kind. */
 export interface KubeObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -40,7 +40,7 @@ export function controllerOf(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 
-/** A list as the server answers it. */
+/** A page of a list as the server answers it; `continue` names the next one. */
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion: string;
   readonly kind: string;

@@ -8,6 +8,7 @@ import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
+/** A network of a VM, by which its iface of the same name is found. */
 export const NetworkSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the network within the VM." }),
@@ -38,6 +39,7 @@ export const NetworkSchema = Type.Object(
   { description: "A network that the VM joins." },
 );
 
+/** A NIC as the VM declares it; fields that are not acted on are among `fields/`. */
 export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
@@ -87,7 +89,7 @@ export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Whether the iface is to be unplugged. */
+/** Whether the iface is to be unplugged: its entry stays until the guest and the pod have let go of it. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }

@@ -13,7 +13,7 @@ export interface PodVolume {
   };
 }
 
-/** A container. */
+/** What runs in a pod: the image, its process, and what that may do. */
 export interface Container {
   readonly name: string;
   readonly image: string;
@@ -58,7 +58,7 @@ export interface ContainerStatus {
   };
 }
 
-/** A pod. */
+/** A pod; launchers are the ones that Patchbay makes. */
 export interface Pod extends KubeObject {
   readonly spec: {
     readonly nodeName?: string;

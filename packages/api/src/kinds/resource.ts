@@ -22,6 +22,7 @@ export interface ResourceType<T extends KubeObject> {
   readonly objectType?: T;
 }
 
+/** Launcher pods, and any other. */
 export const PODS: ResourceType<Pod> = {
   group: "",
   version: "v1",
@@ -29,6 +30,7 @@ export const PODS: ResourceType<Pod> = {
   kind: "Pod",
   namespaced: true,
 };
+/** Where pods run; standalone has one. */
 export const NODES: ResourceType<KubeNode> = {
   group: "",
   version: "v1",
@@ -36,6 +38,7 @@ export const NODES: ResourceType<KubeNode> = {
   kind: "Node",
   namespaced: false,
 };
+/** Rooms for names and rights; a VM, its pod and mostly its networks share one. */
 export const NAMESPACES: ResourceType<Namespace> = {
   group: "",
   version: "v1",
@@ -43,6 +46,7 @@ export const NAMESPACES: ResourceType<Namespace> = {
   kind: "Namespace",
   namespaced: false,
 };
+/** What happened to an object, in words for people. */
 export const EVENTS: ResourceType<KubeEvent> = {
   group: "",
   version: "v1",
@@ -50,6 +54,7 @@ export const EVENTS: ResourceType<KubeEvent> = {
   kind: "Event",
   namespaced: true,
 };
+/** Who is alive: node-runtime renews the node's. */
 export const LEASES: ResourceType<Lease> = {
   group: "coordination.k8s.io",
   version: "v1",
@@ -57,6 +62,7 @@ export const LEASES: ResourceType<Lease> = {
   kind: "Lease",
   namespaced: true,
 };
+/** What a user declares; it lasts over starts. */
 export const VIRTUAL_MACHINES: ResourceType<VirtualMachine> = {
   group: KUBEVIRT_GROUP,
   version: "v1",
@@ -64,6 +70,7 @@ export const VIRTUAL_MACHINES: ResourceType<VirtualMachine> = {
   kind: "VirtualMachine",
   namespaced: true,
 };
+/** One start of a VM. */
 export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {
   group: KUBEVIRT_GROUP,
   version: "v1",
@@ -71,6 +78,7 @@ export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {
   kind: "VirtualMachineInstance",
   namespaced: true,
 };
+/** The cluster's configuration. */
 export const KUBEVIRTS: ResourceType<KubeVirt> = {
   group: KUBEVIRT_GROUP,
   version: "v1",
@@ -78,6 +86,7 @@ export const KUBEVIRTS: ResourceType<KubeVirt> = {
   kind: "KubeVirt",
   namespaced: true,
 };
+/** Networks that pods, and so guests, can join. */
 export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefinition> = {
   group: NAD_GROUP,
   version: "v1",

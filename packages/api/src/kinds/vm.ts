@@ -25,6 +25,7 @@ const TemplateMetadataSchema = Type.Object(
   { nullable: true, description: "Metadata of the VMI." },
 );
 
+/** The specification of a VM: when it runs, and the VMI that is made then. */
 export const VmSpecSchema = Type.Object(
   {
     running: Type.Optional(
@@ -49,7 +50,7 @@ export const VmSpecSchema = Type.Object(
   { description: "When the VM runs, and as what." },
 );
 
-/** What a VM is to be. */
+/** What a user wants of a VM; who writes of it for the user: docs/reference/ownership.md. */
 export type VmSpec = Static<typeof VmSpecSchema>;
 
 const PcieTopologySchema = Type.Object(
@@ -91,6 +92,7 @@ const StartFailureSchema = Type.Object(
 /** How often the guest ended early in a row. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
+/** The status of a VM, each member of which has one writer. */
 export const VmStatusSchema = Type.Object(
   {
     created: Type.Optional(Type.Boolean()),
@@ -112,7 +114,7 @@ export const VmStatusSchema = Type.Object(
   OPEN,
 );
 
-/** What a VM is; writer: virt-controller. */
+/** What a VM is; each field has one writer, see docs/reference/ownership.md. */
 export type VmStatus = Static<typeof VmStatusSchema>;
 
 /** A VM: a VMI and when it runs. */

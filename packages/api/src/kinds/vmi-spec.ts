@@ -152,6 +152,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
+/** The specification of a VMI, which the template of a VM holds too. */
 export const VmiSpecSchema = Type.Object(
   {
     domain: DomainSpecSchema,
@@ -179,5 +180,5 @@ export const VmiSpecSchema = Type.Object(
   { description: "What the VM is to be." },
 );
 
-/** What a VMI is to be. */
+/** What a guest is to be; of a VM's VMI virt-controller keeps the NICs as the VM has them. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

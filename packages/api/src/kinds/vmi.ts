@@ -33,7 +33,7 @@ export type Attachment = Static<typeof AttachmentSchema>;
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
 
-/** Where one iface is in its life. */
+/** Where one iface is in its life; derived by `phaseOf` in core, meanings in docs/reference/phases.md. */
 export type IfacePhase = (typeof PLUG_PHASES)[number] | (typeof UNPLUG_PHASES)[number];
 
 const IfaceStatusSchema = Type.Object(
@@ -65,9 +65,10 @@ const IfaceStatusSchema = Type.Object(
   OPEN,
 );
 
-/** What the node sees of one iface. */
+/** What the node sees of one iface; writer: virt-handler. */
 export type IfaceStatus = Static<typeof IfaceStatusSchema>;
 
+/** Conditions of a VM, a VMI or the cluster; `lastProbeTime` is null where others wrote it so. */
 export const CONDITIONS_SCHEMA = Type.Array(
   Type.Object({
     type: Type.String(),
@@ -110,6 +111,7 @@ const GuestHindranceSchema = Type.Object(
   },
 );
 
+/** The status of a VMI; each member is one writer's. */
 export const VmiStatusSchema = Type.Object(
   {
     phase: Type.Optional(Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] })),
@@ -138,7 +140,7 @@ export const VmiStatusSchema = Type.Object(
 /** What a VMI is; each field has one writer, see docs/reference/ownership.md. */
 export type VmiStatus = Static<typeof VmiStatusSchema>;
 
-/** A running VM. */
+/** One start of a VM: a guest and the pod around it. */
 export interface VirtualMachineInstance extends KubeObject {
   readonly spec: VmiSpec;
   readonly status?: VmiStatus;

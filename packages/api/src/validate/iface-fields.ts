@@ -102,7 +102,7 @@ const pciAddressIsValid = forEachIface((iface, path) => {
   });
 });
 
-/** Judges names and addresses. */
+/** Judges what an iface is called: name, model, MAC, PCI address. */
 export const IFACE_FIELD_RULES: readonly Rule[] = [
   oneIfaceEach,
   networkIsThere,

@@ -84,7 +84,7 @@ const masqueradeMacIsFree = forEachIface((iface, path) =>
   }),
 );
 
-/** Judges states and bindings. */
+/** Judges states and bindings, against the network that the iface joins. */
 export const IFACE_STATE_RULES: readonly Rule[] = [
   stateIsKnown,
   linkStateNeedsTap,

@@ -65,7 +65,7 @@ const podCanNameAll: Rule = ({ networks, base }) =>
     message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
   });
 
-/** Judges the sources of the networks. */
+/** Judges which network each entry means, and how many there are. */
 export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   onePodNetwork,
   oneMultusDefault,
@@ -93,5 +93,5 @@ const networkIsUsed = forEachNetwork((network, path, { ifaces }) =>
   }),
 );
 
-/** Judges the names of the networks. */
+/** Judges that networks and ifaces find each other by name. */
 export const NETWORK_NAME_RULES: readonly Rule[] = [nameIsUnique, networkIsUsed];

@@ -20,12 +20,12 @@ export interface NetworkingSpec {
 /** Judges one matter; no cause means that nothing is wrong with it. */
 export type Rule = (spec: NetworkingSpec) => readonly Cause[];
 
-/** Path of an iface. */
+/** Path of an iface, by its place in the list, for causes. */
 export function ifacePath(base: string, index: number): string {
   return `${base}.domain.devices.interfaces[${String(index)}]`;
 }
 
-/** Path of a network. */
+/** Path of a network, by its place in the list, for causes. */
 export function networkPath(base: string, index: number): string {
   return `${base}.networks[${String(index)}]`;
 }

@@ -44,7 +44,7 @@ function networkingOf(spec: VmiSpec, base: string): NetworkingSpec {
   };
 }
 
-/** Judges a VMI specification at `base`. */
+/** Every cause against a VMI specification at `base`; a new one is judged by more rules than one that is stored. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
@@ -59,7 +59,7 @@ export function validateVmiSpec(
   return [...rules.flatMap((rule) => rule(networking)), ...unreadable];
 }
 
-/** Judges a VM specification. */
+/** Every cause against a VM specification, those against its template with their paths in the VM. */
 export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): readonly Cause[] {
   return [
     ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {

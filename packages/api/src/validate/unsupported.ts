@@ -12,7 +12,7 @@ import {
   type UnactedField,
 } from "../fields/walk.ts";
 
-/** A field and what is wrong with it. */
+/** A field, and in words what is wrong with it; no full sentence, the field comes before it. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
@@ -39,12 +39,12 @@ function split(fields: readonly UnactedField[]): UnactedFields {
   };
 }
 
-/** Of a VMI specification at `base`. */
+/** What is not acted on of a VMI specification at `base`, in the order of the schema. */
 export function unactedFieldsOfVmi(spec: VmiSpec, base: string): UnactedFields {
   return split(unactedFields(VmiSpecSchema, spec, base));
 }
 
-/** Of a VM specification, its template with it. */
+/** What is not acted on of a VM specification, its template with it, in the order of the schema. */
 export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
   return split(unactedFields(VmSpecSchema, spec, "spec"));
 }

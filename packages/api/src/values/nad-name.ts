@@ -13,12 +13,12 @@ export interface NadName {
   readonly name: string;
 }
 
-/** Whether an object can have this name. */
+/** Whether an object can have this name: a DNS-1123 subdomain. */
 export function isObjectName(text: string): boolean {
   return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
 }
 
-/** Whether a namespace can have this name. */
+/** Whether a namespace can have this name: a DNS-1123 label. */
 export function isNamespaceName(text: string): boolean {
   return text.length <= LABEL_MAX && LABEL.test(text);
 }

@@ -29,7 +29,7 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, "0");
 }
 
-/** For example `0000:02:00.0`. */
+/** As statuses and annotations have it, lower case: `0000:02:00.0`. */
 export function printPciAddress(address: PciAddress): string {
   return `0000:${hex(address.bus, 2)}:${hex(address.slot, 2)}.${address.function.toString(16)}`;
 }

@@ -8,7 +8,7 @@ import { findNicModel } from "../nic-model.ts";
  */
 const VECTORS_PER_VCPU = 196;
 
-/** A NIC as far as its interrupts go. */
+/** What of a NIC says how many interrupt vectors it takes. */
 export interface InterruptUser {
   readonly model: string;
   /** Pairs of queues. */

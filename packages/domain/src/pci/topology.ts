@@ -6,7 +6,7 @@ import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./ad
 import { freeVectors, type InterruptUser } from "./interrupts.ts";
 import { layoutOf, type FixedDevice } from "./layouts.ts";
 
-/** A NIC that needs a place. */
+/** A NIC that needs a place in the domain's layout. */
 export interface NicToPlace extends InterruptUser {
   readonly name: string;
   /** Where it was before, which it keeps. */
@@ -29,7 +29,7 @@ interface TopologyRequest {
   readonly onRootComplex: boolean;
 }
 
-/** A domain's PCI layout. */
+/** Where everything on PCI is, so that libvirt has nothing left to choose. */
 export interface Topology {
   readonly ports: readonly RootPort[];
   /** By name of the NIC. */

@@ -25,7 +25,7 @@ const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
 /** Why a document is refused, from the place where it is found. */
 class Refusal extends Error {}
 
-/** A NIC of a domain. */
+/** A NIC as the live domain has it, which need not be as it was defined. */
 export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
