@@ -66,7 +66,7 @@ module.exports = {
     {
       name: "adapters-know-no-adapter",
       severity: "error",
-      comment: "Take the other thing through its port; the app's wiring.ts brings them together.",
+      comment: "Take the other thing through its port; the app's compose.ts brings them together.",
       from: { path: `^packages/${ADAPTERS}/`, pathNot: NOT_TEST },
       to: { path: `^packages/${ADAPTERS}/`, pathNot: "^packages/$1/" },
     },
