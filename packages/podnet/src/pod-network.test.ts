@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, PodNetwork, TapWiring } from "@patchbay/ports";
+import type { Command, CommandResult, PodNetwork, TapWiring } from "@patchbay/ports";
+import { createFakeClock, createFakeProcessRunner } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
-import {
-  createScriptedRunner,
-  type Answer,
-  type ScriptedRunner,
-} from "./testing/scripted-runner.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
@@ -35,62 +31,77 @@ const LIST = "ip -j -d addr";
 const IP_BATCH = "ip -batch -";
 const BRIDGE_BATCH = "bridge -batch -";
 
-/** Nothing that sleeps is woken. */
-const clock: Clock = {
-  now: () => 0,
-  monotonicMs: () => 0,
-  sleep: () => new Promise(() => undefined),
-};
-
 function sight(links: readonly object[], forwarding: readonly object[] = []): string {
   return `${JSON.stringify(links)}\n${JSON.stringify(forwarding)}\n`;
+}
+
+/** What a program answers; text alone is its output, and it ended well. */
+type Answer = string | Partial<CommandResult>;
+
+/** A program that was run in the namespace: its words, and its standard input where it had one. */
+interface Ran {
+  readonly words: string;
+  readonly stdin?: string;
+}
+
+const ENTER = "nsenter --net=/proc/self/fd/3 ";
+
+function ranOf({ argv, stdin }: Command): Ran {
+  const words = argv.join(" ").replace(ENTER, "");
+  return stdin === undefined || stdin === "" ? { words } : { words, stdin };
 }
 
 /** What is answered to a command, first to its first run; the last answer stays. Nothing is printed by the others. */
 function networkOf(script: Readonly<Record<string, readonly Answer[]>>): {
   readonly network: PodNetwork;
-  readonly runner: ScriptedRunner;
+  readonly commands: readonly Command[];
+  readonly ran: () => readonly Ran[];
 } {
   const left = new Map(Object.entries(script).map(([words, answers]) => [words, [...answers]]));
-  const runner = createScriptedRunner(({ words }) => {
-    const answers = left.get(words) ?? [];
-    return (answers.length > 1 ? answers.shift() : answers[0]) ?? "";
-  });
-  return { network: createPodNetwork({ runner, clock }), runner };
+  const play = (command: Command): Partial<CommandResult> => {
+    const answers = left.get(ranOf(command).words) ?? [];
+    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? "";
+    return typeof answer === "string" ? { stdout: answer } : answer;
+  };
+  const clock = createFakeClock();
+  const runner = createFakeProcessRunner({ nsenter: play, setpriv: play }, clock);
+  const { commands } = runner;
+  const network = createPodNetwork({ runner, clock });
+  return { network, commands, ran: () => commands.map(ranOf) };
 }
 
 describe("wiring a tap", () => {
   test("looks, sets the links, and moves the guest's MAC behind the tap, each in one program", async () => {
-    const { network, runner } = networkOf({ [LOOK]: [sight([NIC])] });
+    const { network, ran } = networkOf({ [LOOK]: [sight([NIC])] });
     await network.wireTap(NETNS, WIRING);
-    expect(runner.ran.map(({ words }) => words)).toEqual([LOOK, IP_BATCH, BRIDGE_BATCH]);
-    expect(runner.ran[1]?.stdin).toMatch(
-      /^link add k6t-1 type bridge .*\n(.*\n)*link set pod1 .*\n$/,
-    );
-    expect(runner.ran[2]?.stdin).toBe(
+    expect(ran().map(({ words }) => words)).toEqual([LOOK, IP_BATCH, BRIDGE_BATCH]);
+    expect(ran()[1]?.stdin).toMatch(/^link add k6t-1 type bridge .*\n(.*\n)*link set pod1 .*\n$/);
+    expect(ran()[2]?.stdin).toBe(
       `fdb del ${MAC} dev pod1 master\nfdb replace ${MAC} dev tap1 master static\n`,
     );
   });
 
   test("runs nothing more than the look when all is there", async () => {
     const wired = sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]);
-    const { network, runner } = networkOf({ [LOOK]: [wired] });
+    const { network, ran } = networkOf({ [LOOK]: [wired] });
     await network.wireTap(NETNS, WIRING);
-    expect(runner.ran).toEqual([{ words: LOOK }]);
+    expect(ran()).toEqual([{ words: LOOK }]);
   });
 
   test("looks again at what is forwarded when links of a wired NIC were set", async () => {
     const before = sight([ENSLAVED, { ...BRIDGE, flags: ["NOARP"] }], [FORWARDED]);
-    const { network, runner } = networkOf({ [LOOK]: [before, sight([ENSLAVED, BRIDGE, TAP])] });
+    const { network, ran } = networkOf({
+      [LOOK]: [before, sight([ENSLAVED, BRIDGE, TAP])],
+    });
     await network.wireTap(NETNS, WIRING);
-    expect(runner.ran.map(({ words }) => words)).toEqual([LOOK, IP_BATCH, LOOK, BRIDGE_BATCH]);
-    expect(runner.ran[3]?.stdin).toBe(`fdb replace ${MAC} dev tap1 master static\n`);
+    expect(ran().map(({ words }) => words)).toEqual([LOOK, IP_BATCH, LOOK, BRIDGE_BATCH]);
+    expect(ran()[3]?.stdin).toBe(`fdb replace ${MAC} dev tap1 master static\n`);
   });
 
   test("enters the namespace by the descriptor, and ends a program that takes 10 s", async () => {
-    const { network, runner } = networkOf({ [LOOK]: [sight([NIC])] });
+    const { network, commands } = networkOf({ [LOOK]: [sight([NIC])] });
     await network.wireTap(NETNS, WIRING);
-    expect(runner.commands[1]).toMatchObject({
+    expect(commands[1]).toMatchObject({
       argv: ["nsenter", "--net=/proc/self/fd/3", "ip", "-batch", "-"],
       inheritFds: [NETNS],
       timeoutMs: 10_000,
@@ -112,22 +123,22 @@ describe("wiring a tap", () => {
       },
     },
   ])("$name is refused, and nothing is changed", async ({ links, error }) => {
-    const { network, runner } = networkOf({ [LOOK]: [sight(links)] });
+    const { network, ran } = networkOf({ [LOOK]: [sight(links)] });
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
-    expect(runner.ran).toEqual([{ words: LOOK }]);
+    expect(ran()).toEqual([{ words: LOOK }]);
   });
 
   test.each(["", "-x", "two words", "a\nlink del b", "tap1;"])(
     "of the name %j, which is no word of a batch, is refused before anything is run",
     async (tapName) => {
-      const { network, runner } = networkOf({});
+      const { network, ran } = networkOf({});
       const message = `${JSON.stringify(tapName)} is no name of a link`;
       const refused = { code: "PODNET_FAILED", details: { message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
       await expect(
         network.unwireTap(NETNS, { bridgeName: "k6t-1", tapName }),
       ).rejects.toMatchObject(refused);
-      expect(runner.ran).toEqual([]);
+      expect(ran()).toEqual([]);
     },
   );
 
@@ -159,14 +170,14 @@ test("the list of links has all of them, by name", async () => {
 });
 
 test("links are watched in the namespace until that is aborted", () => {
-  const { network, runner } = networkOf({});
+  const { network, commands } = networkOf({});
   const { signal } = new AbortController();
   let changes = 0;
   network.watchLinks(NETNS, () => (changes += 1), AbortSignal.abort());
-  expect(runner.commands).toEqual([]);
+  expect(commands).toEqual([]);
   network.watchLinks(NETNS, () => (changes += 1), signal);
-  expect(runner.commands).toMatchObject([{ inheritFds: [NETNS], signal }]);
-  runner.commands[0]?.onOutput?.("a link");
+  expect(commands).toMatchObject([{ inheritFds: [NETNS], signal }]);
+  commands[0]?.onOutput?.("a link");
   expect(changes).toBe(1);
 });
 
@@ -180,33 +191,33 @@ describe("unwiring a tap", () => {
   const failed = { exitCode: 1, stderr: "Cannot find device" };
 
   test("removes tap and bridge in one program", async () => {
-    const { network, runner } = networkOf({ [LIST]: [all] });
+    const { network, ran } = networkOf({ [LIST]: [all] });
     await network.unwireTap(NETNS, WIRING);
-    expect(runner.ran).toEqual([
+    expect(ran()).toEqual([
       { words: LIST },
       { words: IP_BATCH, stdin: "link del tap1\nlink del k6t-1\n" },
     ]);
   });
 
   test("runs nothing when neither is there", async () => {
-    const { network, runner } = networkOf({ [LIST]: [JSON.stringify([NIC])] });
+    const { network, ran } = networkOf({ [LIST]: [JSON.stringify([NIC])] });
     await network.unwireTap(NETNS, WIRING);
-    expect(runner.ran).toEqual([{ words: LIST }]);
+    expect(ran()).toEqual([{ words: LIST }]);
   });
 
   test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
-    const { network, runner } = networkOf({
+    const { network, ran } = networkOf({
       [LIST]: [all, JSON.stringify([NIC, BRIDGE])],
       [IP_BATCH]: [failed, ""],
     });
     await network.unwireTap(NETNS, WIRING);
-    expect(runner.ran.at(-1)).toEqual({ words: IP_BATCH, stdin: "link del k6t-1\n" });
+    expect(ran().at(-1)).toEqual({ words: IP_BATCH, stdin: "link del k6t-1\n" });
   });
 
   test("of which nothing could be removed fails", async () => {
-    const { network, runner } = networkOf({ [LIST]: [all], [IP_BATCH]: [failed] });
+    const { network, ran } = networkOf({ [LIST]: [all], [IP_BATCH]: [failed] });
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
-    expect(runner.ran.filter(({ words }) => words === IP_BATCH)).toHaveLength(1);
+    expect(ran().filter(({ words }) => words === IP_BATCH)).toHaveLength(1);
   });
 });
 
@@ -236,10 +247,14 @@ describe("removing a NIC past its plugin", () => {
       script: { [LIST]: [there], [DELETE]: [refused] },
       ran: [DELETE, "ip link set dev pod1 netns 1"],
     },
-  ])("$name", async ({ script, ran }) => {
-    const { network, runner } = networkOf(script);
+  ])("$name", async ({ script, ran: wanted }) => {
+    const { network, ran } = networkOf(script);
     await network.removeLink(NETNS, "pod1");
-    expect(runner.ran.map(({ words }) => words).filter((words) => words !== LIST)).toEqual(ran);
+    expect(
+      ran()
+        .map(({ words }) => words)
+        .filter((words) => words !== LIST),
+    ).toEqual(wanted);
   });
 
   test("that can neither be deleted nor given back fails", async () => {

@@ -1,104 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import type { CommandResult } from "@patchbay/ports";
+import { createFakeClock, createFakeProcessRunner, settle } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { watchLinks } from "./watch-links.ts";
 
 const NETNS = { fd: 8, inode: "42" };
+const DAY_MS = 24 * 3600 * 1000;
 
-/** Monitors that end when the test says so, and pauses between them that end at once. */
-class Monitors implements ProcessRunner, Clock {
-  readonly commands: Command[] = [];
-  readonly pausesMs: number[] = [];
-  #end: PromiseWithResolvers<CommandResult> = Promise.withResolvers();
-  #started: PromiseWithResolvers<void> = Promise.withResolvers();
-
-  run(command: Command): Promise<CommandResult> {
-    this.commands.push(command);
-    this.#end = Promise.withResolvers();
-    this.#started.resolve();
-    return this.#end.promise;
-  }
-
-  endFamily(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  now(): number {
-    return 0;
-  }
-
-  monotonicMs(): number {
-    return 0;
-  }
-
-  sleep(ms: number, signal: AbortSignal): Promise<void> {
-    this.pausesMs.push(ms);
-    return signal.aborted ? Promise.reject(new Error("aborted")) : Promise.resolve();
-  }
-
-  /** Ends the monitor, and waits for the next. */
-  async replace(error?: Error): Promise<void> {
-    this.#started = Promise.withResolvers();
-    this.end(error);
-    await this.#started.promise;
-  }
-
-  end(error?: Error): void {
-    if (error === undefined) this.#end.resolve({ exitCode: 137, stdout: "", stderr: "" });
-    else this.#end.reject(error);
-  }
-}
-
-function watching(): { monitors: Monitors; stop: AbortController; changes: () => number } {
-  const monitors = new Monitors();
-  const stop = new AbortController();
-  let changes = 0;
-  const changed = (): void => {
-    changes += 1;
+/** A watch whose monitors end when the test says so. */
+function watching(stop = new AbortController()) {
+  const clock = createFakeClock();
+  let monitor = Promise.withResolvers<Partial<CommandResult>>();
+  const setpriv = (): Promise<Partial<CommandResult>> => {
+    monitor = Promise.withResolvers();
+    return monitor.promise;
   };
-  watchLinks({ runner: monitors, clock: monitors }, NETNS, { changed, signal: stop.signal });
-  return { monitors, stop, changes: () => changes };
+  const runner = createFakeProcessRunner({ setpriv }, clock);
+  const watch = { stop, clock, commands: runner.commands, changes: 0, end: () => monitor };
+  const changed = (): void => {
+    watch.changes += 1;
+  };
+  watchLinks({ runner, clock }, NETNS, { changed, signal: stop.signal });
+  return watch;
 }
 
 test("each piece of the monitor's output is a change; it runs in the namespace and dies with this process", () => {
-  const { monitors, stop, changes } = watching();
-  const [command] = monitors.commands;
-  expect(command).toMatchObject({ inheritFds: [NETNS], signal: stop.signal });
+  const watch = watching();
+  const [command] = watch.commands;
+  expect(command).toMatchObject({ inheritFds: [NETNS], signal: watch.stop.signal });
   expect(command?.argv.join(" ")).toMatch(
     /^setpriv --pdeathsig KILL nsenter --net=\/proc\/self\/fd\/3 sh -c setpriv --pdeathsig KILL rtmon /,
   );
-  expect(changes()).toBe(0);
+  expect(watch.changes).toBe(0);
   command?.onOutput?.("a link");
   command?.onOutput?.("another");
-  expect(changes()).toBe(2);
+  expect(watch.changes).toBe(2);
 });
 
 test("a monitor lives a day at most", () => {
-  expect(watching().monitors.commands[0]?.timeoutMs).toBe(24 * 3600 * 1000);
+  expect(watching().commands[0]?.timeoutMs).toBe(DAY_MS);
 });
 
 test("a monitor that ends, or is killed, is replaced after a second", async () => {
-  const { monitors, changes } = watching();
-  await monitors.replace();
-  await monitors.replace(new Error("killed"));
-  expect(monitors.commands).toHaveLength(3);
-  expect(monitors.pausesMs).toEqual([1000, 1000]);
-  monitors.commands[2]?.onOutput?.("a link");
-  expect(changes()).toBe(1);
+  const { clock, commands, end } = watching();
+  end().resolve({ exitCode: 137 });
+  await settle();
+  await clock.advance(999);
+  expect(commands).toHaveLength(1);
+  await clock.advance(1);
+  expect(commands).toHaveLength(2);
+  end().reject(new Error("killed"));
+  await settle();
+  await clock.advance(1_000);
+  expect(commands).toHaveLength(3);
 });
 
 test("no monitor is started after the watch has ended", async () => {
-  const { monitors, stop } = watching();
+  const { stop, clock, commands, end } = watching();
   stop.abort();
-  monitors.end(new Error("aborted"));
-  await Promise.resolve();
-  await new Promise(setImmediate);
-  expect(monitors.commands).toHaveLength(1);
+  end().reject(new Error("aborted"));
+  await settle();
+  await clock.advance(DAY_MS);
+  expect(commands).toHaveLength(1);
 });
 
 test("nothing is started for a watch that has ended before", () => {
-  const monitors = new Monitors();
-  const watch = { changed: (): void => undefined, signal: AbortSignal.abort() };
-  watchLinks({ runner: monitors, clock: monitors }, NETNS, watch);
-  expect(monitors.commands).toEqual([]);
+  const stop = new AbortController();
+  stop.abort();
+  expect(watching(stop).commands).toEqual([]);
 });
