@@ -35,6 +35,7 @@ export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
 export {
   planNodeVm,
+  takesBack,
   type DomainSnapshot,
   type NodeAction,
   type NodeVmFacts,
@@ -50,7 +51,15 @@ export {
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { sayProblems, vmStartProblems } from "./plan/vm/start-problems.ts";
-export { isOwnedBy, nextLookMs, planVm, vmiOf, type VmAction, type VmFacts } from "./plan/vm/vm.ts";
+export {
+  isOwnedBy,
+  nextLookMs,
+  ownerVmOf,
+  planVm,
+  vmiOf,
+  type VmAction,
+  type VmFacts,
+} from "./plan/vm/vm.ts";
 export { hasVm, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
@@ -64,6 +73,7 @@ export {
   type RunStatePlan,
 } from "./plan/request/run-state.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
+export { refuseVmiChange } from "./plan/request/vmi-change.ts";
 export {
   guestHindranceField,
   guestHindranceOf,

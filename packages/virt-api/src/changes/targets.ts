@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose specification does a request change? The VM's, wherever there is one.
 import {
-  controllerOf,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeObject,
@@ -9,7 +8,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnedBy, type NicTarget } from "@patchbay/core";
+import { isOwnedBy, ownerVmOf, type NicTarget } from "@patchbay/core";
 import type { ObjectKey, Store } from "@patchbay/ports";
 import type { About } from "../http/answers.ts";
 
@@ -34,12 +33,6 @@ export async function observeVm(
   ]);
   if (vm === undefined) return undefined;
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
-}
-
-/** The VM that a VMI says it was made by; undefined for one without a VM. */
-export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
-  const owner = controllerOf(vmi);
-  return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
 /** The VM that owns a VMI; undefined where there is none, or another one of its name. */

@@ -15,7 +15,7 @@ import {
   stepsOf,
   WIRED,
 } from "../../testing/node-scene.ts";
-import type { NodeAction } from "./node-vm.ts";
+import { takesBack, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 
 /** Aliases of the NICs in the domain that is defined. */
 function nicsOf(actions: readonly NodeAction[]): readonly string[] {
@@ -143,5 +143,26 @@ describe("without a running domain", () => {
   test("a device that libvirt remembers is not asked for", () => {
     const facts = anIface({ iface: { state: "absent" }, device: {}, links: IN_USE });
     expect(stepsOf(plan([facts]))).toEqual(START);
+  });
+});
+
+describe("an iface that was let go of", () => {
+  // Literals are members of the unions; nothing else of the facts is looked at.
+  const goingOf = (type: "Plug" | "Unplug"): NodeVmFacts =>
+    ({ ifaces: [{ name: "one", reported: { name: "one", hotplug: { type } } }] }) as never;
+  // What the step carries is of no matter.
+  const stepOn = (kind: NodeAction["kind"], iface: string): NodeAction =>
+    ({ kind, iface }) as never;
+
+  test.each([
+    { name: "is taken back when it is wired again", type: "Unplug", kind: "wireTap", want: true },
+    { name: "is not while it goes on going", type: "Unplug", kind: "unwireTap", want: false },
+    { name: "was never let go of", type: "Plug", kind: "wireTap", want: false },
+  ] as const)("$name", ({ type, kind, want }) => {
+    expect(takesBack([stepOn(kind, "one")], goingOf(type))).toBe(want);
+  });
+
+  test("is not another one", () => {
+    expect(takesBack([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
   });
 });

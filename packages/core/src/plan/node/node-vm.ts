@@ -15,6 +15,7 @@ import { wiringOf, type LinkWiring } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
+import { findByName } from "../../spec/nics.ts";
 import { nicDefinitionOf } from "./nic.ts";
 
 /** Bridge and tap around a pod NIC, with all that is needed to make them. */
@@ -183,4 +184,16 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain?.running === true) return planLive(facts, facts.domain);
   const ended = facts.vmi.status?.phase === "Running";
   return [...planLeftovers(facts), ...(ended ? [] : planStart(facts))];
+}
+
+/**
+ * Whether the plan takes an iface back that was let go of: virt-controller must hear of it before the links are made
+ * again, so the facts are reported before the plan is carried out.
+ */
+export function takesBack(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
+  return plan.some(
+    (action) =>
+      action.kind === "wireTap" &&
+      findByName(ifaces, action.iface)?.reported?.hotplug?.type === "Unplug",
+  );
 }

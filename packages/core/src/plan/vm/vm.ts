@@ -9,6 +9,7 @@ import {
   names,
   printPcieTopology,
   VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
   type FieldProblem,
   type ObjectMeta,
   type VirtualMachine,
@@ -85,6 +86,12 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
 export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const { uid } = vm.metadata;
   return uid !== undefined && controllerOf(vmi)?.uid === uid;
+}
+
+/** The VM that a VMI says it was made by; undefined for one without a VM. */
+export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
+  const owner = controllerOf(vmi);
+  return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
 function lacksMac(vm: VirtualMachine): boolean {

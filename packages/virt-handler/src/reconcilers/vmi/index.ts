@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
-import {
-  launcherPodName,
-  letsGo,
-  planNodeVm,
-  type NodeAction,
-  type NodeVmFacts,
-} from "@patchbay/core";
+import { launcherPodName, letsGo, planNodeVm, takesBack, type NodeVmFacts } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
@@ -37,15 +31,6 @@ export function launcherOf(
   const uid = pods.find(([, node]) => node === nodeName)?.[0];
   if (uid === undefined) return undefined;
   return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
-}
-
-/** An iface that was let go of is taken back: virt-controller must hear it before its links are made again. */
-function takesBack(plan: readonly NodeAction[], facts: NodeVmFacts): boolean {
-  return plan.some(
-    (action) =>
-      action.kind === "wireTap" &&
-      facts.ifaces.find(({ name }) => name === action.iface)?.reported?.hotplug?.type === "Unplug",
-  );
 }
 
 async function converge(
