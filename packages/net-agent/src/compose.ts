@@ -2,8 +2,6 @@
 // Brings the adapters together and starts the loop. No decisions.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
-  names,
-  parseNetworks,
   PODS,
   type NetworkAttachmentDefinition,
   type Pod,
@@ -23,8 +21,6 @@ import {
   parseKey,
   printKey,
   runReconciler,
-  wishOf,
-  type Queue,
 } from "@patchbay/kube";
 import {
   createFiles,
@@ -41,42 +37,7 @@ import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
-
-/** Pods by the networks that they ask for, as NAMESPACE/NAME. */
-const BY_NETWORK = "network";
-
-function networksAskedBy(pod: Pod): readonly string[] {
-  const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-  if (!networks.ok) return [];
-  const own = pod.metadata.namespace ?? "";
-  return networks.elements.map(({ namespace = "", name }) => {
-    return `${namespace === "" ? own : namespace}/${name}`;
-  });
-}
-
-/** Wakes pods: their own changes, and changes of the networks that they ask for. */
-function wakePods(
-  queue: Queue,
-  caches: {
-    readonly pods: Cache<Pod>;
-    readonly nads: Cache<NetworkAttachmentDefinition>;
-  },
-): void {
-  caches.pods.onChange((change) => {
-    queue.add(printKey(keyOf(change.kind === "deleted" ? change.previous : change.current)));
-  });
-  caches.nads.onChange((change) => {
-    const nad = change.kind === "deleted" ? change.previous : change.current;
-    for (const pod of caches.pods.listBy(BY_NETWORK, printKey(keyOf(nad)))) {
-      queue.add(printKey(keyOf(pod)));
-    }
-  });
-}
-
-/** What is wanted of a pod: its annotation is no part of its generation. */
-function askedOf(pod: Pod | undefined): string {
-  return `${wishOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
-}
+import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
 
 function startCaches(
   { client, log: logger, signal }: DaemonContext,
