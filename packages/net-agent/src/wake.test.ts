@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type KubeObject, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
-import type { Cache, Change } from "@patchbay/ports";
+import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
+import { createFakeCache } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
-import { askedOf, networksAskedBy, wakePods } from "./wake.ts";
+import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
 
 function aPod(name: string, networks?: string, generation = 1): Pod {
   const annotations = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
@@ -17,80 +17,44 @@ function aNad(name: string): NetworkAttachmentDefinition {
   return { apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { namespace: "ns1", name } };
 }
 
-/** A cache that tells what the test says. */
-function aCache<T extends KubeObject>(
-  objects: readonly T[] = [],
-): Cache<T> & { tell: (change: Change<T>) => void } {
-  const listeners: ((change: Change<T>) => void)[] = [];
-  return {
-    find: () => undefined,
-    list: () => objects,
-    listBy: (index, value) =>
-      // The index of the test's cache is the one of pods.
-      index === "network"
-        ? objects.filter((o) => networksAskedBy(o as unknown as Pod).includes(value))
-        : [],
-    onChange: (listener) => {
-      listeners.push(listener);
-      return () => undefined;
-    },
-    synced: () => Promise.resolve(),
-    tell: (change) => {
-      for (const listener of listeners) listener(change);
-    },
-  };
-}
-
 describe("a change wakes", () => {
-  const blue = aNad("blue");
-  const pods = aCache([
+  const woken: string[] = [];
+  const pods = createFakeCache<Pod>({ [BY_NETWORK]: networksAskedBy });
+  const nads = createFakeCache<NetworkAttachmentDefinition>();
+  for (const pod of [
     aPod("asks", "blue"),
     aPod("asks-too", "red,ns1/blue"),
     aPod("other", "red"),
-  ]);
-  const nads = aCache<NetworkAttachmentDefinition>();
-  const woken: string[] = [];
+  ]) {
+    pods.put(pod);
+  }
   wakePods({ add: (key) => woken.push(key) }, { pods, nads });
 
   test.each([
-    {
-      name: "its pod",
-      tell: () => {
-        pods.tell({ kind: "added", current: aPod("p") });
-      },
-      want: ["ns1/p"],
-    },
+    { name: "its pod", change: () => { pods.put(aPod("p")); }, want: ["ns1/p"] },
     {
       name: "its pod, which is gone",
-      tell: () => {
-        pods.tell({ kind: "deleted", previous: aPod("p") });
-      },
+      change: () => { pods.take(aPod("p").metadata); },
       want: ["ns1/p"],
     },
     {
       name: "the pods that ask for a network that comes",
-      tell: () => {
-        nads.tell({ kind: "added", current: blue });
-      },
+      change: () => { nads.put(aNad("blue")); },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
       name: "the pods that ask for a network that goes",
-      tell: () => {
-        nads.tell({ kind: "deleted", previous: blue });
-      },
+      change: () => { nads.take(aNad("blue").metadata); },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
       name: "nobody by a network that nobody asks for",
-      tell: () => {
-        nads.tell({ kind: "added", current: aNad("x") });
-      },
+      change: () => { nads.put(aNad("x")); },
       want: [],
     },
-  ])("$name", ({ tell, want }) => {
+  ])("$name", ({ change, want }) => {
     woken.length = 0;
-    tell();
+    change();
     expect(woken).toEqual(want);
   });
 });

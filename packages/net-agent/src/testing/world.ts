@@ -18,7 +18,8 @@ import {
   type Journal,
 } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import type { Clock, Cni, Store } from "@patchbay/ports";
+import { AppError } from "@patchbay/core";
+import type { AttachmentRequest, Clock, Cni, CniResult, LogFields, Store } from "@patchbay/ports";
 import {
   createFakeCache,
   createFakeCni,
@@ -36,24 +37,7 @@ import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods } from "../tracked-pods.ts";
-
-/** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
-class Life {
-  #calls = 0;
-  readonly #dieAt: number;
-  constructor(dieAt: number) {
-    this.#dieAt = dieAt;
-  }
-  get isOver(): boolean {
-    return this.#calls >= this.#dieAt;
-  }
-  async call<T>(perform: () => Promise<T>): Promise<T> {
-    if (this.isOver) throw new Error("the process is dead");
-    this.#calls += 1;
-    if (this.#calls >= this.#dieAt) throw new Error("the process dies here");
-    return perform();
-  }
-}
+import { Life } from "./life.ts";
 
 /** What the tests say of a pod. */
 export interface PodSketch {
@@ -66,6 +50,10 @@ export interface PodSketch {
   readonly annotations?: Readonly<Record<string, string>>;
   /** uid of the VMI `vm1` that the pod says it is the launcher of. */
   readonly launcherOf?: string;
+  /** Changes of that owner reference. */
+  readonly owner?: Readonly<Record<string, unknown>>;
+  /** Whether each of its containers has ended. */
+  readonly ended?: readonly boolean[];
 }
 
 /** The key of the one pod. */
@@ -77,6 +65,20 @@ const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", na
 export function inodeOf(uid: string): string {
   return `inode-${uid}`;
 }
+
+function containerOf(isOver: boolean, index: number): ContainerStatus {
+  const state = isOver ? { terminated: { exitCode: 0 } } : { waiting: { reason: "Busy" } };
+  return {
+    name: `c${String(index)}`,
+    ready: false,
+    restartCount: 0,
+    image: "",
+    imageID: "",
+    state,
+  };
+}
+
+type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
 export class World {
   readonly files: FakeFiles = createFakeFiles();
@@ -97,6 +99,18 @@ export class World {
     },
   });
   isIsolated = true;
+  /** What plugins make of the result of an ADD. */
+  resultOf: (result: CniResult) => CniResult = (result) => result;
+  /** Requests of ADD and DEL as they were made, in order. */
+  readonly requests: { readonly request: AttachmentRequest; readonly prevResult?: CniResult }[] =
+    [];
+  /** Lines of the log that tell a change, in order. */
+  readonly lines: { readonly message: string; readonly fields: LogFields }[] = [];
+  /** What happens before each patch of the pod. */
+  beforeEachWrite: () => void = () => undefined;
+  /** Whether the API server tells of VMIs, and what it answers where it does not. */
+  hasKubeVirt = true;
+  storeError = new AppError("KUBE_NOT_FOUND", { resource: "virtualmachineinstances" });
   bootId = "boot-1";
   /** Time, milliseconds. */
   nowMs = 0;
@@ -108,6 +122,11 @@ export class World {
   #failures = createFailures(this.#clock);
   /** Codes of the attachments that failed in the last pass. */
   #failed: string[] = [];
+
+  /** How many namespaces were opened and not closed. */
+  get openNamespaces(): number {
+    return this.#namespaces.openCount;
+  }
 
   get journal(): Journal {
     return createJournal(this.files, "/state/journal");
@@ -130,10 +149,19 @@ export class World {
         ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
         ...(sketch.launcherOf === undefined
           ? {}
-          : { ownerReferences: [{ ...OWNER, uid: sketch.launcherOf, controller: true }] }),
+          : {
+              ownerReferences: [
+                { ...OWNER, uid: sketch.launcherOf, controller: true, ...sketch.owner },
+              ],
+            }),
       },
       spec: { nodeName: "node", containers: [], hostNetwork: sketch.hostNetwork ?? false },
-      status: { phase },
+      status: {
+        phase,
+        ...(sketch.ended === undefined
+          ? {}
+          : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
+      },
     });
     if (phase !== "Pending") await this.putSandbox(uid, `box-${uid}`);
     await this.sync();
@@ -146,6 +174,11 @@ export class World {
     this.#namespaces.put(netnsPath, netnsInode);
     const text = JSON.stringify({ id, podUid, netnsPath, netnsInode });
     await this.files.writeAtomic(`/pods/${podUid}/sandbox.json`, text);
+  }
+
+  /** Another namespace is mounted at the path of a sandbox. */
+  swapNamespace(id: string, inode: string): void {
+    this.#namespaces.put(`/run/netns/${id}`, inode);
   }
 
   /** The runtime removes a namespace. */
@@ -185,6 +218,13 @@ export class World {
       metadata: key,
       spec: { config: JSON.stringify(config) },
     });
+  }
+
+  /** A definition in namespace ns1 that says nothing. */
+  putEmptyNad(name: string): void {
+    const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
+    const metadata = { namespace: "ns1", name };
+    this.#nads.put({ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata });
   }
 
   dropNad(key: string): void {
@@ -281,6 +321,7 @@ export class World {
       clock: this.#clock,
       log: {
         ...createSilentLogger(),
+        info: (message, fields = {}) => this.lines.push({ message, fields }),
         warn: (_message, fields) => {
           if (fields?.["step"] !== undefined) this.#failed.push(String(fields["code"]));
         },
@@ -293,8 +334,14 @@ export class World {
 
   #mortalCni(life: Life): Cni {
     return {
-      add: (request) => life.call(() => this.cni.add(request)),
-      del: (request, result) => life.call(() => this.cni.del(request, result)),
+      add: (request) => {
+        this.requests.push({ request });
+        return life.call(async () => this.resultOf(await this.cni.add(request)));
+      },
+      del: (request, prevResult) => {
+        this.requests.push({ request, ...(prevResult === undefined ? {} : { prevResult }) });
+        return life.call(() => this.cni.del(request, prevResult));
+      },
       releaseAddresses: (request) => life.call(() => this.cni.releaseAddresses(request)),
     };
   }
@@ -302,12 +349,20 @@ export class World {
   #mortalStore(life: Life): Store {
     const { store } = this;
     return {
-      find: (type, key) => store.find(type, key),
+      find: (type, key) => {
+        if (type.group === names.KUBEVIRT_GROUP && !this.hasKubeVirt) {
+          return Promise.reject(this.storeError);
+        }
+        return store.find(type, key);
+      },
       list: (type) => store.list(type),
       create: (type, object) => store.create(type, object),
       update: (type, object) => store.update(type, object),
       // eslint-disable-next-line max-params -- the port's
-      patch: (type, key, patch, options) => life.call(() => store.patch(type, key, patch, options)),
+      patch: (type, key, patch, options) => {
+        this.beforeEachWrite();
+        return life.call(() => store.patch(type, key, patch, options));
+      },
       delete: (type, key) => store.delete(type, key),
     };
   }

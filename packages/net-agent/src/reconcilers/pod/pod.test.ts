@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
@@ -90,10 +90,37 @@ describe("a running pod", () => {
     expect(await world.errorReasons()).toEqual({ "": "AnnotationInvalid" });
   });
 
+  test.each([
+    { name: "pending: its own changes tell when to look", sketch: { phase: "Pending" as const } },
+    { name: "finished: nothing is attached to it", sketch: { phase: "Succeeded" as const } },
+    {
+      name: "being deleted and over: its containers have ended",
+      sketch: { isDeleting: true, ended: [true, true] },
+    },
+  ])("without a sandbox is left alone while it is $name", async ({ sketch }) => {
+    const world = await aWorld();
+    await world.putPod({ networks: "a", ...sketch });
+    await world.files.remove("/pods/uid-1/sandbox.json");
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls).toEqual([]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("in the network of its node is told so, sandbox or none", async () => {
+    const world = await aWorld();
+    await world.putPod({ networks: "a", hostNetwork: true });
+    await world.files.remove("/pods/uid-1/sandbox.json");
+    expect(await world.pass()).toBeUndefined();
+    expect(await world.errorReasons()).toEqual({ "": "HostNetwork" });
+  });
+
   test("waits for a sandbox", async () => {
     const world = await aWorld("a");
     await world.files.remove("/pods/uid-1/sandbox.json");
-    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(await world.pass()).toMatchObject({
+      code: "SANDBOX_NOT_FOUND",
+      details: { pod: "ns1/pod" },
+    });
     expect(world.cni.calls).toEqual([]);
   });
 
@@ -225,75 +252,6 @@ describe("an attachment that fails", () => {
   });
 });
 
-describe("a plugin that fails at every DEL", () => {
-  const failed = new AppError("CNI_PLUGIN_FAILED", { plugin: "macvlan", command: "DEL" });
-
-  async function passes(world: World, count: number): Promise<unknown> {
-    await world.putPod({ networks: "" });
-    let last: unknown;
-    for (let done = 0; done < count; done += 1) {
-      world.cni.failNext("del", failed);
-      last = await world.pass();
-    }
-    return last;
-  }
-
-  test("is given some tries; then the NIC is removed, the lease released, the name free", async () => {
-    const world = await aWorld("a");
-    await world.pass();
-    expect(await passes(world, 4)).toMatchObject({ code: failed.code });
-    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
-    expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeDefined();
-    expect(await passes(world, 1)).toBeUndefined();
-    expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeUndefined();
-    expect(world.cni.calls.slice(-2)).toEqual(["DEL box-uid-1/net1", "RELEASE box-uid-1/net1"]);
-    expect(await interfacesOf(world)).toEqual([]);
-    expect(await world.journal.listPods()).toEqual([]);
-    expect(world.notes.at(-2)).toMatchObject({
-      reason: "RemovedInterfaceByForce",
-      message: expect.stringContaining("its addresses were given back") as string,
-    });
-  });
-
-  test("and whose addresses cannot be given back either is told, and goes all the same", async () => {
-    const world = await aWorld("a");
-    await world.pass();
-    await passes(world, 4);
-    world.cni.failNext("release", new AppError("CNI_PLUGIN_MISSING", { plugin: "dhcp" }));
-    expect(await passes(world, 1)).toBeUndefined();
-    expect(world.notes.at(-2)?.message).toContain("its addresses may still be reserved");
-    expect(await world.journal.listPods()).toEqual([]);
-  });
-
-  test("does not lend its error to the next network of that name", async () => {
-    const world = await aWorld("a@net1");
-    await world.pass();
-    world.cni.failNext("del", failed);
-    await world.putPod({ networks: "b@net1" });
-    await world.pass();
-    expect(await world.errorReasons()).toEqual({ net1: "InterfaceNameTaken" });
-    for (let done = 0; done < 4; done += 1) {
-      world.cni.failNext("del", failed);
-      await world.pass();
-    }
-    expect(await interfacesOf(world)).toEqual(["ns1/b@net1"]);
-    expect(await world.errorReasons()).toEqual({});
-  });
-
-  test("holds up the end of a pod for three tries in three seconds", async () => {
-    const world = await aWorld("a");
-    await world.pass();
-    await world.deletePod();
-    for (const nowMs of [0, 1000, 3000]) {
-      world.nowMs = nowMs;
-      world.cni.failNext("del", failed);
-      await world.again();
-    }
-    expect(world.cni.calls.slice(1).filter((call) => call.startsWith("DEL"))).toHaveLength(3);
-    expect(await world.journal.listPods()).toEqual([]);
-  });
-});
-
 describe("the end", () => {
   test("of the network's definition: it is detached with the configuration of its attachment", async () => {
     const world = await aWorld("a");
@@ -332,9 +290,9 @@ describe("the end", () => {
   test("that only a cache believes in tears nothing down", async () => {
     const world = await aWorld("a");
     await world.pass();
-    const pod = await world.store.list((await import("@patchbay/api")).PODS);
+    const pod = await world.store.list(PODS);
     await world.deletePod();
-    for (const item of pod.items) world.store.put((await import("@patchbay/api")).PODS, item);
+    for (const item of pod.items) world.store.put(PODS, item);
     expect(await world.pass()).toBeUndefined();
     expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
   });
@@ -348,16 +306,24 @@ describe("the end", () => {
   });
 });
 
-describe("another writer of the pod", () => {
-  test("keeps what it wrote meanwhile", async () => {
+describe("a pod that is being deleted", () => {
+  test.each([
+    {
+      name: "stays attached while one of its containers runs",
+      ended: [true, false],
+      want: ["box-uid-1/net1"],
+    },
+    {
+      name: "stays attached while nothing is known of its containers",
+      ended: [],
+      want: ["box-uid-1/net1"],
+    },
+    { name: "is detached when all of them have ended", ended: [true, true], want: [] },
+  ])("$name", async ({ ended, want }) => {
     const world = await aWorld("a");
-    world.store.beforeNextWrite(() => {
-      void world.putPod({
-        networks: "a",
-        annotations: { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(FOREIGN) },
-      });
-    });
+    await world.pass();
+    await world.putPod({ networks: "a", isDeleting: true, ended });
     expect(await world.pass()).toBeUndefined();
-    expect(await interfacesOf(world)).toEqual(["kindnet@eth0", "ns1/a@net1"]);
+    expect(world.cni.attachments).toEqual(want);
   });
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod may ask for: networks of others, a MAC that its plugin cannot set, and what nobody can give.
+import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 
@@ -26,6 +27,26 @@ describe("a network of another namespace", () => {
       sketch: { ...LAUNCHER, launcherOf: "vmi-2" },
       want: { net1: "NetworkForbidden" },
     },
+    {
+      name: "is refused to a pod that its VMI does not control",
+      sketch: { ...LAUNCHER, owner: { controller: false } },
+      want: { net1: "NetworkForbidden" },
+    },
+    {
+      name: "is refused to a pod of another group's VMI",
+      sketch: { ...LAUNCHER, owner: { apiVersion: "other.io/v1" } },
+      want: { net1: "NetworkForbidden" },
+    },
+    {
+      name: "is refused to a pod of something else",
+      sketch: { ...LAUNCHER, owner: { kind: "ReplicaSet" } },
+      want: { net1: "NetworkForbidden" },
+    },
+    {
+      name: "is refused to a launcher whose VMI is gone",
+      sketch: { ...LAUNCHER, owner: { name: "vm2" } },
+      want: { net1: "NetworkForbidden" },
+    },
   ])("$name", async ({ sketch, want }) => {
     const world = new World();
     world.putNads("other/a", "other/b", "default/a");
@@ -36,6 +57,27 @@ describe("a network of another namespace", () => {
     expect(world.cni.attachments).toHaveLength(Object.keys(want).length === 0 ? 1 : 0);
   });
 
+  test("is refused where nobody knows KubeVirt's kinds", async () => {
+    const world = new World();
+    world.putNads("other/a");
+    world.hasKubeVirt = false;
+    await world.putPod(LAUNCHER);
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({ net1: "NetworkForbidden" });
+    expect(world.notes[0]?.message).toContain("other/a");
+    expect(world.notes[0]?.message).toContain("ns1");
+  });
+
+  test("waits while nobody can say what the VMI names", async () => {
+    const world = new World();
+    world.putNads("other/a");
+    world.hasKubeVirt = false;
+    world.storeError = new AppError("KUBE_UNREACHABLE", { reason: "no" });
+    await world.putPod(LAUNCHER);
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
+  });
+
   test("is given to everybody where pods are not isolated, and costs no read", async () => {
     const world = new World();
     world.putNads("other/a");
@@ -43,7 +85,7 @@ describe("a network of another namespace", () => {
     await world.putPod({ networks: "other/a" });
     expect(await world.pass()).toBeUndefined();
     expect(await interfacesOf(world)).toEqual(["other/a@net1"]);
-    expect(world.store.calls.filter((call) => call.startsWith("find"))).toEqual([]);
+    expect(world.store.calls.filter((call) => call.startsWith("get virtualmachine"))).toEqual([]);
   });
 });
 

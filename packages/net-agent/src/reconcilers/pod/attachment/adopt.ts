@@ -2,12 +2,13 @@
 // Takes note of an attachment that the pod's runtime made (Multus, when the pod was created), so that an unplug has a
 // recipe: what libcni remembers of it, else the network's definition. Its NIC and its status stay as they are.
 import { parseNetworkConfig, type JournalRow } from "@patchbay/cni";
-import { AppError, type ForeignAttachment } from "@patchbay/core";
+import type { ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
+import { sandboxOf } from "./netns.ts";
 import { podArgsOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
 
@@ -47,8 +48,7 @@ export async function adopt(
   facts: PodFacts,
   deps: Deps,
 ): Promise<void> {
-  const { sandbox } = facts;
-  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  const sandbox = sandboxOf(facts);
   const cached = await deps.resultCache.find(sandbox.id, interfaceName);
   const recipe = cached ?? (await recipeByDefinition(network, facts, { sandbox, deps }));
   const { result, ...how } = recipe;

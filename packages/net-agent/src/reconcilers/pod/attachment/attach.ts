@@ -10,7 +10,7 @@ import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellAttached } from "../tell.ts";
-import { listLinks } from "./netns.ts";
+import { listLinks, sandboxOf } from "./netns.ts";
 import { missingOf, requestOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
 
@@ -19,8 +19,7 @@ import { newRow, writeRow } from "./row.ts";
  * @throws AppError with what plugins, the request and the sandbox give cause to
  */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
-  const { sandbox } = facts;
-  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
+  const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
   const request = requestOf(wanted, { facts, sandbox }, deps);
   const links = await listLinks(facts, deps);

@@ -16,11 +16,11 @@ const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
 /** The request of DEL; it names the namespace only while that of ADD is there. */
 function removalOf(row: JournalRow, deps: Deps): AttachmentRequest {
-  const { containerId, interfaceName, config, args, capabilityArgs, netnsPath } = row.request;
-  const without = { containerId, interfaceName, config, args, capabilityArgs };
   const netns = openNetnsOf(row, deps);
   netns?.close();
-  return netns === undefined || netnsPath === undefined ? without : { ...without, netnsPath };
+  if (netns !== undefined) return row.request;
+  const { containerId, interfaceName, config, args, capabilityArgs } = row.request;
+  return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
 /** Takes the NIC out of the pod past its plugin, so that its name is free and its addresses are not used. */

@@ -3,19 +3,29 @@
 // same path by now, and nothing is ever attached to the host's own.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
-import type { Link, OpenNetns } from "@patchbay/ports";
+import type { Link, OpenNetns, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
+
+/**
+ * The sandbox that a pod must have for anything to be attached.
+ * @throws AppError with SANDBOX_NOT_FOUND
+ */
+export function sandboxOf({ sandbox, key }: PodFacts): Sandbox {
+  if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+  return sandbox;
+}
 
 /**
  * The NICs in the sandbox.
  * @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED
  */
-export async function listLinks({ sandbox, key }: PodFacts, deps: Deps): Promise<readonly Link[]> {
-  const netns = sandbox === undefined ? undefined : deps.namespaces.open(sandbox.netnsPath);
+export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
+  const sandbox = sandboxOf(facts);
+  const netns = deps.namespaces.open(sandbox.netnsPath);
   try {
-    if (netns === undefined || netns.inode !== sandbox?.netnsInode) {
-      throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+    if (netns?.inode !== sandbox.netnsInode) {
+      throw new AppError("SANDBOX_NOT_FOUND", { pod: facts.key });
     }
     if (netns.inode === deps.hostNetnsInode) {
       const reason = "it is the host's own network namespace";

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core";
+import { expect, test } from "vitest";
+import { createFailures, type Failures } from "./failures.ts";
+
+const STEP = { scope: "uid-1", name: "add net1", circumstances: "blue" };
+const OTHER = { ...STEP, name: "add net2" };
+const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
+  ...{ plugin: "ptp", command: "ADD", message: "no", cniCode: 999 },
+});
+
+class Scene {
+  nowMs = 0;
+  readonly failures: Failures = createFailures({
+    now: () => this.nowMs,
+    monotonicMs: () => this.nowMs,
+    sleep: () => Promise.resolve(),
+  });
+}
+
+function refusedWith(details: {
+  plugin?: string;
+  command?: string;
+  message?: string;
+  cniCode?: number;
+}): AppError {
+  return new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, ...details });
+}
+
+test.each([
+  ["CNI_NETWORK_NOT_FOUND", "NetworkNotFound"],
+  ["CNI_NETWORK_FORBIDDEN", "NetworkForbidden"],
+  ["CNI_CONFIG_INVALID", "NetworkInvalid"],
+  ["CNI_REQUEST_INVALID", "RequestInvalid"],
+  ["CNI_REQUEST_NOT_MET", "RequestNotMet"],
+  ["CNI_NAME_TAKEN", "InterfaceNameTaken"],
+  ["CNI_TIMED_OUT", "CniFailed"],
+] as const)("%s is told as %s", (code, reason) => {
+  const error = new AppError(code, {});
+  expect(new Scene().failures.fail(STEP, error).error).toEqual({ reason, message: error.message });
+});
+
+test("what nobody knows is told as it is", () => {
+  const { error } = new Scene().failures.fail(STEP, new TypeError("x is undefined"));
+  expect(error).toEqual({ reason: "CniFailed", message: "x is undefined" });
+});
+
+test("a step that failed is left alone, and is held with the words that were told", () => {
+  const { failures } = new Scene();
+  const { error, pauseMs } = failures.fail(STEP, REFUSED);
+  expect(pauseMs).toBeLessThanOrEqual(1000);
+  expect(failures.findHeld(STEP)).toMatchObject({ shown: error, pauseMs });
+  expect(failures.findHeld(OTHER)).toBeUndefined();
+});
+
+test("what only a change can mend is left alone for five minutes", () => {
+  const { failures } = new Scene();
+  const missing = new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns1/a" });
+  expect(failures.fail(STEP, missing).pauseMs).toBe(300_000);
+});
+
+test.each([
+  { name: "other words", next: refusedWith({ message: "never" }), isNew: false },
+  { name: "another plugin", next: refusedWith({ plugin: "bridge" }), isNew: true },
+  { name: "another command", next: refusedWith({ command: "DEL" }), isNew: true },
+  { name: "another code of CNI", next: refusedWith({ cniCode: 11 }), isNew: true },
+  {
+    name: "another error",
+    next: new AppError("CNI_TIMED_OUT", { ...REFUSED.details }),
+    isNew: true,
+  },
+  { name: "an error of nobody's", next: new TypeError("x"), isNew: true },
+  { name: "other circumstances", next: REFUSED, circumstances: "red", isNew: true },
+  { name: "the same after ten minutes", next: REFUSED, afterMs: 600_000, isNew: true },
+  { name: "the same just before", next: REFUSED, afterMs: 599_999, isNew: false },
+])("$name: is it told anew? $isNew", ({ next, circumstances = "blue", afterMs = 0, isNew }) => {
+  const scene = new Scene();
+  scene.nowMs = 1_000_000;
+  const first = scene.failures.fail(STEP, REFUSED).error;
+  scene.nowMs += afterMs;
+  const second = scene.failures.fail({ ...STEP, circumstances }, next).error;
+  expect(second === first).toBe(!isNew);
+});
+
+test("two errors of nobody's are told apart by their kind, and what is thrown may be anything", () => {
+  const { failures } = new Scene();
+  const first = failures.fail(STEP, new TypeError("x")).error;
+  expect(failures.fail(STEP, new TypeError("y")).error).toBe(first);
+  expect(failures.fail(STEP, new RangeError("z")).error).not.toBe(first);
+  expect(failures.fail(STEP, "text").error).toEqual({ reason: "CniFailed", message: "text" });
+});
+
+test("what was last told of a step is remembered, also when it may be tried again", () => {
+  const scene = new Scene();
+  expect(scene.failures.lastOf(STEP)).toBeUndefined();
+  const { error } = scene.failures.fail(STEP, REFUSED);
+  scene.nowMs += 100_000;
+  expect(scene.failures.findHeld(STEP)).toBeUndefined();
+  expect(scene.failures.lastOf(STEP)).toBe(error);
+  expect(scene.failures.lastOf(OTHER)).toBeUndefined();
+});
+
+test("a step that succeeds begins anew", () => {
+  const { failures } = new Scene();
+  const first = failures.fail(STEP, REFUSED);
+  failures.fail(STEP, REFUSED);
+  failures.succeed(STEP);
+  expect(failures.findHeld(STEP)).toBeUndefined();
+  expect(failures.lastOf(STEP)).toBeUndefined();
+  const next = failures.fail(STEP, refusedWith({ message: "never" }));
+  expect(next.error).not.toBe(first.error);
+  expect(next.pauseMs).toBeLessThanOrEqual(1000);
+});
+
+test("steps that are no longer to be taken are forgotten, and those of other pods are not", () => {
+  const { failures } = new Scene();
+  const elsewhere = { ...STEP, scope: "uid-2" };
+  for (const step of [STEP, OTHER, elsewhere]) failures.fail(step, REFUSED);
+  failures.retain("uid-1", [OTHER]);
+  failures.retain("uid-3", []);
+  const known = [STEP, OTHER, elsewhere].map((step) => [
+    failures.lastOf(step) !== undefined,
+    failures.findHeld(step) !== undefined,
+  ]);
+  expect(known).toEqual([
+    [false, false],
+    [true, true],
+    [true, true],
+  ]);
+});
+
+test("a pod that is forgotten has no failures", () => {
+  const { failures } = new Scene();
+  failures.fail(STEP, REFUSED);
+  failures.forget("uid-1");
+  expect([failures.lastOf(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
+});
+
+test("what the plan finds is news until it was told", () => {
+  const { failures } = new Scene();
+  const found = { reason: "HostNetwork", message: "no" };
+  expect(failures.isNews(STEP, found)).toBe(true);
+  expect(failures.isNews(STEP, { ...found })).toBe(false);
+  expect(failures.isNews(STEP, { ...found, message: "never" })).toBe(true);
+  expect(failures.isNews(STEP, { ...found, reason: "Other" })).toBe(true);
+});

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an attachment rests on: the sandbox's own namespace, a free name, and a result that gives what was asked for.
+import { names } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { CniResult } from "@patchbay/ports";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { inodeOf, World } from "../../../testing/world.ts";
+
+const MAC = "02:00:00:00:00:01";
+const FAILED = new AppError("CNI_PLUGIN_FAILED", {
+  plugin: "bridge",
+  command: "ADD",
+  message: "no",
+});
+
+let world: World;
+
+beforeEach(() => {
+  world = new World();
+  world.putNads("a", "b");
+});
+
+afterEach(() => {
+  if (world.openNamespaces > 0) throw new Error("a namespace was left open");
+});
+
+describe("the namespace", () => {
+  test("is never the host's own", async () => {
+    await world.putPod({ networks: "a", uid: "host" });
+    expect(inodeOf("host")).toBe("inode-host");
+    expect(await world.pass()).toMatchObject({ code: "OS_PATH_REFUSED" });
+    expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
+    expect(world.notes[0]?.message).toContain("host's own network namespace");
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test.each([
+    {
+      name: "is gone",
+      change: () => {
+        world.dropNamespace("box-uid-1");
+      },
+    },
+    {
+      name: "is another one",
+      change: () => {
+        world.swapNamespace("box-uid-1", "inode-other");
+      },
+    },
+  ])("that $name is none to attach to", async ({ change }) => {
+    await world.putPod({ networks: "a" });
+    change();
+    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(world.notes[0]?.message).toContain("ns1/pod");
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test("is named at DEL while it is that of ADD", async () => {
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    await world.putPod({ networks: "" });
+    await world.pass();
+    const [add, del] = world.requests;
+    expect(del?.request).toEqual(add?.request);
+    expect(del?.prevResult).toMatchObject({ interfaces: [{ name: "net1" }] });
+  });
+
+  test.each([
+    {
+      name: "it is gone",
+      change: () => {
+        world.dropNamespace("box-uid-1");
+      },
+    },
+    {
+      name: "it is another one",
+      change: () => {
+        world.swapNamespace("box-uid-1", "inode-other");
+      },
+    },
+    { name: "the machine was started anew", change: () => (world.bootId = "boot-2") },
+  ])("is not named at DEL when $name", async ({ change }) => {
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    await world.putPod({ networks: "" });
+    change();
+    await world.pass();
+    expect(world.requests.at(-1)?.request).toMatchObject({ containerId: "box-uid-1" });
+    expect(world.requests.at(-1)?.request).not.toHaveProperty("netnsPath");
+  });
+
+  test("that is another one loses no NIC to an attachment that is taken apart", async () => {
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    await world.putPod({ networks: "" });
+    world.swapNamespace("box-uid-1", "inode-other");
+    const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
+    world.podNetwork.putLink("inode-other", link);
+    for (let tries = 0; tries < 5; tries += 1) {
+      world.cni.failNext("del", FAILED);
+      await world.pass();
+    }
+    expect(world.podNetwork.findLink("inode-other", "net1")).toBeDefined();
+    expect(await world.journal.listPods()).toEqual([]);
+  });
+});
+
+describe("a sandbox that was made anew", () => {
+  const TOLD = { name: "ns1/a", interface: "net1", mac: MAC.toUpperCase(), dns: {} };
+
+  /** The runtime makes a sandbox with a NIC net1 and says `told` of it. */
+  async function renew(told: object): Promise<void> {
+    await world.putPod({ networks: "a@net1" });
+    await world.pass();
+    world.dropNamespace("box-uid-1");
+    await world.putSandbox("uid-1", "box-2");
+    const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
+    const other = { ...link, name: "net0", mac: "02:00:00:00:00:02" };
+    for (const each of [other, link]) world.podNetwork.putLink("inode-box-2", each);
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([told]) };
+    await world.putPod({ networks: "a@net1", annotations });
+    await world.putSandbox("uid-1", "box-2");
+  }
+
+  test("may have the attachment already, as the runtime says: it is adopted", async () => {
+    await renew(TOLD);
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
+    const [row] = await world.journal.list("uid-1");
+    expect(row).toMatchObject({
+      network: "ns1/a",
+      isAdopted: true,
+      request: { containerId: "box-2", interfaceName: "net1" },
+    });
+    expect(world.lines.at(-1)).toEqual({
+      message: "adopted network",
+      fields: { pod: "ns1/pod", network: "ns1/a", link: "net1", isRemembered: false },
+    });
+  });
+
+  test.each([
+    { name: "of another network", told: { ...TOLD, name: "ns1/b" } },
+    { name: "of another NIC", told: { ...TOLD, interface: "net2" } },
+    { name: "with another MAC", told: { ...TOLD, mac: "02:00:00:00:00:02" } },
+    { name: "without a MAC", told: { name: "ns1/a", interface: "net1" } },
+  ])("has a NIC in the way that the runtime tells nothing of: $name", async ({ told }) => {
+    await renew(told);
+    expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
+    expect(world.notes.at(-1)?.message).toContain("net1");
+    expect(world.podNetwork.findLink("inode-box-2", "net1")).toBeDefined();
+  });
+});
+
+describe("what was asked for", () => {
+  function withIps(...addresses: readonly string[]): (result: CniResult) => CniResult {
+    return (result) => ({
+      ...result,
+      ips: addresses.map((address) => ({ interface: 0, address })),
+    });
+  }
+
+  test("is told to plugins as arguments, and as capabilities where they declare them", async () => {
+    const capabilities = { mac: true, ips: true };
+    world.putNad({ namespace: "ns1", name: "a" }, { type: "static", capabilities });
+    world.resultOf = withIps("10.0.0.9/24", "fd00::9/64");
+    const asked = { name: "a", mac: MAC.toUpperCase(), ips: ["10.0.0.9/24", "FD00:0::9"] };
+    await world.putPod({ networks: JSON.stringify([asked]) });
+    expect(await world.pass()).toBeUndefined();
+    const [add] = world.requests;
+    expect(add?.request.args.slice(-2)).toEqual([
+      ["MAC", MAC],
+      ["IP", "10.0.0.9/24,FD00:0::9"],
+    ]);
+    expect(add?.request.capabilityArgs).toEqual({ mac: MAC, ips: asked.ips });
+    expect(world.notes[0]).toMatchObject({
+      reason: "AddedInterface",
+      message: `Added net1 from ns1/a (${MAC}, 10.0.0.9, fd00::9)`,
+    });
+  });
+
+  test("is no capability where nothing was asked for", async () => {
+    const capabilities = { mac: true, ips: true };
+    world.putNad({ namespace: "ns1", name: "a" }, { type: "static", capabilities });
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    const [add] = world.requests;
+    expect(add?.request.capabilityArgs).toEqual({});
+    expect(add?.request.args.map(([key]) => key)).toEqual([
+      ...["IgnoreUnknown", "K8S_POD_NAMESPACE", "K8S_POD_NAME"],
+      ...["K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID"],
+    ]);
+    expect(add?.request.config.plugins).toEqual([{ type: "static", capabilities }]);
+  });
+
+  test("and is not given fails the attachment, and its DEL knows the result", async () => {
+    world.resultOf = withIps("10.0.0.8/24");
+    await world.putPod({
+      networks: JSON.stringify([{ name: "a", ips: ["10.0.0.8", "10.0.0.9/24"] }]),
+    });
+    expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
+    expect(world.notes[0]?.message).toContain("addresses 10.0.0.9/24");
+    expect(world.requests.at(-1)?.prevResult?.ips).toEqual([
+      { interface: 0, address: "10.0.0.8/24" },
+    ]);
+  });
+
+  test("is looked up in the pod where the result tells no MAC", async () => {
+    const silent = ({ cniVersion }: CniResult): CniResult => ({ cniVersion });
+    const link = { name: "net0", kind: "veth", mac: "02:00:00:00:00:02", mtu: 1500, up: true };
+    world.podNetwork.putLink(inodeOf("uid-1"), link);
+    world.resultOf = silent;
+    await world.putPod({ networks: `[{"name":"a","mac":"${MAC}"}]` });
+    expect(await world.pass()).toBeUndefined();
+    world.cni.ignoreMacs();
+    await world.putPod({ networks: `[{"name":"a","mac":"${MAC}"},{"name":"b","mac":"${MAC}"}]` });
+    expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
+    expect(world.notes.at(-1)?.message).toContain(`MAC ${MAC}, the interface has 02:fa:ce:`);
+  });
+
+  test("cannot be found where neither result nor pod has a NIC of that name", async () => {
+    world.resultOf = ({ cniVersion }) => {
+      world.podNetwork.takeLink(inodeOf("uid-1"), "net1");
+      return { cniVersion };
+    };
+    await world.putPod({ networks: `[{"name":"a","mac":"${MAC}"}]` });
+    expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
+    expect(world.notes[0]?.message).toContain(`MAC ${MAC}, the interface has none`);
+  });
+
+  test.each([
+    {
+      name: "by its address",
+      element: { ips: ["foo"] },
+      want: ['"foo" is no IP address', "ns1/a"],
+    },
+    {
+      name: "by what nobody gives",
+      element: { deviceID: "x" },
+      want: ["deviceID is not supported"],
+    },
+    {
+      name: "by what no plugin takes",
+      element: { bandwidth: { ingressRate: 1 } },
+      want: ["bandwidth, which no plugin of the network takes"],
+    },
+  ])("is refused in words that say what is wrong: $name", async ({ element, want }) => {
+    await world.putPod({ networks: JSON.stringify([{ name: "a", ...element }]) });
+    await world.pass();
+    for (const words of want) expect(world.notes[0]?.message).toContain(words);
+  });
+
+  test.each([
+    { name: "is not there", networks: "none", want: "ns1/none" },
+    { name: "has no spec", networks: "empty", want: "spec.config: is no JSON object" },
+    { name: "is of others", networks: "other/secret", want: "other/secret" },
+  ])("is a network that $name", async ({ networks, want }) => {
+    world.putNads("other/secret");
+    world.putEmptyNad("empty");
+    await world.putPod({ networks });
+    await world.pass();
+    expect(world.notes[0]?.message).toContain(want);
+  });
+});
+
+test("how long the plugins took is told", async () => {
+  world.nowMs = 5000;
+  world.resultOf = (result) => {
+    world.nowMs += 40;
+    return result;
+  };
+  await world.putPod({ networks: "a" });
+  await world.pass();
+  expect(world.lines).toEqual([
+    {
+      message: "attached network",
+      fields: { pod: "ns1/pod", network: "ns1/a", link: "net1", durationMs: 40 },
+    },
+  ]);
+});
+
+describe("a name that cannot be freed", () => {
+  beforeEach(async () => {
+    await world.putPod({ networks: "a@net1" });
+    await world.pass();
+  });
+
+  test("is told to whoever waits for it", async () => {
+    world.cni.failNext("del", FAILED);
+    await world.putPod({ networks: "b@net1" });
+    await world.again();
+    const text = (await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)) ?? "";
+    expect(text).toContain("InterfaceNameTaken");
+    expect(text).toContain("net1 is in use until ns1/a is detached: ");
+    expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+    expect(world.cni.calls).toHaveLength(2);
+  });
+
+  test("is that of the network itself: its next attachment waits with the words of the failure", async () => {
+    world.dropNamespace("box-uid-1");
+    await world.putSandbox("uid-1", "box-2");
+    world.cni.failNext("del", FAILED);
+    expect(await world.again()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
+    expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toContain(FAILED.message);
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
+  });
+});
+
+test("an attachment whose undoing fails is told with its own failure, not with that of the undoing", async () => {
+  world.resultOf = () => {
+    throw new AppError("CNI_REQUEST_NOT_MET", { what: "MAC" });
+  };
+  world.cni.failNext("del", FAILED);
+  await world.putPod({ networks: "a" });
+  await world.again();
+  world.nowMs += 400_000;
+  world.cni.failNext("del", FAILED);
+  await world.again();
+  expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
+});

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createJournal } from "@patchbay/cni";
+import { createFakeFiles } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { expect, test } from "vitest";
+import { loadTrackedPods } from "./tracked-pods.ts";
+
+const ROW = {
+  ...{ podNamespace: "ns1", network: "ns1/blue", netnsInode: "1", bootId: "b", sequence: 1 },
+  ...{ state: "attached" as const },
+  request: {
+    ...{ containerId: "box", interfaceName: "net1", args: [], capabilityArgs: {} },
+    config: { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] },
+  },
+};
+
+test("the pods of the journal are known by key; one that cannot be read is told, and hides no other", async () => {
+  const files = createFakeFiles();
+  const journal = createJournal(files, "/j");
+  for (const podUid of ["uid-2", "uid-1"]) await journal.write({ ...ROW, podUid, podName: "pod" });
+  await journal.write({ ...ROW, podUid: "uid-3", podName: "another" });
+  await files.writeAtomic("/j/uid-0/box.net1.json", "{");
+  const errors: unknown[] = [];
+  const log = {
+    ...createSilentLogger(),
+    error: (_message: string, fields?: Readonly<Record<string, unknown>>) => errors.push(fields),
+  };
+  const tracked = await loadTrackedPods(journal, log);
+  expect(tracked.keys()).toEqual(["ns1/another", "ns1/pod"]);
+  expect(tracked.uidsOf("ns1/pod")).toEqual(["uid-1", "uid-2"]);
+  expect(errors).toEqual([
+    { uid: "uid-0", reason: expect.stringContaining("/j/uid-0/") as string },
+  ]);
+});
+
+test("a key is forgotten with its last pod", async () => {
+  const tracked = await loadTrackedPods(
+    createJournal(createFakeFiles(), "/j"),
+    createSilentLogger(),
+  );
+  tracked.add("ns1/pod", "uid-2");
+  tracked.add("ns1/pod", "uid-1");
+  tracked.remove("ns1/pod", "uid-2");
+  tracked.remove("ns1/other", "uid-2");
+  expect(tracked.uidsOf("ns1/pod")).toEqual(["uid-1"]);
+  tracked.remove("ns1/pod", "uid-1");
+  expect(tracked.keys()).toEqual([]);
+  expect(tracked.uidsOf("ns1/pod")).toEqual([]);
+});
