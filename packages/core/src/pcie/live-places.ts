@@ -45,7 +45,7 @@ function wishOf({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined
 function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
   const asks = ({ iface }: IfaceFacts): boolean => askedAddress(iface) !== undefined;
-  const byRight = [...waiting.filter(asks), ...waiting.filter((iface) => !asks(iface))];
+  const byRight = [...waiting.filter(asks), ...waiting];
   return new Map(
     // Of entries with one key the last stays.
     byRight.toReversed().flatMap((iface) => {
