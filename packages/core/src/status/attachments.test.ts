@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
-import type { Attachment, VmiStatus } from "@patchbay/api";
+import type { Attachment, IfacePhase, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
-import { expect, test } from "vitest";
-import { attachmentStatuses } from "./attachments.ts";
+import { describe, expect, test } from "vitest";
+import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const POD_NIC = `pod${sha256Hex("one").slice(0, 11)}`;
@@ -44,5 +44,212 @@ test.each([
     networkName: "default/blue",
     podInterfaceName: POD_NIC,
     state: want,
+  });
+});
+
+const NOTHING: PodNetworkFacts = { elements: [], networkStatus: [], errors: {}, podIps: [] };
+const IDENTITY = { name: "one", networkName: "default/blue", podInterfaceName: POD_NIC };
+const REQUESTED: Attachment = { ...IDENTITY, state: "Requested" };
+const ATTACHED: Attachment = { ...IDENTITY, state: "Attached" };
+const REMOVING: Attachment = { ...IDENTITY, state: "Removing" };
+const THERE = { name: "default/blue", interface: POD_NIC };
+
+describe("an attachment that nobody was told of", () => {
+  test.each<{ name: string; pod: Partial<PodNetworkFacts>; state?: string; want: unknown }>([
+    { name: "is nothing before it has an outcome", pod: {}, want: [] },
+    {
+      name: "is nothing of an absent iface",
+      pod: { networkStatus: [THERE] },
+      state: "absent",
+      want: [],
+    },
+    { name: "is there with its NIC", pod: { networkStatus: [THERE] }, want: [ATTACHED] },
+    {
+      name: "is there with all that CNI says of it",
+      pod: {
+        networkStatus: [
+          { name: "default/other", interface: "net9" },
+          { ...THERE, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"], "device-info": { type: "pci" } },
+        ],
+      },
+      want: [
+        { ...ATTACHED, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"], deviceInfo: { type: "pci" } },
+      ],
+    },
+    {
+      name: "has no addresses where CNI gave none",
+      pod: { networkStatus: [{ ...THERE, ips: [] }] },
+      want: [ATTACHED],
+    },
+    {
+      name: "is not there where the NIC is another network's",
+      pod: { networkStatus: [{ ...THERE, name: "default/green" }] },
+      want: [],
+    },
+    {
+      name: "failed where the pod says why",
+      pod: { errors: { [POD_NIC]: { reason: "CniFailed", message: "no" } } },
+      want: [{ ...IDENTITY, state: "Failed", reason: "CniFailed", message: "no" }],
+    },
+    {
+      name: "has not failed by another's error",
+      pod: { errors: { net9: { reason: "CniFailed", message: "no" } } },
+      want: [],
+    },
+  ])("$name", ({ pod, state, want }) => {
+    const nic = { name: "one", ...(state === undefined ? {} : { state }) };
+    expect(
+      attachmentStatuses(aVmi({ nics: [nic] }), { ...NOTHING, ...pod }, sha256Hex),
+    ).toStrictEqual(want);
+  });
+
+  test("fails by a name that is none", () => {
+    const vmi = aVmi({ nics: [{ name: "one", network: "a/b/c" }] });
+    expect(attachmentStatuses(vmi, NOTHING, sha256Hex)).toMatchObject([
+      { name: "one", state: "Failed", reason: "NetworkInvalid" },
+    ]);
+  });
+});
+
+describe("an attachment that was told", () => {
+  type Row = {
+    readonly name: string;
+    readonly before: Attachment;
+    /** State of the iface; `gone`: it is not in the specification any more. */
+    readonly state: string;
+    readonly phase?: IfacePhase;
+    readonly pod?: Partial<PodNetworkFacts>;
+    readonly want: readonly Attachment[];
+  };
+  const asked = { elements: [{ name: "blue", interface: POD_NIC }] };
+  test.each<Row>([
+    { name: "is asked for still", before: REQUESTED, state: "up", want: [REQUESTED] },
+    { name: "is lost", before: ATTACHED, state: "up", want: [REQUESTED] },
+    {
+      name: "stays",
+      before: ATTACHED,
+      state: "up",
+      pod: { networkStatus: [THERE] },
+      want: [ATTACHED],
+    },
+    {
+      name: "stays until the node has let go of it",
+      before: ATTACHED,
+      state: "absent",
+      phase: "Unwiring",
+      pod: { networkStatus: [THERE] },
+      want: [ATTACHED],
+    },
+    {
+      name: "stays while nothing is reported of the node",
+      before: ATTACHED,
+      state: "gone",
+      pod: { networkStatus: [THERE] },
+      want: [ATTACHED],
+    },
+    { name: "goes", before: ATTACHED, state: "absent", phase: "PodDetaching", want: [REMOVING] },
+    {
+      name: "goes with its entry",
+      before: ATTACHED,
+      state: "gone",
+      phase: "PodDetaching",
+      want: [REMOVING],
+    },
+    {
+      name: "is wanted again in time",
+      before: ATTACHED,
+      state: "up",
+      phase: "PodDetaching",
+      pod: { networkStatus: [THERE] },
+      want: [ATTACHED],
+    },
+    {
+      name: "is going while the pod has it",
+      before: REMOVING,
+      state: "gone",
+      pod: { networkStatus: [THERE] },
+      want: [REMOVING],
+    },
+    {
+      name: "is going while the pod is asked for it",
+      before: REMOVING,
+      state: "up",
+      pod: asked,
+      want: [REMOVING],
+    },
+    { name: "is gone", before: REMOVING, state: "gone", want: [] },
+    {
+      name: "is gone, whatever else the pod has",
+      before: REMOVING,
+      state: "absent",
+      pod: {
+        elements: [{ name: "green", interface: "net9" }],
+        networkStatus: [{ name: "default/green", interface: "net9" }],
+      },
+      want: [],
+    },
+  ])("$name", ({ before, state, phase, pod, want }) => {
+    const hotplug = phase === undefined ? {} : { hotplug: { type: "Unplug", phase } as const };
+    const vmi = aVmi({
+      nics: state === "gone" ? [] : [{ name: "one", state }],
+      status: { attachments: [before], interfaces: [{ name: "one", ...hotplug }] },
+    });
+    expect(attachmentStatuses(vmi, { ...NOTHING, ...pod }, sha256Hex)).toStrictEqual(want);
+  });
+
+  test("comes after those of the specification, in whose order they are", () => {
+    const told = (name: string): Attachment => ({ ...ATTACHED, name, podInterfaceName: name });
+    const vmi = aVmi({
+      nics: [{ name: "b" }, { name: "a" }],
+      status: { attachments: [told("left"), told("a"), told("b")] },
+    });
+    expect(attachmentStatuses(vmi, NOTHING, sha256Hex).map(({ name }) => name)).toEqual([
+      "b",
+      "a",
+      "left",
+    ]);
+  });
+});
+
+describe("the default network", () => {
+  const vmi = {
+    ...aVmi(),
+    spec: {
+      networks: [{ name: "default", pod: {} }],
+      domain: {
+        devices: {
+          interfaces: [
+            { name: "default", bridge: {} },
+            { name: "lone", bridge: {} },
+          ],
+        },
+      },
+    },
+  };
+  test.each<{ name: string; pod: Partial<PodNetworkFacts>; want: unknown }>([
+    { name: "is nothing before the pod says so", pod: {}, want: [] },
+    {
+      name: "is there by its entry",
+      pod: {
+        networkStatus: [
+          { name: "x", interface: "net1" },
+          { name: "cbr0", interface: "eth7", default: true, ips: ["10.0.0.5"] },
+        ],
+        podIps: ["10.9.9.9"],
+      },
+      want: [{ name: "default", podInterfaceName: "eth7", state: "Attached", ips: ["10.0.0.5"] }],
+    },
+    {
+      name: "is eth0 where its entry does not say",
+      pod: { networkStatus: [{ name: "cbr0", default: true }] },
+      want: [{ name: "default", podInterfaceName: "eth0", state: "Attached" }],
+    },
+    {
+      name: "is there by the pod's addresses",
+      pod: { podIps: ["10.0.0.5"] },
+      want: [{ name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] }],
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(attachmentStatuses(vmi, { ...NOTHING, ...pod }, sha256Hex)).toStrictEqual(want);
   });
 });

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-handler says of a VMI as a whole, and of its NICs while libvirt does not answer.
+import { networkConfigOf, type IfaceStatus, type VmiPhase } from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { AppError } from "../errors/app-error.ts";
+import { NO_LINKS } from "../iface/facts.ts";
+import type { DomainSnapshot, NodeVmFacts } from "../plan/node/node-vm.ts";
+import { nodeVmStatus } from "./node-vm.ts";
+import { unreachableIfaces } from "./unreachable.ts";
+
+const NOW = "2026-01-01T01:00:00.000Z";
+const PORT = { model: "pcie-root-port", hotplug: true };
+
+function aDomain(more: Partial<DomainSnapshot> = {}): DomainSnapshot {
+  return {
+    running: true,
+    isPaused: false,
+    crashed: false,
+    facts: {
+      family: "q35",
+      nics: [],
+      controllers: [
+        { ...PORT, index: 1 },
+        { ...PORT, index: 2 },
+      ],
+      pciAddresses: [{ bus: 1, slot: 0, function: 0 }],
+      vcpus: 1,
+      sharesMemory: true,
+      agentConnected: false,
+    },
+    ...more,
+  };
+}
+
+function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
+  return {
+    vmi: aVmi(),
+    ifaces: [],
+    domain: aDomain(),
+    useEmulation: false,
+    network: networkConfigOf(undefined),
+    uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
+    askedAgoMs: {},
+    ...more,
+  };
+}
+
+describe("the phase of a VMI, as its node says it", () => {
+  type Row = {
+    readonly before: VmiPhase;
+    readonly domain: DomainSnapshot | undefined;
+    readonly want: VmiPhase | undefined;
+  };
+  const off = aDomain({ running: false });
+  test.each<Row>([
+    { before: "Scheduling", domain: aDomain(), want: undefined },
+    { before: "Scheduled", domain: undefined, want: undefined },
+    { before: "Scheduled", domain: off, want: undefined },
+    { before: "Scheduled", domain: aDomain(), want: "Running" },
+    { before: "Running", domain: aDomain(), want: undefined },
+    { before: "Running", domain: undefined, want: undefined },
+    { before: "Running", domain: off, want: "Succeeded" },
+    { before: "Running", domain: { ...off, crashed: true }, want: "Failed" },
+    { before: "Failed", domain: off, want: undefined },
+  ])("after $before, the domain running: $domain.running: $want", ({ before, domain, want }) => {
+    const vmi = aVmi({ status: { phase: before } });
+    expect(nodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW }).phase).toBe(want);
+  });
+});
+
+describe("the ports of a VMI", () => {
+  test("are those of the domain that runs", () => {
+    expect(nodeVmStatus(facts(), { hindrances: {}, now: NOW })).toStrictEqual({
+      interfaces: [],
+      pciePorts: { total: 2, free: 1 },
+    });
+  });
+
+  test.each([{ domain: undefined }, { domain: aDomain({ running: false }) }])(
+    "are not told without one: $domain.running",
+    ({ domain }) => {
+      const status = nodeVmStatus(facts({ domain }), { hindrances: {}, now: NOW });
+      expect(status).toStrictEqual({ interfaces: [] });
+    },
+  );
+
+  test("are counted now, not as they were reported", () => {
+    const names = ["a", "b", "c"];
+    const vmi = aVmi({
+      nics: names.map((name) => ({ name })),
+      status: {
+        pciePorts: { total: 9, free: 9 },
+        interfaces: [{ name: "b", pciAddress: "0000:02:00.0" }],
+      },
+    });
+    const ifaces = names.map((name) => ({
+      name,
+      podInterfaceName: name,
+      iface: { name, bridge: {} },
+      links: NO_LINKS,
+      ...(name === "a"
+        ? {
+            device: {
+              alias: "ua-a",
+              mac: "m",
+              linkUp: true,
+              queues: 1,
+              pciAddress: "0000:01:00.0",
+            },
+          }
+        : {}),
+    }));
+    const { interfaces = [] } = nodeVmStatus(facts({ vmi, ifaces }), { hindrances: {}, now: NOW });
+    expect(interfaces.map(({ name, hotplug }) => [name, hotplug?.reason])).toEqual([
+      ["a", undefined],
+      ["b", undefined],
+      ["c", "NoFreePciePort"],
+    ]);
+  });
+});
+
+test("what holds up the VMI as a whole is told since now", () => {
+  const guest = { reason: "GuestNotStarted", message: "no kernel", attempts: 1 };
+  const { hindrance } = nodeVmStatus(facts(), { hindrances: {}, now: NOW, guest });
+  expect(hindrance).toEqual({ ...guest, since: NOW });
+});
+
+describe("while libvirt does not answer", () => {
+  const error = new AppError("LIBVIRT_TIMED_OUT", {});
+  const sha256Hex = (): string => "f".repeat(64);
+  type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
+
+  function statusOf(
+    phase: Hotplug["phase"],
+    more: Partial<IfaceStatus> = {},
+    state = "up",
+  ): IfaceStatus | undefined {
+    const hotplug = { type: "Plug", phase, attempts: 3 } as const;
+    const attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" } as const;
+    const vmi = aVmi({
+      nics: [{ name: "one", state }],
+      status: { interfaces: [{ name: "one", hotplug, ...more }], attachments: [attachment] },
+    });
+    return unreachableIfaces(vmi, error, { now: NOW, sha256Hex })[0];
+  }
+  const device = { mac: "02:00:00:00:00:01", queueCount: 2, linkState: "up" };
+  const held = { reason: "LibvirtTimedOut", attempts: 3 };
+
+  test.each([
+    { name: "bridge and tap are awaited", status: statusOf("Wiring"), phase: "Wiring", why: held },
+    { name: "a device is awaited", status: statusOf("Attaching"), phase: "Attaching", why: held },
+    {
+      name: "a device is let go",
+      status: statusOf("Detaching", device, "absent"),
+      phase: "Detaching",
+      why: held,
+    },
+    {
+      name: "bridge and tap are taken away",
+      status: statusOf("Unwiring", {}, "absent"),
+      phase: "Unwiring",
+      why: held,
+    },
+    {
+      name: "the pod lets go",
+      status: statusOf("PodDetaching", {}, "absent"),
+      phase: "PodDetaching",
+      why: {},
+    },
+    { name: "a NIC stays as it was", status: statusOf("Ready", device), phase: "Ready", why: {} },
+  ])("$name: $phase", ({ status, phase, why }) => {
+    const { reason, attempts } = status?.hotplug ?? {};
+    expect(status?.hotplug?.phase).toBe(phase);
+    expect({ reason, attempts }).toEqual({ reason: undefined, attempts: undefined, ...why });
+  });
+
+  test("a device is told as it was last", () => {
+    const more = { pciAddress: "0000:02:00.0", interfaceName: "eth1" };
+    expect(statusOf("Ready", { ...device, ...more })).toMatchObject({ ...device, ...more });
+    expect(statusOf("Ready", { ...device, linkState: "down" })).toMatchObject({
+      linkState: "down",
+    });
+    const known = Object.keys(statusOf("Ready", device) ?? {});
+    expect(known).not.toContain("pciAddress");
+    expect(known).not.toContain("interfaceName");
+  });
+
+  test("an error of no kind is the launcher's, and what was never tried counts nothing", () => {
+    const vmi = aVmi({
+      nics: [{ name: "one" }],
+      status: { attachments: [{ name: "one", podInterfaceName: "pod1", state: "Attached" }] },
+    });
+    const [status] = unreachableIfaces(vmi, new Error("gone"), { now: NOW, sha256Hex });
+    expect(status?.hotplug).toEqual({
+      type: "Plug",
+      phase: "Wiring",
+      reason: "LauncherUnreachable",
+      message: "gone",
+      attempts: 0,
+      since: NOW,
+    });
+  });
+});

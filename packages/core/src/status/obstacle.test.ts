@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people are told first, of all that stands in the way.
+import { networkConfigOf, type Pod } from "@patchbay/api";
+import { aPod, aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import type { StepFailure } from "./step-failure.ts";
+import {
+  findObstacle,
+  findWaiting,
+  newObstacle,
+  synchronizedCondition,
+  vmiObstacle,
+  vmObstacle,
+  type VmiSituation,
+  type VmSituation,
+} from "./obstacle.ts";
+
+const NOW = "2026-01-01T00:00:00.000Z";
+const REFUSED: StepFailure = { step: "createPod", message: "no room" };
+const HINDRANCE = { reason: "GuestNotStarted", message: "no kernel", attempts: 1, since: NOW };
+const UNSCHEDULABLE = {
+  type: "PodScheduled",
+  status: "False",
+  reason: "Unschedulable",
+  message: "no node",
+} as const;
+
+function podWith(status: NonNullable<Pod["status"]>): Pod {
+  return { ...aPod(), status };
+}
+
+function podThatWaits(reason: string, message?: string): Pod {
+  const told = message === undefined ? { reason } : { reason, message };
+  const container = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0 };
+  return podWith({
+    containerStatuses: [
+      { ...container, state: { running: { startedAt: NOW } } },
+      { ...container, state: { waiting: told } },
+    ],
+  });
+}
+
+function situation(more: Partial<VmiSituation> = {}): VmiSituation {
+  return { vmi: aVmi(), pod: aPod(), network: networkConfigOf(undefined), failures: [], ...more };
+}
+
+describe("a VMI is held up", () => {
+  const hindered = aVmi({ status: { hindrance: HINDRANCE } });
+  test.each([
+    { name: "by nothing", given: {}, want: undefined },
+    { name: "by nothing while it has no pod", given: { pod: undefined }, want: undefined },
+    {
+      name: "by a refused step",
+      given: { failures: [REFUSED], vmi: hindered },
+      want: { reason: "FailedCreate", message: "no room" },
+    },
+    {
+      name: "by what its node tells",
+      given: { vmi: hindered, pod: podWith({ conditions: [UNSCHEDULABLE] }) },
+      want: { reason: "GuestNotStarted", message: "no kernel" },
+    },
+    {
+      name: "by the scheduler",
+      given: { pod: podWith({ conditions: [{ type: "Other", status: "True" }, UNSCHEDULABLE] }) },
+      want: { reason: "Unschedulable", message: "no node" },
+    },
+    {
+      name: "by the scheduler without words",
+      given: {
+        pod: podWith({
+          conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }],
+        }),
+      },
+      want: { reason: "Unschedulable", message: "" },
+    },
+    {
+      name: "by no scheduler that has not looked yet",
+      given: {
+        pod: podWith({ conditions: [{ ...UNSCHEDULABLE, reason: "SchedulerError" }] }),
+      },
+      want: undefined,
+    },
+    {
+      name: "by no scheduler that has found a node",
+      given: { pod: podWith({ conditions: [{ ...UNSCHEDULABLE, status: "True" }] }) },
+      want: undefined,
+    },
+    {
+      name: "by an image that is not to be had",
+      given: { pod: podThatWaits("ErrImagePull", "no such image") },
+      want: { reason: "ErrImagePull", message: "no such image" },
+    },
+    {
+      name: "by no container that is being made",
+      given: { pod: podThatWaits("ContainerCreating") },
+      want: undefined,
+    },
+  ])("$name", ({ given, want }) => {
+    expect(vmiObstacle(situation(given))).toEqual(want);
+  });
+
+  test.each([
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ImageInspectError",
+    "InvalidImageName",
+    "RegistryUnavailable",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+  ])("by %s", (reason) => {
+    expect(vmiObstacle(situation({ pod: podThatWaits(reason) }))).toEqual({ reason, message: "" });
+  });
+});
+
+test("what a container waits for is told whatever it is", () => {
+  expect(findWaiting(undefined)).toBeUndefined();
+  expect(findWaiting(podWith({}))).toBeUndefined();
+  expect(findWaiting(podThatWaits("ContainerCreating"))).toEqual({
+    reason: "ContainerCreating",
+    message: "",
+  });
+});
+
+describe("a VM is held up", () => {
+  const startProblems = [{ field: "spec.a", message: "is not supported yet" }];
+  const told = {
+    type: "Synchronized",
+    status: "False",
+    reason: "GuestNotStarted",
+    message: "no kernel",
+  } as const;
+  const vmi = aVmi({ status: { conditions: [told] } });
+  const vm = aVm();
+  const nothing: VmSituation = {
+    vm,
+    vmi: undefined,
+    startProblems: [],
+    isNameTaken: false,
+    failures: [],
+  };
+  const nameTaken = {
+    reason: "NameTaken",
+    message: `a VirtualMachineInstance ${vm.metadata.name} is there that is not of this VM; delete it or rename the VM`,
+  };
+
+  test.each<{ name: string; given: Partial<VmSituation>; want: object | undefined }>([
+    { name: "by nothing", given: {}, want: undefined },
+    {
+      name: "by its own specification first",
+      given: { startProblems, isNameTaken: true, failures: [REFUSED], vmi },
+      want: { reason: "UnsupportedSpec", message: expect.stringContaining("spec.a") as string },
+    },
+    {
+      name: "by a VMI of its name",
+      given: { isNameTaken: true, failures: [REFUSED], vmi },
+      want: nameTaken,
+    },
+    {
+      name: "by a refused step",
+      given: { failures: [REFUSED], vmi },
+      want: { reason: "FailedCreate", message: "no room" },
+    },
+    {
+      name: "by what holds up its VMI",
+      given: { vmi },
+      want: { reason: "GuestNotStarted", message: "no kernel" },
+    },
+    { name: "by no VMI that says nothing", given: { vmi: aVmi() }, want: undefined },
+  ])("$name", ({ given, want }) => {
+    expect(vmObstacle({ ...nothing, ...given })).toEqual(want);
+  });
+});
+
+describe("an obstacle as a condition", () => {
+  const one = { reason: "One", message: "first" };
+
+  test("is told and read again", () => {
+    expect(synchronizedCondition(undefined)).toEqual([]);
+    expect(synchronizedCondition(one)).toEqual([{ type: "Synchronized", status: "False", ...one }]);
+    expect(findObstacle(synchronizedCondition(one))).toEqual(one);
+  });
+
+  test.each([
+    { conditions: undefined, want: undefined },
+    { conditions: [], want: undefined },
+    { conditions: [{ type: "Synchronized", status: "True", ...one }], want: undefined },
+    { conditions: [{ type: "Ready", status: "False", ...one }], want: undefined },
+    { conditions: [{ type: "Synchronized", status: "False" }], want: { reason: "", message: "" } },
+  ] as const)("of $conditions is $want", ({ conditions, want }) => {
+    expect(findObstacle(conditions)).toEqual(want);
+  });
+
+  test.each([
+    { name: "that comes is news", before: undefined, now: one, want: one },
+    { name: "that stays is none", before: one, now: one, want: undefined },
+    { name: "that goes is none", before: one, now: undefined, want: undefined },
+    { name: "of another reason is news", before: { ...one, reason: "Two" }, now: one, want: one },
+    { name: "in other words is news", before: { ...one, message: "b" }, now: one, want: one },
+  ])("$name", ({ before, now, want }) => {
+    expect(newObstacle(synchronizedCondition(before), synchronizedCondition(now))).toEqual(want);
+  });
+});

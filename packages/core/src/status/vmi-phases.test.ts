@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-controller says of where a VMI is: phase, times, node and pod.
+import {
+  names,
+  networkConfigOf,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiPhase,
+  type VmiStatus,
+} from "@patchbay/api";
+import { aPod, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { ownVmiStatus, type OwnVmiStatus } from "./vmi.ts";
+
+const EARLIER = "2026-01-01T00:00:00.000Z";
+const NOW = "2026-01-01T01:00:00.000Z";
+
+function podThatIs(phase: "Pending" | "Running" | "Succeeded" | "Failed", more: object = {}): Pod {
+  return { ...aPod(), status: { phase, ...more } };
+}
+
+function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
+  const facts = { vmi: aVmi({ status }), pod, network: networkConfigOf(undefined), failures: [] };
+  return ownVmiStatus(facts, NOW, () => "f".repeat(64));
+}
+
+/** With an iface on the pod network, before the others. */
+function onPodNetwork(vmi: VirtualMachineInstance): VirtualMachineInstance {
+  const { domain, networks = [] } = vmi.spec;
+  const interfaces = [{ name: "default", bridge: {} }, ...(domain.devices?.interfaces ?? [])];
+  return {
+    ...vmi,
+    spec: {
+      ...vmi.spec,
+      networks: [{ name: "default", pod: {} }, ...networks],
+      domain: { ...domain, devices: { ...domain.devices, interfaces } },
+    },
+  };
+}
+
+describe("the phase of a VMI", () => {
+  type Row = {
+    readonly before: VmiPhase;
+    readonly pod?: Pod;
+    readonly hadPod?: boolean;
+    readonly want: VmiPhase;
+  };
+  const pods = { activePods: { "uid-1": "node1" } };
+  test.each<Row>([
+    { before: "", want: "Pending" },
+    { before: "Pending", want: "Pending" },
+    { before: "Scheduled", hadPod: true, want: "Failed" },
+    { before: "Running", hadPod: true, want: "Failed" },
+    { before: "Succeeded", hadPod: true, want: "Succeeded" },
+    { before: "Pending", pod: podThatIs("Pending"), want: "Scheduling" },
+    { before: "Scheduling", pod: podThatIs("Running"), want: "Scheduled" },
+    { before: "Running", pod: podThatIs("Running"), want: "Running" },
+    { before: "Running", pod: podThatIs("Pending"), want: "Running" },
+    { before: "Running", pod: podThatIs("Succeeded"), want: "Succeeded" },
+    { before: "Running", pod: podThatIs("Failed"), want: "Failed" },
+    { before: "Scheduling", pod: podThatIs("Failed"), want: "Failed" },
+    { before: "Failed", pod: podThatIs("Running"), want: "Failed" },
+    { before: "Succeeded", pod: podThatIs("Failed"), want: "Succeeded" },
+  ])("$before with a pod $pod.status.phase: $want", ({ before, pod, hadPod = false, want }) => {
+    expect(report({ phase: before, ...(hadPod ? pods : {}) }, pod).phase).toBe(want);
+  });
+});
+
+test("each phase is dated when it is seen first", () => {
+  const seen = { phase: "Pending", phaseTransitionTimestamp: EARLIER } as const;
+  const times = (status: VmiStatus, pod?: Pod): unknown =>
+    report(status, pod).phaseTransitionTimestamps;
+  expect(times({})).toEqual([{ phase: "Pending", phaseTransitionTimestamp: NOW }]);
+  expect(times({ phaseTransitionTimestamps: [seen] })).toEqual([seen]);
+  expect(times({ phaseTransitionTimestamps: [seen] }, podThatIs("Pending"))).toEqual([
+    seen,
+    { phase: "Scheduling", phaseTransitionTimestamp: NOW },
+  ]);
+});
+
+describe("the pod of a VMI", () => {
+  const pod = podThatIs("Running");
+  const bound = (nodeName?: string): Pod => ({
+    ...pod,
+    metadata: { ...pod.metadata, uid: "uid-1" },
+    spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
+  });
+
+  test("is told with its node once it is bound", () => {
+    expect(report({}, bound("node1"))).toMatchObject({
+      nodeName: "node1",
+      activePods: { "uid-1": "node1" },
+    });
+  });
+
+  test.each([{ pod: bound() }, { pod: undefined }])("is not told before: $pod.spec", (given) => {
+    const status = report({}, given.pod);
+    expect(Object.keys(status).sort()).toEqual([
+      "conditions",
+      "phase",
+      "phaseTransitionTimestamps",
+    ]);
+  });
+
+  test("says what its networks are", () => {
+    const annotations = {
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([
+        { name: "cbr0", interface: "eth0", default: true, ips: ["10.0.0.5"] },
+      ]),
+      [names.ATTACHMENT_ERRORS_ANNOTATION]: JSON.stringify({
+        [`pod${"f".repeat(11)}`]: { reason: "CniFailed", message: "no" },
+      }),
+    };
+    const withPod = onPodNetwork(aVmi({ nics: [{ name: "one" }] }));
+    const told = { ...pod, metadata: { ...pod.metadata, annotations } };
+    const facts = { vmi: withPod, pod: told, network: networkConfigOf(undefined), failures: [] };
+    expect(ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments).toMatchObject([
+      { name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] },
+      { name: "one", state: "Failed", reason: "CniFailed", message: "no" },
+    ]);
+  });
+
+  test("has its default network by its addresses, where nothing else tells", () => {
+    const vmi = onPodNetwork(aVmi());
+    const given = (addresses: object): unknown => {
+      const facts = {
+        vmi,
+        pod: podThatIs("Running", addresses),
+        network: networkConfigOf(undefined),
+        failures: [],
+      };
+      return ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments;
+    };
+    const identity = { name: "default", podInterfaceName: "eth0" };
+    expect(given({ podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] })).toEqual([
+      { ...identity, state: "Attached", ips: ["10.0.0.5", "fd00::5"] },
+    ]);
+    expect(given({})).toBeUndefined();
+  });
+});
+
+describe("the conditions of a VMI", () => {
+  const others = { type: "AgentConnected", status: "True", lastTransitionTime: EARLIER } as const;
+
+  test("keep those of others, and its own in one piece", () => {
+    const stale = { type: "Synchronized", status: "False", reason: "Old" } as const;
+    const ready = { type: "Ready", status: "True", lastTransitionTime: EARLIER } as const;
+    const status: VmiStatus = { phase: "Running", conditions: [others, stale, ready] };
+    expect(report(status, podThatIs("Running")).conditions).toEqual([ready, others]);
+  });
+
+  test("say why the guest does not run, as its pod tells it", () => {
+    const container = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0 };
+    const waiting = { reason: "ContainerCreating", message: "soon" };
+    const pod = podThatIs("Pending", { containerStatuses: [{ ...container, state: { waiting } }] });
+    expect(report({}, pod).conditions).toEqual([
+      { type: "Ready", status: "False", ...waiting, lastTransitionTime: NOW },
+    ]);
+    expect(report({}, undefined).conditions).toEqual([
+      {
+        type: "Ready",
+        status: "False",
+        reason: "GuestNotRunning",
+        message: "Guest VM is not reported as running",
+        lastTransitionTime: NOW,
+      },
+    ]);
+  });
+});
