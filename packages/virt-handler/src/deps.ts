@@ -4,9 +4,7 @@ import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
-import type { UnplugRequests } from "./unplug-requests.ts";
-import type { GuestNames } from "./guest-names.ts";
-import type { Pace } from "./pace.ts";
+import type { Memory } from "./memory.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** One node as the loop is given it: its adapters, and the caches that others fill. */
@@ -22,11 +20,9 @@ export interface NodeParts {
   readonly log: Logger;
 }
 
-/** What the passes share beside that: what the process remembers of VMs from pass to pass. */
-export interface Deps extends NodeParts, Pace {
+/** What the passes share beside that. */
+export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
-  readonly unplugRequests: UnplugRequests;
-  readonly guestNames: GuestNames;
   readonly ownWrites: OwnWrites;
   readonly sha256Hex: Sha256Hex;
 }

@@ -5,6 +5,7 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import {
   createFakeCache,
   createFakeClock,
@@ -24,7 +25,7 @@ import { launcherOf } from "./reconcilers/vmi/index.ts";
 const KEY = { namespace: "default", name: "vm1" };
 const NODE = "node1";
 const SOCKET_FD = 7;
-const SOON = { withinMs: 20_000 };
+const SOON = { withinMs: 5_000 };
 
 /** A node with one launcher that listens and one NIC in its pod. */
 function aNode() {
@@ -35,6 +36,7 @@ function aNode() {
     podNetwork: createFakePodNetwork(),
     launchers: createFakeLaunchers(),
     stop: new AbortController(),
+    results: [] as string[],
     loop: Promise.resolve(),
   };
   const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE, sha256Hex });
@@ -66,6 +68,7 @@ function start(): void {
     events: { record: () => undefined, flush: () => Promise.resolve() },
     clock: createFakeClock(),
     log: createFakeLogger(),
+    metrics: { observeReconcile: ({ result }: { result: string }) => node.results.push(result) },
   };
   node.loop = runLoop(parts, stop.signal);
 }
@@ -111,6 +114,15 @@ test("the launcher of a VMI that has left the node is let go of", async () => {
   expect(node.launchers.openCount).toBe(1);
   node.vmis.take(KEY);
   await eventually(() => node.launchers.openCount === 0, SOON);
+});
+
+test("a pass that failed is counted, and made again at once when others say something new", async () => {
+  node.podNetwork.failNext("look", new AppError("PODNET_FAILED", { message: "no" }));
+  await put(aScheduledVmi(["one"], { attachments: [] }));
+  start();
+  await eventually(() => node.results.includes("failed"), SOON);
+  await put(aScheduledVmi(["one"]));
+  await eventually(isRunning, SOON);
 });
 
 test("an event of the guest wakes the loop", async () => {

@@ -13,12 +13,11 @@ import {
 } from "@patchbay/kube";
 import type { Change, Hypervisor, Launchers } from "@patchbay/ports";
 import type { Deps, NodeParts } from "./deps.ts";
-import { createGuestNames } from "./guest-names.ts";
-import { createPace, givenTo } from "./pace.ts";
+import { createMemory, forgetVmi } from "./memory.ts";
+import { givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
-import { createUnplugRequests } from "./unplug-requests.ts";
 
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
@@ -33,10 +32,8 @@ function depsOf(parts: LoopParts): Deps {
   return {
     ...parts,
     sessions: withPenalties(createSessions({ launchers, hypervisor, log }), clock),
-    unplugRequests: createUnplugRequests(clock),
-    guestNames: createGuestNames(clock),
+    ...createMemory(clock),
     ownWrites: createOwnWrites(),
-    ...createPace(clock),
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
   };
 }
@@ -45,12 +42,7 @@ function depsOf(parts: LoopParts): Deps {
 function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   const pod = launcherOf(vmi, deps);
   if (pod !== undefined) deps.sessions.close(pod);
-  const uid = vmi.metadata.uid ?? "";
-  deps.unplugRequests.retain(uid, []);
-  deps.steps.forget(uid);
-  deps.passes.forget(uid);
-  deps.failures.delete(uid);
-  deps.guestNames.forget(uid);
+  forgetVmi(vmi.metadata.uid ?? "", deps);
 }
 
 /**
@@ -58,7 +50,7 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
  * all sessions are closed.
  */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
-  const { clock, log, concurrency, metrics, vmis } = parts;
+  const { clock, concurrency, vmis } = parts;
   const deps = depsOf(parts);
   const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
@@ -72,8 +64,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
-  const measured = metrics === undefined ? {} : { metrics };
-  await runReconciler({ name: "vmi", queue, reconcile, log, clock, ...measured }, signal);
+  await runReconciler({ ...parts, name: "vmi", queue, reconcile }, signal);
   stop();
   deps.sessions.closeAll();
 }

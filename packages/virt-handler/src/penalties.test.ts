@@ -129,6 +129,34 @@ test("a launcher that hangs is left alone", async () => {
   expect(await outcome()).toBe("seen");
 });
 
+test("a call that is late and the end of its connection are punished once", async () => {
+  daemon.failNext("findDomain", late);
+  const hang = sessions.use(POD, ignore, async (session) => {
+    daemon.dropConnections("no answer");
+    await settle();
+    return look(session).catch(() => Promise.reject(late));
+  });
+  await expect(hang).rejects.toBe(late);
+  expect(sessions.pauseMs(POD)).toBeLessThanOrEqual(100);
+});
+
+test("an error of one call costs the launcher nothing, and stays what it is", async () => {
+  daemon.failNext("findDomain", new AppError("LIBVIRT_BUSY", {}));
+  expect(await outcome()).toBe("LIBVIRT_BUSY");
+  expect(await outcome()).toBe("seen");
+});
+
+test("work that ended in time is not given up later", async () => {
+  let isLost = false;
+  await sessions.use(POD, ignore, (session) => {
+    void session.connection.closed.then(() => (isLost = true));
+    return Promise.resolve();
+  });
+  await settle();
+  await pass(MINUTE_MS * 2);
+  expect(isLost).toBe(false);
+});
+
 test("a session that we closed ourselves costs its launcher nothing", async () => {
   await sessions.use(POD, ignore, (session) => session.connection.close());
   await settle();

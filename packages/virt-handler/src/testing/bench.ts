@@ -22,10 +22,9 @@ import {
   type FakePodNetwork,
   type FakeStore,
 } from "@patchbay/ports/testing";
-import { createUnplugRequests } from "../unplug-requests.ts";
 import type { Deps } from "../deps.ts";
-import { createGuestNames } from "../guest-names.ts";
-import { createPace, givenTo } from "../pace.ts";
+import { createMemory } from "../memory.ts";
+import { givenTo } from "../pace.ts";
 import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
 
@@ -270,9 +269,7 @@ class MemoryBench implements Bench {
         log,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
-      unplugRequests: createUnplugRequests(this.#clock),
-      guestNames: createGuestNames(this.#clock),
-      ...createPace(this.#clock),
+      ...createMemory(this.#clock),
       ownWrites: createOwnWrites(),
       events: {
         record: (_object, note) => {

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one pass answers, when it does nothing, and what it writes into the log.
-import type { VirtualMachineInstance, VmiPhase } from "@patchbay/api";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachineInstance,
+  type VmiPhase,
+  type VmiStatus,
+} from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
-import { createBench, type Bench } from "../../testing/bench.ts";
-import { aScheduledVmi, attachment, putNic, running, without } from "../../testing/scene.ts";
+import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
+import {
+  aScheduledVmi,
+  attachment,
+  linkNamesOf,
+  putNic,
+  running,
+  without,
+} from "../../testing/scene.ts";
 
 const DONE: Next = { kind: "done" };
 const MINUTE_MS = 60_000;
@@ -79,6 +91,70 @@ describe("the next look", () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
     await bench.goOn();
     expect(bench.next).toEqual({ kind: "after", ms: 5 * MINUTE_MS });
+  });
+});
+
+describe("one pass", () => {
+  test("goes on as long as it makes something possible", async () => {
+    const bench = createBench(aScheduledVmi(["one"]));
+    putNic(bench, "one");
+    await bench.wake();
+    expect((await bench.vmi()).status?.phase).toBe("Running");
+    // Wires; starts; sees that nothing is left.
+    expect(callsOf(bench, "findDomain")).toBe(3);
+  });
+
+  test("looks once at rest", async () => {
+    const bench = await running();
+    const before = callsOf(bench, "findDomain");
+    await bench.wake();
+    expect(callsOf(bench, "findDomain")).toBe(before + 1);
+  });
+
+  test("ends after four looks whatever is left to do", async () => {
+    const bench = await plugging();
+    const before = callsOf(bench, "findDomain");
+    bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_DEVICE_EXISTS", {}), "live");
+    await bench.wake();
+    expect(callsOf(bench, "findDomain")).toBe(before + 4);
+  });
+
+  test("leaves out what comes after a failure of the same iface", async () => {
+    const bench = await running(["one"]);
+    await bench.edit((vmi) => withStates(vmi, "down"));
+    const { tapName } = linkNamesOf("one");
+    const tap = bench.podNetwork.findLink(NETNS, tapName);
+    bench.podNetwork.takeLink(NETNS, tapName);
+    if (tap !== undefined) bench.podNetwork.putLink(NETNS, tap);
+    bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
+    await bench.wake();
+    const [one] = (await bench.vmi()).status?.interfaces ?? [];
+    expect(one?.hotplug?.reason).toBe("WiringFailed");
+    expect(callsOf(bench, "updateDevice")).toBe(0);
+  });
+
+  test("reports on a VMI of whose pod nothing was told", async () => {
+    const bench = createBench(aScheduledVmi([]));
+    const status = { phase: "Scheduled", activePods: { "pod-uid": "node1" } } as const;
+    await bench.edit((vmi) => ({ ...vmi, status }));
+    await bench.goOn();
+    expect((await bench.vmi()).status?.phase).toBe("Running");
+  });
+
+  test.each<{ name: string; status: VmiStatus }>([
+    { name: "the attachments", status: { attachments: [attachment("one", "Failed")] } },
+    { name: "the phase", status: { phase: "Failed" } },
+  ])("does not report what rests on $name that changed meanwhile", async ({ status }) => {
+    const bench = createBench(aScheduledVmi(["one"]));
+    putNic(bench, "one");
+    const vmi = await bench.vmi();
+    bench.store.beforeNextWrite(() => {
+      const changed = { ...vmi, status: { ...vmi.status, ...status } };
+      bench.store.put(VIRTUAL_MACHINE_INSTANCES, changed);
+    });
+    await bench.wake();
+    expect(bench.next).toBeUndefined();
+    expect((await bench.vmi()).status).toMatchObject(status);
   });
 });
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeClock } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createMemory, forgetVmi, type Memory } from "./memory.ts";
+import { aScheduledVmi } from "./testing/scene.ts";
+
+const FIRST = "uid-1";
+const OTHER = "uid-2";
+
+function stepOf(scope: string): { scope: string; name: string; circumstances: string } {
+  return { scope, name: "attachDevice one", circumstances: "" };
+}
+
+function vmiOf(uid: string): ReturnType<typeof aScheduledVmi> {
+  const vmi = aScheduledVmi([]);
+  return { ...vmi, metadata: { ...vmi.metadata, uid } };
+}
+
+/** Everything that can be remembered of a VMI happens to it. */
+function live(uid: string, memory: Memory): void {
+  const shown = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
+  memory.steps.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
+  while (memory.passes.take(vmiOf(uid)));
+  memory.failures.set(uid, 2);
+  memory.unplugRequests.note(uid, "one", 0);
+  memory.guestNames.note(uid, new Map([["02:00:00:00:00:01", "eth0"]]));
+}
+
+/** Which of it is remembered. */
+function remembered(uid: string, memory: Memory): Readonly<Record<string, boolean>> {
+  return {
+    step: memory.steps.findHeld(stepOf(uid)) !== undefined,
+    passes: !memory.passes.take(vmiOf(uid)),
+    failures: memory.failures.has(uid),
+    request: memory.unplugRequests.count(uid, "one") > 0,
+    name: memory.guestNames.namesOf(uid).size > 0,
+  };
+}
+
+test("all of a VMI is forgotten with it, and nothing of another", () => {
+  const memory = createMemory(createFakeClock());
+  live(FIRST, memory);
+  live(OTHER, memory);
+  forgetVmi(FIRST, memory);
+  const all = (is: boolean): Readonly<Record<string, boolean>> => ({
+    ...{ step: is, passes: is, failures: is, request: is, name: is },
+  });
+  expect(remembered(FIRST, memory)).toEqual(all(false));
+  expect(remembered(OTHER, memory)).toEqual(all(true));
+});

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
+import type { Clock } from "@patchbay/ports";
+import { createGuestNames, type GuestNames } from "./guest-names.ts";
+import { createPace, type Pace } from "./pace.ts";
+import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
+
+/** All of it is kept by the uid of the VMI, and forgotten with that. */
+export interface Memory extends Pace {
+  readonly unplugRequests: UnplugRequests;
+  readonly guestNames: GuestNames;
+}
+
+/** The memory of a process that was just started. */
+export function createMemory(clock: Clock): Memory {
+  return {
+    ...createPace(clock),
+    unplugRequests: createUnplugRequests(clock),
+    guestNames: createGuestNames(clock),
+  };
+}
+
+/** Nothing is left of a VMI: one of that uid would begin anew. */
+export function forgetVmi(uid: string, memory: Memory): void {
+  memory.steps.forget(uid);
+  memory.passes.forget(uid);
+  memory.failures.delete(uid);
+  memory.unplugRequests.retain(uid, []);
+  memory.guestNames.forget(uid);
+}
