@@ -13,3 +13,4 @@ export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./
 export { printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";
+export { waitForCaches } from "./watch/wait-for-caches.ts";

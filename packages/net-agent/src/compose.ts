@@ -21,6 +21,7 @@ import {
   parseKey,
   printKey,
   runReconciler,
+  waitForCaches,
 } from "@patchbay/kube";
 import {
   createFiles,
@@ -52,16 +53,6 @@ function startCaches(
   return { pods, nads };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const end = (): void => {
-    resolve(undefined);
-  };
-  if (signal.aborted) end();
-  signal.addEventListener("abort", end, { once: true });
-  return promise;
-}
-
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
@@ -90,8 +81,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     hostNetnsInode: readOwnNetnsInode(),
     isIsolated: flags.namespaceIsolation,
   };
-  const synced = Promise.all([caches.pods.synced(), caches.nads.synced()]);
-  await Promise.race([synced, aborted(signal)]);
+  await waitForCaches([caches.pods, caches.nads], signal);
   const circumstancesOf = (key: string): string => askedOf(caches.pods.find(parseKey(key)));
   const queue = createQueue({ clock, concurrency: flags.concurrency, circumstancesOf });
   wakePods(queue, caches);

@@ -10,6 +10,7 @@ import {
   createQueue,
   loadKubeConfig,
   runReconciler,
+  waitForCaches,
   type Queue,
 } from "@patchbay/kube";
 import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
@@ -62,16 +63,6 @@ async function makeDirectories(files: Files, flags: Flags): Promise<Directories>
   return directories;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve: end } = Promise.withResolvers<undefined>();
-  const stop = (): void => {
-    end(undefined);
-  };
-  if (signal.aborted) stop();
-  signal.addEventListener("abort", stop, { once: true });
-  return promise;
-}
-
 /** The node, registered and with a lease, and its cache. */
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
@@ -87,7 +78,7 @@ async function startNode(
     podsDir: directories.pods,
     cniConfDir: directories.cniConf,
   };
-  await Promise.race([nodes.synced(), aborted(signal)]);
+  await waitForCaches([nodes], signal);
   if (!signal.aborted) await beat(node, nodes.find({ name: nodeName }));
   return { node, nodes };
 }
@@ -131,7 +122,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
     ends: createProcessEnds({ files, log, wake }, signal),
   };
-  await Promise.race([deps.pods.synced(), aborted(signal)]);
+  await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;
   deps.pods.onChange((change) => {
     wake(uidOf(change.kind === "deleted" ? change.previous : change.current));
