@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { harmless, unbuilt } from "./notation.ts";
+import { schemaFields, unactedFields } from "./walk.ts";
+
+const SCHEMA = {
+  type: "object",
+  required: ["name"],
+  properties: {
+    name: { type: "string", description: "Name." },
+    amount: { "x-kubernetes-int-or-string": true },
+    entries: {
+      type: "array",
+      description: "Entries.",
+      items: { type: "object", properties: { value: { type: "integer" } } },
+    },
+    labels: { type: "object", additionalProperties: { type: "boolean" } },
+    kept: harmless({ type: "object", properties: { inner: { type: "string" } } }),
+    missing: unbuilt({ type: "string" }),
+    broken: "no schema",
+  },
+};
+
+test("every field of a schema is listed, with the list that it or what is above it is in", () => {
+  const acted = { required: false, list: "acted", description: "" };
+  expect(schemaFields(SCHEMA, "spec")).toEqual([
+    { path: "spec.name", type: "string", required: true, list: "acted", description: "Name." },
+    { ...acted, path: "spec.amount", type: "string|integer|number" },
+    { ...acted, path: "spec.entries[]", type: "object", description: "Entries." },
+    { ...acted, path: "spec.entries[].value", type: "integer" },
+    { ...acted, path: "spec.labels{}", type: "boolean" },
+    { ...acted, path: "spec.kept", type: "object", list: "harmless" },
+    { ...acted, path: "spec.kept.inner", type: "string", list: "harmless" },
+    { ...acted, path: "spec.missing", type: "string", list: "unbuilt" },
+  ]);
+});
+
+test("a schema without properties has no fields", () => {
+  expect(schemaFields({ type: "string" }, "spec")).toEqual([]);
+  expect(unactedFields({ type: "object" }, { name: "a" }, "spec")).toEqual([]);
+});
+
+test("what is not acted on of a value is named by its path, the topmost alone", () => {
+  const value = { name: "a", kept: { inner: "b" }, missing: "c", broken: "d" };
+  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.list])).toEqual([
+    ["kept", "harmless"],
+    ["missing", "unbuilt"],
+  ]);
+  expect(unactedFields(SCHEMA, [value], "spec")).toEqual([]);
+});
