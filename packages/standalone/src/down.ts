@@ -7,21 +7,19 @@ import {
   createProcessRunner,
   isRunning,
   readBootId,
-  readProcessStartTime,
   signalProcess,
 } from "@patchbay/os";
 import type { Files } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { isRoot, ownPid, printProgress } from "./config.ts";
+import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
-import { takeLock } from "./data-dir/lock.ts";
 import { mountsBelow } from "./host/leftovers.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
-import { makeDirectories } from "./prepare.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
 import { isOurs } from "./settings/settings.ts";
-import { findSupervisor, reasonOf, StateWriter, type SupervisorState } from "./supervisor/state.ts";
+import { holdMachine } from "./supervisor/hold-machine.ts";
+import { findSupervisor, reasonOf, type Step, type SupervisorState } from "./supervisor/state.ts";
 
 /** Guests get their grace, and cleaning its time, milliseconds. */
 const DOWN_TIMEOUT_MS = 300_000;
@@ -80,14 +78,10 @@ async function hasRemains({ files, paths }: Deps): Promise<boolean> {
 async function stopHere(deps: Deps): Promise<void> {
   const { files, paths, print } = deps;
   const clock = createClock();
-  await makeDirectories({ files, paths });
-  const lock = takeLock(paths);
-  const bootId = await readBootId(files);
-  const pid = ownPid();
-  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
-  const state = new StateWriter({ files, clock, paths }, who, ({ afterMs, text }) => {
+  const tell = ({ afterMs, text }: Step): void => {
     print(`${printSeconds(afterMs)}  ${text}`);
-  });
+  };
+  const { lock, bootId, state } = await holdMachine({ files, clock, paths }, tell);
   const log = createSilentLogger();
   const runner = createProcessRunner();
   // Loaded only here: asking a supervisor needs none of it.

@@ -21,7 +21,7 @@ import {
 } from "./settings/settings.ts";
 import { listRoutes } from "./settings/subnet.ts";
 
-/** What preparing needs. */
+/** The data directory of one machine, and the host to ask for its networks. */
 export interface PrepareDeps {
   readonly files: Files;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import type { Paths } from "../data-dir/paths.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** What cleaning needs. */
+/** The host, and the notes of this machine on it. */
 export interface CleaningDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;

@@ -22,7 +22,7 @@ export interface KvmFinding {
   readonly why: string;
 }
 
-/** What probing needs. */
+/** Where a guest is tried, and where the answer is kept until the host starts anew. */
 export interface ProbeDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;

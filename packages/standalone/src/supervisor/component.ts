@@ -31,7 +31,7 @@ export interface ComponentProgram {
   readonly argv: readonly [string, ...string[]];
 }
 
-/** What a component needs. */
+/** Where a component's process is noted, and by which start of the host the note is believed. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;

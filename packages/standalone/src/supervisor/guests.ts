@@ -14,7 +14,7 @@ const WAIT_MAX_MS = 180_000;
 const SWEEP_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
 
-/** What shutting down needs. */
+/** Ways to the machine's API server and to the directories of its pods. */
 export interface GuestDeps {
   readonly client: KubeClient;
   readonly files: Files;

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of the supervisor's process: lock, start, wait, stop.
 import { messageOf } from "@patchbay/core/errors";
-import {
-  createClock,
-  createFiles,
-  createProcessRunner,
-  readBootId,
-  readProcessStartTime,
-} from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Logger } from "@patchbay/ports";
-import { ownPid, stopSignal, type ProcessArguments } from "../config.ts";
-import { takeLock } from "../data-dir/lock.ts";
+import { stopSignal, type ProcessArguments } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
-import { makeDirectories } from "../prepare.ts";
-import { StateWriter } from "./state.ts";
+import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -30,12 +22,7 @@ export async function supervise(
   const files = createFiles();
   const clock = createClock();
   const paths = pathsOf(dataDir);
-  await makeDirectories({ files, paths });
-  const lock = takeLock(paths);
-  const bootId = await readBootId(files);
-  const pid = ownPid();
-  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
-  const state = new StateWriter({ files, clock, paths }, who);
+  const { lock, bootId, state } = await holdMachine({ files, clock, paths });
   await state.enter("starting");
   const runner = createProcessRunner();
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
