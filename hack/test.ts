@@ -115,6 +115,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
       check("boundaries", ["npm", "run", "-s", "boundaries"]),
       check("folder sizes", ["npm", "run", "-s", "folders"]),
       check("unused code", ["npm", "run", "-s", "unused"]),
+      check("duplicates", ["npm", "run", "-s", "duplicates"]),
       check("generated files", ["npm", "run", "-s", "verify"]),
     ],
   ],

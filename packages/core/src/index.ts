@@ -18,7 +18,7 @@ export {
 } from "./spec/nics.ts";
 export { reasonOf } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
-export { eventTypeOf, REASONS, type Reason } from "./reasons/table.ts";
+export { eventTypeOf, REASONS } from "./reasons/table.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { guestNamesByMac, nextAskInMs } from "./iface/guest-names.ts";
 export {
@@ -50,7 +50,7 @@ export {
 } from "./plan/pod/attachment-actions.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
-export { sayProblems, vmStartProblems } from "./plan/vm/start-problems.ts";
+export { vmStartProblems } from "./plan/vm/start-problems.ts";
 export {
   isOwnedBy,
   nextLookMs,

@@ -12,7 +12,7 @@ import {
   createNodeRuntimeSandboxes,
   createResultCache,
 } from "@patchbay/cni";
-import type { DaemonContext } from "@patchbay/daemon";
+import { aborted, type DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,

@@ -46,13 +46,25 @@ const nameIsPlain = forEachIface((iface, path) =>
   }),
 );
 
-const modelIsKnown = forEachIface((iface, path) => {
-  const model = iface.model ?? "";
-  return causeIf(model !== "" && !MODELS.includes(model), {
-    reason: "FieldValueNotSupported",
-    field: `${path}.model`,
-    message: `interface ${path}.name uses model ${model} that is not supported.`,
+/** A rule on a text that may be absent; `refusal` is what is said of one that is not taken. */
+function textRule(
+  field: "model" | "pciAddress",
+  isTaken: (text: string) => boolean,
+  refusal: { readonly reason: Cause["reason"]; readonly say: (text: string) => string },
+): Rule {
+  return forEachIface((iface, path) => {
+    const text = iface[field] ?? "";
+    return causeIf(text !== "" && !isTaken(text), {
+      reason: refusal.reason,
+      field: `${path}.${field}`,
+      message: `interface ${path}.name ${refusal.say(text)}`,
+    });
   });
+}
+
+const modelIsKnown = textRule("model", (model) => MODELS.includes(model), {
+  reason: "FieldValueNotSupported",
+  say: (model) => `uses model ${model} that is not supported.`,
 });
 
 /** What is wrong with a MAC, or undefined. A group's address is refused too: no device can be made with it. */
@@ -93,13 +105,9 @@ const macIsUnique = forEachIface((iface, path, spec) => {
   });
 });
 
-const pciAddressIsValid = forEachIface((iface, path) => {
-  const address = iface.pciAddress ?? "";
-  return causeIf(address !== "" && !PCI_ADDRESS.test(address), {
-    reason: "FieldValueInvalid",
-    field: `${path}.pciAddress`,
-    message: `interface ${path}.name has malformed PCI address (${address}).`,
-  });
+const pciAddressIsValid = textRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
+  reason: "FieldValueInvalid",
+  say: (address) => `has malformed PCI address (${address}).`,
 });
 
 /** Judges what an iface is called: name, model, MAC, PCI address. */

@@ -30,21 +30,21 @@ export function networkPath(base: string, index: number): string {
   return `${base}.networks[${String(index)}]`;
 }
 
-/** Makes a rule from a judgement of one iface. */
-export function forEachIface(
-  judge: (iface: Iface, path: string, spec: NetworkingSpec) => readonly Cause[],
-): Rule {
-  return (spec) =>
-    spec.ifaces.flatMap((iface, index) => judge(iface, ifacePath(spec.base, index), spec));
+type Judge<T> = (entry: T, path: string, spec: NetworkingSpec) => readonly Cause[];
+
+function ruleFor<T>(
+  entriesOf: (spec: NetworkingSpec) => readonly T[],
+  pathOf: (base: string, index: number) => string,
+): (judge: Judge<T>) => Rule {
+  return (judge) => (spec) =>
+    entriesOf(spec).flatMap((entry, index) => judge(entry, pathOf(spec.base, index), spec));
 }
 
+/** Makes a rule from a judgement of one iface. */
+export const forEachIface = ruleFor<Iface>(({ ifaces }) => ifaces, ifacePath);
+
 /** Makes a rule from a judgement of one network. */
-export function forEachNetwork(
-  judge: (network: Network, path: string, spec: NetworkingSpec) => readonly Cause[],
-): Rule {
-  return (spec) =>
-    spec.networks.flatMap((network, index) => judge(network, networkPath(spec.base, index), spec));
-}
+export const forEachNetwork = ruleFor<Network>(({ networks }) => networks, networkPath);
 
 /** The network that an iface joins: the one of its name. */
 export function findNetworkOf(spec: NetworkingSpec, iface: Iface): Network | undefined {

@@ -110,17 +110,8 @@ export class HttpStore implements Store {
     options: WriteOptions = {},
   ): Promise<T> {
     const key = keyOf(object);
-    return this.#call<T>(
-      {
-        request: {
-          method: "POST",
-          path: collectionPath(type, key.namespace),
-          body: object,
-        },
-        asked: { verb: "create", resource: type.resource, object: printKey(key) },
-      },
-      options,
-    );
+    const to = { method: "POST", path: collectionPath(type, key.namespace) } as const;
+    return this.#send(object, { ...to, verb: "create", resource: type.resource }, options);
   }
 
   update<T extends KubeObject>(
@@ -128,18 +119,9 @@ export class HttpStore implements Store {
     object: T,
     options: WriteOptions = {},
   ): Promise<T> {
-    const key = keyOf(object);
-    return this.#call<T>(
-      {
-        request: {
-          method: "PUT",
-          path: objectPath(type, key, options.subresource),
-          body: object,
-        },
-        asked: { verb: "update", resource: type.resource, object: printKey(key) },
-      },
-      options,
-    );
+    const path = objectPath(type, keyOf(object), options.subresource);
+    const to = { method: "PUT", path } as const;
+    return this.#send(object, { ...to, verb: "update", resource: type.resource }, options);
   }
 
   patch<T extends KubeObject>(
@@ -179,6 +161,21 @@ export class HttpStore implements Store {
     } catch (error) {
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // gone is what was wanted
     }
+  }
+
+  #send<T extends KubeObject>(
+    object: T,
+    to: {
+      readonly method: "POST" | "PUT";
+      readonly path: string;
+      readonly verb: string;
+      readonly resource: string;
+    },
+    options: WriteOptions,
+  ): Promise<T> {
+    const { method, path, verb, resource } = to;
+    const asked = { verb, resource, object: printKey(keyOf(object)) };
+    return this.#call<T>({ request: { method, path, body: object }, asked }, options);
   }
 
   async #call<T>(call: Call, options: WriteOptions): Promise<T> {

@@ -95,16 +95,17 @@ function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
   return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
 }
 
-function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
-  const gone = new Set(
-    nics.ifaces
-      .filter((iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name))
-      .map(({ name }) => name),
-  );
+/** The ifaces that are not over, with their networks. */
+function withoutEnded(nics: Nics, isOver: (iface: Iface) => boolean): Nics {
+  const gone = new Set(nics.ifaces.filter(isOver).map(({ name }) => name));
   return {
     ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
     networks: nics.networks.filter(({ name }) => !gone.has(name)),
   };
+}
+
+function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
+  return withoutEnded(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
 }
 
 /** A change of a VMI's networks and ifaces. */
@@ -151,9 +152,5 @@ export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance 
     (vmi === undefined ||
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
-  const gone = new Set(nics.ifaces.filter(isOver).map(({ name }) => name));
-  return {
-    ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
-    networks: nics.networks.filter(({ name }) => !gone.has(name)),
-  };
+  return withoutEnded(nics, isOver);
 }
