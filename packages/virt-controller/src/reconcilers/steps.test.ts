@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that fail: which are told, which are left alone and for how long, and which end the pass.
-import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
-import { aVm } from "@patchbay/testing";
+import {
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
 import { AppError, findObstacle, type ErrorCode } from "@patchbay/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
+import { launcher, STARTED } from "../testing/launched.ts";
 import { earlier } from "./steps.ts";
 
 const CREATE = "create virtualmachineinstances";
@@ -68,6 +74,17 @@ describe("a step that the server refuses", () => {
     expect(await told()).toBeUndefined();
   });
 
+  test("has a first pause again after it has succeeded", async () => {
+    await bench.passVm();
+    bench.refuse(CREATE, undefined);
+    bench.nowMs += FIRST_MS;
+    expect(await tries()).toBe(true);
+    await bench.server.delete(VIRTUAL_MACHINE_INSTANCES, { namespace: "default", name: "vm1" });
+    bench.refuse(CREATE, "KUBE_FORBIDDEN");
+    await bench.catchUp();
+    expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
+  });
+
   test("is forgotten when it is not wanted any more", async () => {
     await bench.passVm();
     const halted: VirtualMachine = aVm({ runStrategy: "Halted" });
@@ -97,6 +114,25 @@ test("a fault of ours is no refusal", async () => {
   bench.refuseWith(CREATE, new TypeError("a fault"));
   await expect(bench.passVm()).rejects.toThrow("a fault");
   expect(await told()).toBeUndefined();
+});
+
+test("of several steps that failed the one that is due first says when to look again", async () => {
+  const vmi = aVmi({ nics: [{ name: "one", mac: "02:00:00:00:00:01" }], status: STARTED });
+  let refused = ["VirtualMachineInstance"];
+  // The label is refused, a status is not.
+  bench.judgePatch(({ kind, metadata: { labels } }) =>
+    refused.includes(kind) && (kind === "Pod" || labels !== undefined) ? "KUBE_REFUSED" : undefined,
+  );
+  await bench.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+  await bench.put(PODS, launcher());
+  expect(await bench.passVmi()).toEqual({ kind: "after", ms: FIRST_MS });
+  refused = ["VirtualMachineInstance", "Pod"];
+  await bench.put(PODS, launcher());
+  bench.nowMs += FIRST_MS;
+  expect(await bench.passVmi()).toEqual({ kind: "after", ms: FIRST_MS });
+  await bench.catchUp();
+  bench.nowMs += FIRST_MS - 1;
+  expect(await bench.passVmi()).toEqual({ kind: "after", ms: 1 });
 });
 
 test("of several failures the first tells what they are", async () => {

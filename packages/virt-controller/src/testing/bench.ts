@@ -147,12 +147,31 @@ export class Bench {
     return reconcileVmi("default/vm1", this.#deps);
   }
 
+  /** Makes passes over the VMI until one writes nothing. */
+  async settleVmi(): Promise<void> {
+    await this.#settle(() => this.passVmi());
+  }
+
+  /** Makes passes over the VM until one writes nothing. */
+  async settleVm(): Promise<void> {
+    await this.#settle(() => this.passVm());
+  }
+
   async vm(): Promise<VirtualMachine | undefined> {
     return this.server.find(VIRTUAL_MACHINES, KEY);
   }
 
   async vmi(): Promise<VirtualMachineInstance | undefined> {
     return this.server.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+  }
+
+  async #settle(pass: () => Promise<Next>): Promise<void> {
+    for (let count = 0; count < 10; count += 1) {
+      await pass();
+      if (this.calls.every((call) => call.startsWith("get"))) return;
+      await this.catchUp();
+    }
+    throw new Error(`never settles: ${this.calls.join()}`);
   }
 
   async #learn<T extends KubeObject>(type: ResourceType<T>, cache: ToldCache<T>): Promise<void> {

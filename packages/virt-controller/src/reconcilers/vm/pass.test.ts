@@ -44,16 +44,6 @@ async function status(): Promise<VmStatus> {
   return (await bench.vm())?.status ?? {};
 }
 
-/** Makes passes until one writes nothing. */
-async function settle(): Promise<void> {
-  for (let count = 0; count < 10; count += 1) {
-    await bench.passVm();
-    if (!bench.calls.some((call) => !call.startsWith("get"))) return;
-    await bench.catchUp();
-  }
-  throw new Error(`never settles: ${bench.calls.join()}`);
-}
-
 async function ifaceNames(): Promise<readonly string[]> {
   const spec = (await bench.vmi())?.spec;
   return spec === undefined ? [] : ifacesOf(spec).map(({ name }) => name);
@@ -77,7 +67,7 @@ describe("caches that are behind what the last pass wrote", () => {
   test("nor is a VM whose VMI was written", async () => {
     await putVm(aVm({ nics: [ONE, TWO] }));
     await putVmi(running([ONE]));
-    await settle();
+    await bench.settleVm();
     await putVmi(running([ONE]));
     await bench.passVm();
     expect(bench.calls).toContain(`patch ${VMI}`);
@@ -190,7 +180,7 @@ describe("NICs of a running guest", () => {
   async function edit(nics: readonly NicSketch[], have: readonly NicSketch[]): Promise<void> {
     await putVm(aVm({ nics: have }));
     await putVmi(running(have));
-    await settle();
+    await bench.settleVm();
     await putVm({ ...aVm({ nics }), status: await status() });
   }
 
@@ -300,7 +290,7 @@ describe("the status", () => {
   test("tells of an obstacle, and one event does", async () => {
     const vm = aVm();
     await putVm({ ...vm, spec: { ...vm.spec, instancetype: { name: "u1" } } });
-    await settle();
+    await bench.settleVm();
     const { message = "" } = findObstacle((await status()).conditions) ?? {};
     expect(message).toContain("spec.instancetype");
     expect(bench.events).toEqual([`VirtualMachine Warning UnsupportedSpec: ${message}`]);

@@ -5,45 +5,24 @@ import {
   names,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
   type VirtualMachineInstance,
-  type VmiStatus,
 } from "@patchbay/api";
-import { launcherPodName } from "@patchbay/core";
-import { aPod, aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { Bench, KEY, sha256Hex } from "../../testing/bench.ts";
+import { Bench, KEY } from "../../testing/bench.ts";
+import { LAUNCHER, launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";
 
 const OURS = names.VMI_FINALIZER;
 const THEIRS = "example.com/theirs";
 const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 const VMI = "virtualmachineinstances default/vm1";
-const LAUNCHER = launcherPodName(aVmi(), sha256Hex);
 const POD = `pods default/${LAUNCHER}`;
-const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
-const STARTED: VmiStatus = { phase: "Scheduled", activePods: { "pod-uid": "node1" } };
 
 let bench: Bench;
 
 beforeEach(() => {
   bench = new Bench();
 });
-
-function vmiWith(
-  metadata: Partial<VirtualMachineInstance["metadata"]>,
-  sketch: Parameters<typeof aVmi>[0] = {},
-): VirtualMachineInstance {
-  const vmi = aVmi(sketch);
-  return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
-}
-
-/** The launcher pod of the VMI, or one that somebody else has given its name. */
-function launcher(annotations: Readonly<Record<string, string>> = {}, ownerUid = "vmi-uid"): Pod {
-  const pod = aPod(annotations);
-  const kind = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
-  const ownerReferences = [{ ...kind, uid: ownerUid, controller: true }];
-  return { ...pod, metadata: { ...pod.metadata, name: LAUNCHER, ownerReferences } };
-}
 
 function putVmi(vmi: VirtualMachineInstance, when?: "meanwhile"): Promise<void> {
   return bench.put(VIRTUAL_MACHINE_INSTANCES, vmi, when);
@@ -59,16 +38,6 @@ async function finalizers(): Promise<readonly string[] | undefined> {
   return (await bench.vmi())?.metadata.finalizers;
 }
 
-/** How often a pass can be made until nothing is written any more. */
-async function settle(): Promise<void> {
-  for (let count = 0; count < 10; count += 1) {
-    await bench.passVmi();
-    if (!bench.calls.some((call) => !call.startsWith("get"))) return;
-    await bench.catchUp();
-  }
-  throw new Error(`never settles: ${bench.calls.join()}`);
-}
-
 test("a VMI that is gone is nothing to do", async () => {
   expect(await bench.passVmi()).toEqual({ kind: "done" });
   expect(bench.calls).toEqual([]);
@@ -81,6 +50,16 @@ describe("the finalizer", () => {
     expect(bench.calls).toEqual([`patch ${VMI}`]);
     expect(await finalizers()).toEqual([THEIRS, OURS]);
     expect((await bench.vmi())?.status).toBeUndefined();
+  });
+
+  test("is the first of a VMI that has none, also of one that goes", async () => {
+    const metadata = { ...KEY, uid: "vmi-uid" };
+    await putVmi({ ...aVmi(), metadata: { ...metadata, ...DELETED } });
+    await bench.passVmi();
+    expect(bench.calls).toEqual([]);
+    await putVmi({ ...aVmi(), metadata });
+    await bench.passVmi();
+    expect(await finalizers()).toEqual([OURS]);
   });
 
   test("goes when the pod is gone, and those of others stay", async () => {
@@ -138,7 +117,7 @@ describe("caches that are behind what the last pass wrote", () => {
   test("nor is one whose pod was written", async () => {
     await putVmi(aVmi({ nics: [{ name: "one", mac: "02:00:00:00:00:01" }], status: STARTED }));
     await bench.put(PODS, launcher());
-    await settle();
+    await bench.settleVmi();
     const gone = launcher({ [names.NETWORKS_ANNOTATION]: "[]" });
     await bench.put(PODS, gone);
     await bench.passVmi();
@@ -192,6 +171,13 @@ describe("the launcher pod", () => {
     bench.refuse("create pods", "KUBE_ALREADY_EXISTS");
     expect(await bench.passVmi()).toEqual({ kind: "done" });
     expect(bench.events).toEqual([]);
+  });
+
+  test("that is refused is told", async () => {
+    await putVmi(aVmi());
+    bench.refuse("create pods", "KUBE_FORBIDDEN");
+    expect(await bench.passVmi()).toMatchObject({ kind: "after" });
+    expect(bench.events).toEqual([expect.stringContaining("Warning FailedCreate: ")]);
   });
 
   test("whose name somebody else's pod has is told, and tried again", async () => {
@@ -289,10 +275,20 @@ describe("the pod's networks", () => {
     expect(await annotation()).toBe(theirs);
   });
 
+  test("are written beside what else is new of the pod", async () => {
+    await putVmi(vmiWith({ labels: ON_NODE1 }, { nics: [NIC], status: STARTED }));
+    await bench.put(PODS, launcher({ [ANNOTATION]: "[]" }));
+    bench.server.beforeNextWrite(() => {
+      bench.server.put(PODS, launcher({ [ANNOTATION]: "[]", other: "new" }));
+    });
+    await bench.passVmi();
+    expect(await annotation()).toContain(NIC.mac);
+  });
+
   test("are what the VMI's NICs want, and the node is on the VMI's label", async () => {
     await putVmi(aVmi({ nics: [NIC], status: STARTED }));
     await bench.put(PODS, launcher());
-    await settle();
+    await bench.settleVmi();
     expect(await annotation()).toContain(NIC.mac);
     expect(bench.lines).toEqual([
       `changed the pod's networks ${JSON.stringify({ pod: `default/${LAUNCHER}`, networks: await annotation() })}`,
@@ -305,93 +301,8 @@ test("a NIC that has left a VMI without a VM leaves its spec", async () => {
   const status = { ...STARTED, phase: "Running" as const, attachments: [], interfaces: [] };
   await putVmi(aVmi({ nics: [{ name: "one", state: "absent" }, { name: "two" }], status }));
   await bench.put(PODS, launcher());
-  await settle();
+  await bench.settleVmi();
   const { spec } = (await bench.vmi()) ?? {};
   expect(spec?.networks?.map(({ name }) => name)).toEqual(["two"]);
   expect(spec?.domain.devices?.interfaces?.map(({ name }) => name)).toEqual(["two"]);
-});
-
-describe("the status", () => {
-  const INTERFACES = [{ name: "one" }];
-  const BEFORE: VmiStatus = { phase: "Scheduled", interfaces: INTERFACES };
-
-  async function reportMeanwhile(status: VmiStatus): Promise<void> {
-    const labels = ON_NODE1;
-    await putVmi(vmiWith({ labels }, { status: BEFORE }));
-    await bench.put(PODS, launcher());
-    beforeNextWrite(vmiWith({ labels }, { status }));
-    await bench.passVmi();
-  }
-
-  test.each<{ name: string; status: VmiStatus }>([
-    { name: "phase", status: { ...BEFORE, phase: "Running" } },
-    { name: "interfaces", status: { ...BEFORE, interfaces: [] } },
-  ])("is not written over a new $name", async ({ status }) => {
-    await expect(reportMeanwhile(status)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
-    expect((await bench.vmi())?.status).toEqual(status);
-  });
-
-  test("is written beside what else is new", async () => {
-    const pciePorts = { total: 4, free: 4 };
-    await reportMeanwhile({ ...BEFORE, pciePorts });
-    expect((await bench.vmi())?.status).toMatchObject({
-      ...BEFORE,
-      pciePorts,
-      activePods: { "pod-uid": "node1" },
-    });
-  });
-
-  test("is written once", async () => {
-    await reportMeanwhile(BEFORE);
-    await bench.catchUp();
-    await bench.passVmi();
-    expect(bench.calls).toEqual([]);
-  });
-
-  test("keeps what was known of a pod that is gone, but for its attachments", async () => {
-    const attachments = [{ name: "one", state: "Attached" as const, podInterfaceName: "pod1" }];
-    await putVmi(aVmi({ status: { ...STARTED, nodeName: "node1", attachments } }));
-    await bench.passVmi();
-    const { status } = (await bench.vmi()) ?? {};
-    expect(status).toMatchObject({ ...STARTED, phase: "Failed", nodeName: "node1" });
-    expect(status).not.toHaveProperty("attachments");
-  });
-});
-
-describe("an obstacle", () => {
-  const WORDS = { reason: "Unschedulable", message: "0/1 nodes are available" };
-  const UNSCHEDULABLE = { type: "PodScheduled", status: "False", ...WORDS } as const;
-
-  function waiting(): Pod {
-    const pod = launcher();
-    const { containers } = pod.spec;
-    return {
-      ...pod,
-      spec: { containers },
-      status: { phase: "Pending", conditions: [UNSCHEDULABLE] },
-    };
-  }
-
-  test("is told by one event, however often it is seen", async () => {
-    await putVmi(aVmi());
-    await bench.put(PODS, waiting());
-    await settle();
-    await bench.put(PODS, waiting());
-    await settle();
-    expect(bench.events).toEqual([
-      `VirtualMachineInstance Warning ${WORDS.reason}: ${WORDS.message}`,
-    ]);
-  });
-
-  test("that virt-handler tells has no second event", async () => {
-    const told = { reason: "LauncherUnreachable", message: "no answer" };
-    const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
-    await putVmi(aVmi({ status: { ...STARTED, hindrance } }));
-    await bench.put(PODS, launcher());
-    await settle();
-    expect((await bench.vmi())?.status?.conditions).toContainEqual(
-      expect.objectContaining({ type: "Synchronized", status: "False", ...told }),
-    );
-    expect(bench.events).toEqual([]);
-  });
 });

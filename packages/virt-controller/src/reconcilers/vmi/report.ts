@@ -19,17 +19,16 @@ function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperat
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** What was once known of the pod stays for virt-handler and for people, except attachments. */
-function fieldsOf(next: OwnVmiStatus, current: VmiStatus | undefined): object {
-  const goes = current?.attachments !== undefined && next.attachments === undefined;
-  return goes ? { ...next, attachments: undefined } : next;
+/** What was once known of the pod stays for virt-handler and for people, except attachments: undefined ones are taken away. */
+function fieldsOf(next: OwnVmiStatus): object {
+  return { ...next, attachments: next.attachments };
 }
 
 /** One write at most, and an event for an obstacle that is new and not virt-handler's. */
 export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const { vmi } = facts;
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
-  const changes = statusPatch(vmi, fieldsOf(next, vmi.status));
+  const changes = statusPatch(vmi, fieldsOf(next));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;
   const options = { subresource: "status" } as const;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said on a VMI, what is left of others' words, and which events tell.
+import {
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Bench } from "../../testing/bench.ts";
+import { launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";
+
+let bench: Bench;
+
+beforeEach(() => {
+  bench = new Bench();
+});
+
+function putVmi(vmi: VirtualMachineInstance): Promise<void> {
+  return bench.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+}
+
+describe("the status", () => {
+  const INTERFACES = [{ name: "one" }];
+  const BEFORE: VmiStatus = { phase: "Scheduled", interfaces: INTERFACES };
+
+  async function reportMeanwhile(status: VmiStatus): Promise<void> {
+    const labels = ON_NODE1;
+    await putVmi(vmiWith({ labels }, { status: BEFORE }));
+    await bench.put(PODS, launcher());
+    bench.server.beforeNextWrite(() => {
+      bench.server.put(VIRTUAL_MACHINE_INSTANCES, vmiWith({ labels }, { status }));
+    });
+    await bench.passVmi();
+  }
+
+  test.each<{ name: string; status: VmiStatus }>([
+    { name: "phase", status: { ...BEFORE, phase: "Running" } },
+    { name: "interfaces", status: { ...BEFORE, interfaces: [] } },
+  ])("is not written over a new $name", async ({ status }) => {
+    await expect(reportMeanwhile(status)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+    expect((await bench.vmi())?.status).toEqual(status);
+  });
+
+  test("is written beside what else is new", async () => {
+    const pciePorts = { total: 4, free: 4 };
+    await reportMeanwhile({ ...BEFORE, pciePorts });
+    expect((await bench.vmi())?.status).toMatchObject({
+      ...BEFORE,
+      pciePorts,
+      activePods: { "pod-uid": "node1" },
+    });
+  });
+
+  test("is written once", async () => {
+    await reportMeanwhile(BEFORE);
+    await bench.catchUp();
+    await bench.passVmi();
+    expect(bench.calls).toEqual([]);
+  });
+
+  test("keeps what was known of a pod that is gone, but for its attachments", async () => {
+    const attachments = [{ name: "one", state: "Attached" as const, podInterfaceName: "pod1" }];
+    await putVmi(aVmi({ status: { ...STARTED, nodeName: "node1", attachments } }));
+    await bench.passVmi();
+    const { status } = (await bench.vmi()) ?? {};
+    expect(status).toMatchObject({ ...STARTED, phase: "Failed", nodeName: "node1" });
+    expect(status).not.toHaveProperty("attachments");
+  });
+});
+
+describe("an obstacle", () => {
+  const WORDS = { reason: "Unschedulable", message: "0/1 nodes are available" };
+  const UNSCHEDULABLE = { type: "PodScheduled", status: "False", ...WORDS } as const;
+
+  function waiting(): Pod {
+    const pod = launcher();
+    const { containers } = pod.spec;
+    return {
+      ...pod,
+      spec: { containers },
+      status: { phase: "Pending", conditions: [UNSCHEDULABLE] },
+    };
+  }
+
+  test("is told by one event, however often it is seen", async () => {
+    await putVmi(aVmi());
+    await bench.put(PODS, waiting());
+    await bench.settleVmi();
+    await bench.put(PODS, waiting());
+    await bench.settleVmi();
+    expect(bench.events).toEqual([
+      `VirtualMachineInstance Warning ${WORDS.reason}: ${WORDS.message}`,
+    ]);
+  });
+
+  test("that virt-handler tells has no second event", async () => {
+    const told = { reason: "LauncherUnreachable", message: "no answer" };
+    const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
+    await putVmi(aVmi({ status: { ...STARTED, hindrance } }));
+    await bench.put(PODS, launcher());
+    await bench.settleVmi();
+    expect((await bench.vmi())?.status?.conditions).toContainEqual(
+      expect.objectContaining({ type: "Synchronized", status: "False", ...told }),
+    );
+    expect(bench.events).toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VMI and its launcher pod, for passes over them.
+import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import { launcherPodName } from "@patchbay/core";
+import { aPod, aVmi } from "@patchbay/testing";
+import { sha256Hex } from "./bench.ts";
+
+/** Name of the launcher pod of `aVmi`. */
+export const LAUNCHER = launcherPodName(aVmi(), sha256Hex);
+/** The VMI's labels once its node is known. */
+export const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
+/** Status of a VMI whose pod runs. */
+export const STARTED: VmiStatus = { phase: "Scheduled", activePods: { "pod-uid": "node1" } };
+
+/** `aVmi` with other metadata. */
+export function vmiWith(
+  metadata: Partial<VirtualMachineInstance["metadata"]>,
+  sketch: Parameters<typeof aVmi>[0] = {},
+): VirtualMachineInstance {
+  const vmi = aVmi(sketch);
+  return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
+}
+
+/** The launcher pod of the VMI, or one that somebody else has given its name. */
+export function launcher(
+  annotations: Readonly<Record<string, string>> = {},
+  ownerUid = "vmi-uid",
+): Pod {
+  const pod = aPod(annotations);
+  const kind = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
+  const ownerReferences = [{ ...kind, uid: ownerUid, controller: true }];
+  return { ...pod, metadata: { ...pod.metadata, name: LAUNCHER, ownerReferences } };
+}
