@@ -1,8 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-import { networkConfigOf } from "@patchbay/api";
+// The launcher pod of a VMI, and whether a pod is it.
+import {
+  networkConfigOf,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
+import { hasLostKernel, isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
+
+function sha256Hex(): string {
+  return "0123456789abcdef";
+}
+
+function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
+  return launcherPodOf(vmi, { image: "launcher", useEmulation, ports: 8 }, sha256Hex);
+}
+
+function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
+  const vmi = aVmi();
+  return { ...vmi, spec: { ...vmi.spec, ...spec } };
+}
 
 function resourcesWith(pcieRootPorts: number): unknown {
   const vmi = aVmi({ nics: [], status: { phase: "Pending" } });
@@ -14,7 +34,7 @@ function resourcesWith(pcieRootPorts: number): unknown {
     settings: { image: "launcher", useEmulation: true },
     network: networkConfigOf(undefined),
   };
-  const pods = planVmi(facts, () => "0".repeat(64)).flatMap((action) =>
+  const pods = planVmi(facts, sha256Hex).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
   );
   const { requests, limits } = pods[0]?.spec.containers[0]?.resources ?? {};
@@ -28,4 +48,146 @@ test.each([
   { ports: 128, limit: "642Mi" },
 ])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
   expect(resourcesWith(ports)).toEqual({ request: "384Mi", limit });
+});
+
+test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {
+  const devices = { "devices.kubevirt.io/tun": "1" };
+  expect(podOf(aVmi({ nics: [{ name: "one" }] }))).toEqual({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "virt-launcher-vm1-01234",
+      namespace: "default",
+      labels: {
+        "kubevirt.io": "virt-launcher",
+        "kubevirt.io/created-by": "vmi-uid",
+        "vm.kubevirt.io/name": "vm1",
+      },
+      annotations: {
+        "kubevirt.io/domain": "vm1",
+        "k8s.v1.cni.cncf.io/networks":
+          '[{"name":"blue","namespace":"default","interface":"pod0123456789a"}]',
+      },
+      ownerReferences: [
+        {
+          apiVersion: "kubevirt.io/v1",
+          kind: "VirtualMachineInstance",
+          name: "vm1",
+          uid: "vmi-uid",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 35,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107, runAsNonRoot: true },
+      containers: [
+        {
+          name: "compute",
+          image: "launcher",
+          imagePullPolicy: "IfNotPresent",
+          env: [{ name: "SHUTDOWN_SECONDS", value: "30" }],
+          resources: {
+            requests: { memory: "384Mi", ...devices },
+            limits: { memory: "400Mi", ...devices },
+          },
+          securityContext: {
+            runAsUser: 107,
+            runAsGroup: 107,
+            runAsNonRoot: true,
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+          },
+          volumeMounts: [
+            { name: "launcher", mountPath: "/run/launcher" },
+            { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true },
+          ],
+        },
+      ],
+      volumes: [
+        { name: "launcher", emptyDir: {} },
+        { name: "kernel-boot", image: { reference: "guest", pullPolicy: "Never" } },
+      ],
+    },
+  });
+});
+
+describe("a launcher", () => {
+  test("has a device of KVM where guests are not emulated", () => {
+    const { requests, limits } = podOf(aVmi(), false).spec.containers[0]?.resources ?? {};
+    for (const devices of [requests, limits]) {
+      expect(devices).toMatchObject({
+        "devices.kubevirt.io/tun": "1",
+        "devices.kubevirt.io/kvm": "1",
+      });
+    }
+  });
+
+  test("goes where the VMI is to go, and gives its guest the VMI's time", () => {
+    const nodeSelector = { zone: "a" };
+    const { spec } = podOf(withSpec({ nodeSelector, terminationGracePeriodSeconds: 0 }));
+    expect(spec.nodeSelector).toEqual(nodeSelector);
+    expect(spec.terminationGracePeriodSeconds).toBe(5);
+    expect(spec.containers[0]?.env).toEqual([{ name: "SHUTDOWN_SECONDS", value: "0" }]);
+  });
+
+  test("asks for no networks where the VMI has none, and has no volume for no kernel", () => {
+    const pod = podOf(withSpec({ domain: {} }));
+    expect(pod.metadata.annotations).toEqual({ "kubevirt.io/domain": "vm1" });
+    expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher"]);
+    expect(hasLostKernel(pod)).toBe(false);
+  });
+
+  test("has lost its kernel when the server dropped the image of the volume", () => {
+    const pod = podOf(aVmi());
+    expect(hasLostKernel(pod)).toBe(false);
+    const volumes = pod.spec.volumes?.map(({ name }) => ({ name, emptyDir: {} })) ?? [];
+    expect(hasLostKernel({ ...pod, spec: { ...pod.spec, volumes } })).toBe(true);
+  });
+
+  test("has a name that a pod can have, however long the VMI's is", () => {
+    const vmi = aVmi();
+    const long = { ...vmi, metadata: { ...vmi.metadata, name: "v".repeat(253) } };
+    const name = launcherPodName(long, sha256Hex);
+    expect(name).toHaveLength(253);
+    expect(name).toMatch(/^virt-launcher-v+-01234$/);
+  });
+});
+
+describe("a pod is the launcher of a VMI", () => {
+  const vmi = aVmi();
+  const own = podOf(vmi);
+  const other = (change: Partial<Pod["metadata"]>): Pod => ({
+    ...own,
+    metadata: { ...own.metadata, ...change },
+  });
+  const { ownerReferences: owners = [] } = own.metadata;
+
+  test.each([
+    { name: "that was made for it", pod: own, want: true },
+    { name: "not in another namespace", pod: other({ namespace: "ns" }), want: false },
+    { name: "not by another name", pod: other({ name: "virt-launcher-vm1-zzzzz" }), want: false },
+    { name: "not without an owner", pod: other({ ownerReferences: [] }), want: false },
+    {
+      name: "not for another uid",
+      pod: other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "other" })) }),
+      want: false,
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(isLauncherOf(pod, vmi, sha256Hex)).toBe(want);
+  });
+
+  test("never of one that nobody has stored", () => {
+    const metadata = { name: "vm1", namespace: "default" };
+    const unstored = { ...vmi, metadata };
+    expect(isLauncherOf(podOf(unstored), unstored, sha256Hex)).toBe(false);
+    const pod = other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "" })) });
+    expect(isLauncherOf(pod, { ...vmi, metadata: { ...metadata, uid: "" } }, sha256Hex)).toBe(
+      false,
+    );
+  });
 });

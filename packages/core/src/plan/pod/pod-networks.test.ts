@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can what the launcher pod is asked for always be read?
-import { names, NETWORKS_MAX, parseNetworks, printNetworks } from "@patchbay/api";
+// What the launcher pod is asked for, and for how long; it can always be read.
+import {
+  names,
+  NETWORKS_MAX,
+  parseNetworks,
+  printNetworks,
+  type Attachment,
+  type Iface,
+  type Network,
+  type NetworkSelection,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
 import { aVmi, type NicSketch } from "@patchbay/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { podInterfaceNameOf } from "../../iface/names.ts";
 import { attachmentStatuses } from "../../status/attachments.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
@@ -37,4 +49,114 @@ test("of too many networks the first are asked for", () => {
     name: `n${String(index)}`,
   }));
   expect(elementsOf(nics)).toHaveLength(NETWORKS_MAX);
+});
+
+function vmiWith(nics: readonly NicSketch[], status: VmiStatus = {}): VirtualMachineInstance {
+  return aVmi({ nics, status });
+}
+
+function hashed(name: string): string {
+  return podInterfaceNameOf({ name, multus: { networkName: "x" } }, sha256Hex);
+}
+
+function planned(
+  vmi: VirtualMachineInstance,
+  current: readonly NetworkSelection[] = [],
+): readonly NetworkSelection[] {
+  return planPodNetworks(vmi, current, sha256Hex);
+}
+
+test("an element says all that the iface asks for, and no more", () => {
+  const vmi = vmiWith([{ name: "a" }, { name: "b", network: "other/green" }]);
+  const [plain, full] = vmi.spec.domain.devices?.interfaces ?? [];
+  const asked = {
+    macAddress: "02:00:00:00:00:01",
+    ips: ["10.0.0.1/24"],
+    ipamClaimName: "claim",
+    cniArgs: { key: "value" },
+  };
+  // Both were sketched.
+  const interfaces = [plain, { ...full, ...asked }] as Iface[];
+  const domain = { ...vmi.spec.domain, devices: { interfaces } };
+  expect(planned({ ...vmi, spec: { ...vmi.spec, domain } })).toEqual([
+    { name: "blue", namespace: "default", interface: hashed("a") },
+    {
+      name: "green",
+      namespace: "other",
+      interface: hashed("b"),
+      mac: "02:00:00:00:00:01",
+      ips: ["10.0.0.1/24"],
+      "ipam-claim-reference": "claim",
+      "cni-args": { key: "value" },
+    },
+  ]);
+});
+
+describe("nothing is asked for", () => {
+  test.each<{ name: string; iface: Partial<Iface>; network?: Network; status?: VmiStatus }>([
+    { name: "for what is absent", iface: { state: "absent" } },
+    { name: "for what is not built", iface: { sriov: {} } },
+    { name: "on the pod's network", iface: {}, network: { name: "a", pod: {} } },
+    {
+      name: "on a network that is the pod's default",
+      iface: {},
+      network: { name: "a", multus: { networkName: "x", default: true } },
+    },
+    { name: "on no network", iface: {}, network: { name: "other", pod: {} } },
+    { name: "without a port", iface: {}, status: { pciePorts: { total: 1, free: 0 } } },
+  ])("$name", ({ iface, network, status }) => {
+    const vmi = vmiWith([{ name: "a" }], status);
+    const domain = {
+      ...vmi.spec.domain,
+      devices: { interfaces: [{ name: "a", bridge: {}, ...iface }] },
+    };
+    const networks = network === undefined ? vmi.spec.networks : [network];
+    // The networks of a sketch are there.
+    expect(planned({ ...vmi, spec: { ...vmi.spec, domain, networks: networks ?? [] } })).toEqual(
+      [],
+    );
+  });
+});
+
+describe("what the pod asks for already", () => {
+  const own = { name: "blue", namespace: "default", interface: hashed("a") };
+  const attachmentIn = (state: Attachment["state"]): VmiStatus => ({
+    attachments: [{ name: "a", podInterfaceName: hashed("a"), state }],
+  });
+  const gone: readonly NicSketch[] = [{ name: "a", state: "absent" }];
+  const here: readonly NicSketch[] = [{ name: "a" }];
+
+  test.each([
+    { name: "stays as it is while it is wanted", vmi: vmiWith(here), want: true },
+    {
+      name: "stays while the node uses it",
+      vmi: vmiWith(gone, attachmentIn("Attached")),
+      want: true,
+    },
+    {
+      name: "goes when the node has let go",
+      vmi: vmiWith(gone, attachmentIn("Removing")),
+      want: false,
+    },
+    {
+      name: "goes when the node has let go, also when it is wanted again",
+      vmi: vmiWith(here, attachmentIn("Removing")),
+      want: false,
+    },
+    { name: "goes when the node was never told of it", vmi: vmiWith(gone), want: false },
+  ])("$name", ({ vmi, want }) => {
+    // What is there is not written anew: its namespace, for example, may be said otherwise.
+    const current = [{ ...own, mac: "02:00:00:00:00:09" }];
+    expect(planned(vmi, current)).toEqual(want ? current : []);
+  });
+
+  test("is not asked for anew before it has gone", () => {
+    expect(planned(vmiWith(here, attachmentIn("Removing")))).toEqual([]);
+  });
+
+  test("is others' where its name is none of ours, or is not said", () => {
+    const foreign = [{ name: "red", interface: "net1" }, { name: "green" }];
+    expect(planned(vmiWith(here), [...foreign, own])).toEqual([...foreign, own]);
+    expect(planned(vmiWith(here), foreign)).toEqual([...foreign, own]);
+  });
 });

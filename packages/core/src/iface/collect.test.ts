@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of each iface, by whom: the spec, the pod, the kernel, the domain, the guest, the last report.
+import type { Attachment, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import { parsePciAddress, type NicFacts } from "@patchbay/domain";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { collectIfaceFacts, type IfaceSources, type KernelLink } from "./collect.ts";
+import { NO_LINKS, type IfaceFacts } from "./facts.ts";
+
+const HASH = "0123456789ab";
+const POD_NIC = "pod0123456789a";
+const MAC = "02:00:00:00:00:01";
+const OTHER_MAC = "02:00:00:00:00:02";
+
+function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
+  const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
+  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
+  return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => HASH);
+}
+
+function attachmentOf(name: string, podInterfaceName: string): Attachment {
+  return { name, podInterfaceName, state: "Attached" };
+}
+
+function vmiWith(status: VmiStatus, names: readonly string[] = ["one"]): VirtualMachineInstance {
+  return aVmi({ nics: names.map((name) => ({ name, mac: MAC })), status });
+}
+
+function aNic(alias: string, more: Partial<NicFacts> = {}): NicFacts {
+  const nic = { alias, mac: MAC, model: "virtio", tapName: "tap1", linkUp: true, queues: 2 };
+  return { ...nic, ...more };
+}
+
+function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
+  return { name, mtu: 1400, carrier: false, ...more };
+}
+
+test("of an iface that is declared only, its entry, its network and the names that it will have", () => {
+  expect(collect({})).toEqual([
+    {
+      name: "one",
+      podInterfaceName: POD_NIC,
+      iface: { name: "one", bridge: {}, macAddress: MAC },
+      network: { name: "one", multus: { networkName: "blue" } },
+      links: NO_LINKS,
+    },
+  ]);
+});
+
+describe("whose iface it is", () => {
+  test("first those of the spec in its order, then what is left of others, by name", () => {
+    const vmi = vmiWith(
+      {
+        attachments: [attachmentOf("z", "pod1"), attachmentOf("two", "pod2")],
+        interfaces: [{ name: "m" }, { ipAddress: "10.0.0.1" }],
+      },
+      ["two", "one"],
+    );
+    const nics = [aNic("ua-a"), aNic("net0"), aNic("ua-one")];
+    expect(collect({ vmi, nics }).map(({ name }) => name)).toEqual(["two", "one", "a", "m", "z"]);
+  });
+});
+
+describe("the NIC in the pod is called as", () => {
+  const reported = { name: "one", podInterfaceName: "pod-reported" };
+  const attachments = [attachmentOf("one", "pod-attached")];
+
+  test.each([
+    {
+      name: "the attachment says, before all others",
+      sources: { vmi: vmiWith({ attachments, interfaces: [reported] }) },
+      want: "pod-attached",
+    },
+    {
+      name: "was reported, while the pod says nothing",
+      sources: { vmi: vmiWith({ interfaces: [reported] }), nics: [aNic("ua-one")] },
+      want: "pod-reported",
+    },
+    {
+      name: "the network's hash says, of a new one",
+      sources: { vmi: vmiWith({}), nics: [aNic("ua-one", { tapName: "tapother" })] },
+      want: POD_NIC,
+    },
+    {
+      name: "the tap of the device says, of one that nobody else knows",
+      sources: {
+        vmi: vmiWith({}, []),
+        nics: [aNic("ua-two"), aNic("ua-one", { tapName: "tapx" })],
+      },
+      want: "podx",
+    },
+    {
+      name: "nobody says",
+      sources: { vmi: vmiWith({ interfaces: [{ name: "one" }] }, []) },
+      want: "",
+    },
+  ])("$name", ({ sources, want }) => {
+    const facts = collect(sources).find(({ name }) => name === "one");
+    expect(facts?.podInterfaceName).toBe(want);
+  });
+});
+
+describe("links", () => {
+  const LINKS = [link(POD_NIC), link("k6t-0123456789a"), link("tap0123456789a", { carrier: true })];
+
+  test("are those of the iface's names, and wired as the kernel says with the MTU of the pod's NIC", () => {
+    const asked: unknown[] = [];
+    const isWired = (wiring: unknown): boolean => asked.push(wiring) === 1;
+    const [facts] = collect({ links: LINKS, isWired });
+    expect(facts?.links).toEqual({
+      podInterface: true,
+      bridge: true,
+      tap: true,
+      wired: true,
+      tapOpen: true,
+      mtu: 1400,
+    });
+    expect(asked).toEqual([
+      {
+        podInterfaceName: POD_NIC,
+        bridgeName: "k6t-0123456789a",
+        tapName: "tap0123456789a",
+        mac: MAC,
+        mtu: 1400,
+      },
+    ]);
+  });
+
+  test("are for the MAC of the device where there is one", () => {
+    const asked: { readonly mac: string }[] = [];
+    const isWired = (wiring: { readonly mac: string }): boolean => asked.push(wiring) === 1;
+    collect({ links: LINKS, isWired, nics: [aNic("ua-one", { mac: OTHER_MAC })] });
+    expect(asked[0]?.mac).toBe(OTHER_MAC);
+  });
+
+  test.each([
+    {
+      name: "without the pod's NIC nothing is wired",
+      at: 0,
+      want: { podInterface: false, mtu: 0 },
+    },
+    { name: "the bridge is missing", at: 1, want: { bridge: false, wired: true } },
+    { name: "the tap is missing", at: 2, want: { tap: false, tapOpen: false } },
+  ])("$name", ({ at, want }) => {
+    const [facts] = collect({ links: LINKS.toSpliced(at, 1), isWired: () => true });
+    expect(facts?.links).toMatchObject(want);
+    expect(facts?.links.wired).toBe(at !== 0);
+  });
+
+  test("of a tap that nobody has open are there all the same", () => {
+    const [facts] = collect({ links: LINKS.with(2, link("tap0123456789a")) });
+    expect(facts?.links).toMatchObject({ tap: true, tapOpen: false });
+  });
+
+  test("are none while nobody knows what they would be called", () => {
+    const vmi = vmiWith({ interfaces: [{ name: "one" }] }, []);
+    const [facts] = collect({ vmi, links: [link("k6t-"), link("tap")], isWired: () => true });
+    expect(facts?.links).toEqual(NO_LINKS);
+  });
+});
+
+describe("the device", () => {
+  const pciAddress = parsePciAddress("0000:02:00.0");
+
+  test("is the NIC of the iface's alias, with the guest's name for its MAC", () => {
+    const guestNames = new Map([[MAC, "enp2s0"]]);
+    const nic = aNic("ua-one", pciAddress === undefined ? {} : { pciAddress });
+    expect(collect({ nics: [aNic("ua-two"), nic], guestNames })[0]?.device).toEqual({
+      alias: "ua-one",
+      mac: MAC,
+      linkUp: true,
+      queues: 2,
+      pciAddress: "0000:02:00.0",
+      guestName: "enp2s0",
+    });
+  });
+
+  const known: IfaceStatus = { name: "one", mac: MAC, interfaceName: "eth7" };
+
+  test.each([
+    { name: "keeps its name while the guest says nothing", reported: known, want: "eth7" },
+    {
+      name: "has no name that was another device's",
+      reported: { ...known, mac: OTHER_MAC },
+      want: undefined,
+    },
+    { name: "has no name that nobody said", reported: { name: "one", mac: MAC }, want: undefined },
+  ])("$name", ({ reported, want }) => {
+    const vmi = vmiWith({ interfaces: [reported] });
+    const device = collect({ vmi, nics: [aNic("ua-one")] })[0]?.device;
+    expect(device).toEqual({
+      alias: "ua-one",
+      mac: MAC,
+      linkUp: true,
+      queues: 2,
+      ...(want === undefined ? {} : { guestName: want }),
+    });
+  });
+});
+
+test("what was reported last, and the word on the pod, are passed on", () => {
+  const attachments = [attachmentOf("one", "pod1")];
+  const interfaces = [{ name: "one", podInterfaceName: "pod1" }];
+  const [facts] = collect({ vmi: vmiWith({ attachments, interfaces }, []) });
+  expect(facts).toEqual({
+    name: "one",
+    podInterfaceName: "pod1",
+    attachment: attachments[0],
+    reported: interfaces[0],
+    links: NO_LINKS,
+  });
+});

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The phase of an iface by what there is of it: each fact counts, and none that the phase is above.
+import type { IfacePhase } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { anIface, IN_POD, IN_USE, WIRED, type Sketch } from "../testing/node-scene.ts";
+import { kindOfPhase, letsGo, phaseOf } from "./phase.ts";
+
+const DEVICE = { device: {} };
+const GONE = { iface: null };
+const ABSENT = { iface: { state: "absent" } };
+
+interface Row {
+  readonly name: string;
+  readonly given: Sketch;
+  readonly want: IfacePhase | undefined;
+}
+
+const PLUG: readonly Row[] = [
+  { name: "declared", given: {}, want: "Pending" },
+  { name: "declared, its link down", given: { iface: { state: "down" } }, want: "Pending" },
+  { name: "asked for", given: { attachment: "Requested" }, want: "PodAttaching" },
+  {
+    name: "failed, with links of before",
+    given: { attachment: "Failed", links: WIRED },
+    want: "PodAttaching",
+  },
+  { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "Wiring" },
+  {
+    name: "in the pod with a tap that is not in order",
+    given: { attachment: "Attached", links: { ...WIRED, wired: false } },
+    want: "Wiring",
+  },
+  { name: "wired", given: { attachment: "Attached", links: WIRED }, want: "Attaching" },
+  {
+    name: "wired, with a tap that somebody else has open",
+    given: { attachment: "Attached", links: IN_USE },
+    want: "Attaching",
+  },
+  {
+    name: "in the guest, on a tap that QEMU has not open",
+    given: { attachment: "Attached", links: WIRED, ...DEVICE },
+    want: "Attaching",
+  },
+  {
+    name: "in the guest, on links that are not in order",
+    given: { attachment: "Attached", links: { ...IN_USE, wired: false }, ...DEVICE },
+    want: "Wiring",
+  },
+  {
+    name: "in the guest",
+    given: { attachment: "Attached", links: IN_USE, ...DEVICE },
+    want: "Ready",
+  },
+  { name: "in the guest, of a lost pod", given: { links: IN_USE, ...DEVICE }, want: "Ready" },
+];
+
+const UNPLUG: readonly Row[] = [
+  {
+    name: "in the guest",
+    given: { attachment: "Attached", links: IN_USE, ...DEVICE },
+    want: "Detaching",
+  },
+  { name: "out of the guest", given: { attachment: "Attached", links: WIRED }, want: "Unwiring" },
+  {
+    name: "out of the guest, with its bridge alone",
+    given: { attachment: "Attached", links: { bridge: true } },
+    want: "Unwiring",
+  },
+  {
+    name: "out of the guest, with its tap alone",
+    given: { attachment: "Attached", links: { tap: true } },
+    want: "Unwiring",
+  },
+  { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "PodDetaching" },
+  { name: "nowhere", given: {}, want: undefined },
+];
+
+describe("an iface that is wanted and", () => {
+  test.each(PLUG)("$name: $want", ({ given, want }) => {
+    expect(phaseOf(anIface(given))).toBe(want);
+  });
+});
+
+describe("an iface that is not wanted and", () => {
+  test.each(UNPLUG)("$name: $want", ({ given, want }) => {
+    expect(phaseOf(anIface({ ...given, ...GONE }))).toBe(want);
+    expect(phaseOf(anIface({ ...given, ...ABSENT }))).toBe(want);
+  });
+});
+
+test("one whose attachment is being removed finishes the unplug, also when it is wanted", () => {
+  const removing = { attachment: "Removing" } as const;
+  expect(phaseOf(anIface({ ...removing, links: IN_USE, ...DEVICE }))).toBe("Detaching");
+  expect(phaseOf(anIface({ ...removing, links: WIRED }))).toBe("Unwiring");
+  expect(phaseOf(anIface(removing))).toBe("PodDetaching");
+});
+
+describe("the guest lets go of a device", () => {
+  const attachment = "Attached" as const;
+
+  test.each<{ name: string; given: Sketch; want: boolean }>([
+    { name: "that is not wanted", given: { ...GONE, attachment, ...DEVICE }, want: true },
+    { name: "whose tap was made anew", given: { attachment, links: WIRED, ...DEVICE }, want: true },
+    { name: "not of one in order", given: { attachment, links: IN_USE, ...DEVICE }, want: false },
+    {
+      name: "not of one whose links are being mended",
+      given: { attachment, links: IN_POD, ...DEVICE },
+      want: false,
+    },
+    { name: "not of none", given: { attachment, links: WIRED }, want: false },
+    { name: "not of none that is not wanted", given: { ...GONE, links: WIRED }, want: false },
+  ])("$name", ({ given, want }) => {
+    expect(letsGo(anIface(given))).toBe(want);
+  });
+});
+
+test.each<readonly [IfacePhase, "Plug" | "Unplug"]>([
+  ["Pending", "Plug"],
+  ["PodAttaching", "Plug"],
+  ["Wiring", "Plug"],
+  ["Attaching", "Plug"],
+  ["Ready", "Plug"],
+  ["Detaching", "Unplug"],
+  ["Unwiring", "Unplug"],
+  ["PodDetaching", "Unplug"],
+])("%s belongs to a %s", (phase, kind) => {
+  expect(kindOfPhase(phase)).toBe(kind);
+});
