@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of daemon.
-export { aborted } from "./aborted.ts";
 export { addCommonFlags, type CommonFlags } from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";

@@ -12,7 +12,7 @@ import {
   createNodeRuntimeSandboxes,
   createResultCache,
 } from "@patchbay/cni";
-import { aborted, type DaemonContext } from "@patchbay/daemon";
+import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,

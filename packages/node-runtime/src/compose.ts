@@ -3,7 +3,7 @@
 import { dirname, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { createCni } from "@patchbay/cni";
-import { aborted, type DaemonContext } from "@patchbay/daemon";
+import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createKubeClient,
