@@ -4,7 +4,7 @@ import type { Journal } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
 import type { Logger } from "@patchbay/ports";
 
-/** Uids of pods that have rows, by NAMESPACE/NAME. */
+/** Uids of pods that leave something behind when they go (rows, failures), by NAMESPACE/NAME. */
 export interface TrackedPods {
   add(key: string, uid: string): void;
   remove(key: string, uid: string): void;

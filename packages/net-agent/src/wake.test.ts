@@ -31,25 +31,39 @@ describe("a change wakes", () => {
   wakePods({ add: (key) => woken.push(key) }, { pods, nads });
 
   test.each([
-    { name: "its pod", change: () => { pods.put(aPod("p")); }, want: ["ns1/p"] },
+    {
+      name: "its pod",
+      change: () => {
+        pods.put(aPod("p"));
+      },
+      want: ["ns1/p"],
+    },
     {
       name: "its pod, which is gone",
-      change: () => { pods.take(aPod("p").metadata); },
+      change: () => {
+        pods.take(aPod("p").metadata);
+      },
       want: ["ns1/p"],
     },
     {
       name: "the pods that ask for a network that comes",
-      change: () => { nads.put(aNad("blue")); },
+      change: () => {
+        nads.put(aNad("blue"));
+      },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
       name: "the pods that ask for a network that goes",
-      change: () => { nads.take(aNad("blue").metadata); },
+      change: () => {
+        nads.take(aNad("blue").metadata);
+      },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
       name: "nobody by a network that nobody asks for",
-      change: () => { nads.put(aNad("x")); },
+      change: () => {
+        nads.put(aNad("x"));
+      },
       want: [],
     },
   ])("$name", ({ change, want }) => {

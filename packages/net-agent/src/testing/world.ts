@@ -36,7 +36,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
-import { loadTrackedPods } from "../tracked-pods.ts";
+import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { Life } from "./life.ts";
 
 /** What the tests say of a pod. */
@@ -120,8 +120,16 @@ export class World {
     sleep: () => Promise.resolve(),
   };
   #failures = createFailures(this.#clock);
+  /** Of the agent's process; absent before it has started. */
+  #tracked: TrackedPods | undefined;
   /** Codes of the attachments that failed in the last pass. */
   #failed: string[] = [];
+
+  /** What the agent remembers of the last failure of an ADD. */
+  lastOfAdd(interfaceName: string, uid = "uid-1"): string | undefined {
+    const step = { scope: uid, name: `add ${interfaceName}`, circumstances: "" };
+    return this.#failures.lastOf(step)?.reason;
+  }
 
   /** How many namespaces were opened and not closed. */
   get openNamespaces(): number {
@@ -243,6 +251,7 @@ export class World {
   /** A new agent process makes one pass; what failed, if anything. `dieAt`: number of the outside call before which it dies. */
   async pass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     this.#failures = createFailures(this.#clock);
+    this.#tracked = undefined;
     return this.again(dieAt);
   }
 
@@ -270,6 +279,7 @@ export class World {
   /** Whether a new agent, killed at that call, got that far. */
   async dies(dieAt: number): Promise<boolean> {
     const life = new Life(dieAt);
+    this.#tracked = undefined;
     await reconcilePod(POD_KEY, await this.#deps(life)).catch(() => undefined); // dead or failed: seen below
     await this.sync();
     return life.isOver;
@@ -311,7 +321,7 @@ export class World {
         write: (row) => life.call(() => journal.write(row)),
         remove: (row) => life.call(() => journal.remove(row)),
       },
-      tracked: await loadTrackedPods(journal, createSilentLogger()),
+      tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),

@@ -196,6 +196,15 @@ describe("an attachment that fails", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
+  test("before anything was begun is forgotten when its pod is gone", async () => {
+    const world = await aWorld("later");
+    await world.again();
+    expect(world.lastOfAdd("net1")).toBe("NetworkNotFound");
+    await world.deletePod();
+    await world.again();
+    expect(world.lastOfAdd("net1")).toBeUndefined();
+  });
+
   test("because the name is taken by another is not undone: that would harm the other", async () => {
     const world = await aWorld("a@net1");
     const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };

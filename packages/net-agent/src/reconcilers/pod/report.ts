@@ -72,6 +72,8 @@ export async function report(facts: PodFacts, outcome: Outcome, deps: Deps): Pro
     if (row.state === "removed") await deps.journal.remove(row);
   }
   if (!rows.every((row) => row.state === "removed")) return;
-  deps.tracked.remove(facts.key, facts.uid);
+  // What is remembered of a pod without rows must be forgotten when the pod is gone: it is looked at once more then.
+  if (facts.pod !== undefined && outcome.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
+  else deps.tracked.remove(facts.key, facts.uid);
   if (facts.pod === undefined) deps.failures.forget(facts.uid);
 }
