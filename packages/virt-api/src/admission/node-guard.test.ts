@@ -99,6 +99,23 @@ test.each([
 });
 
 test.each([
+  { name: "no name", user: byPod([], ["x-uid"]) },
+  { name: "no uid", user: byPod(["agent-x"], []) },
+  { name: "neither", user: { name: AGENT, groups: [] } },
+])("a token with $name names no pod that could be looked for", async ({ user }) => {
+  const nodeOfPod = () => Promise.resolve("a");
+  const status = { status: OLD };
+  const verdict = await guardStatus(
+    { nodeOfPod },
+    {
+      ...{ uid: "1", kind: "VirtualMachineInstance", operation: "UPDATE", subresource: "status" },
+      ...{ namespace: "ns", user, object: status, oldObject: status },
+    },
+  );
+  expect(verdict.allowed).toBe(false);
+});
+
+test.each([
   { user: { name: AGENT, groups: [] }, message: /does not say which node it serves/ },
   { user: agent("b"), message: /of node "b" may not write what is of another node/ },
 ])("a refusal says why: $message", async ({ user, message }) => {

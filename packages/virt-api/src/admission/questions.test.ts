@@ -144,6 +144,27 @@ describe("networks that are named", () => {
   });
 });
 
+test("a status is judged by who writes it, whatever its kind of object holds", async () => {
+  const user = "system:serviceaccount:patchbay:virt-handler";
+  const request = { ...asked(aVmi(), aVmi(), user), subresource: "status" };
+  expect(await validate(depsOn(store), request)).toMatchObject({ allowed: false, code: 403 });
+  const byAlice = { ...asked(aVmi(), aVmi()), subresource: "status" };
+  expect(await validate(depsOn(store), byAlice)).toEqual({ allowed: true });
+  const ofVm = { ...asked(aVm(), aVm(), user), subresource: "status" };
+  expect(await validate(depsOn(store), ofVm)).toEqual({ allowed: true });
+});
+
+test("an object of another kind is nobody's business here", async () => {
+  const request = { ...asked(aVm()), kind: "Pod" };
+  expect(await validate(depsOn(store), request)).toEqual({ allowed: true });
+});
+
+test("a VM that goes is not judged", async () => {
+  const metadata = { ...aVm().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  const vm = { ...vmWith({ bridge: {}, model: "x" }), metadata };
+  expect(await validate(depsOn(store), asked(vm, aVm()))).toEqual({ allowed: true });
+});
+
 describe("the VM's VMI", () => {
   const PLUGGED = vmWith({ bridge: {}, macAddress: MAC });
   const LOOKED = "get virtualmachineinstances ns/vm";
@@ -241,6 +262,19 @@ describe("a MAC that is missing", () => {
     expect(await patchOf(vmWith(undefined), deaf())).toEqual({
       verdict: { allowed: true, patch: [NEW] },
       logged: ["cannot look for an earlier MAC"],
+    });
+  });
+
+  test("is the earlier one beside a NIC that has its own", async () => {
+    const networks = ["a", "b"].map((name) => ({ name, multus: { networkName: "blue" } }));
+    const vmOf = (interfaces: Iface[]): VirtualMachine =>
+      aVm({ template: { spec: { domain: { devices: { interfaces } }, networks } } });
+    const a = { name: "a", bridge: {}, macAddress: "02:00:00:00:00:0b" };
+    const b = { name: "b", bridge: {} };
+    const request = asked(vmOf([a, b]), vmOf([a, { ...b, macAddress: MAC }]));
+    expect(await mutate(depsOn(store), request)).toEqual({
+      allowed: true,
+      patch: [{ ...NEW, value: MAC }],
     });
   });
 

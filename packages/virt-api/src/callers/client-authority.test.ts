@@ -78,6 +78,12 @@ describe("a client", () => {
     expect(authority.vouchesFor(shown([await certificate(others)]))).toBe(false);
   });
 
+  test("of another authority of the same name is not meant", async () => {
+    const { authority } = await reading(ours.certPem);
+    const forged = await createAuthority("front-proxy-ca", createClock());
+    expect(authority.vouchesFor(shown([await certificate(forged)]))).toBe(false);
+  });
+
   test("is of the authority through those that sign for it", async () => {
     const { authority } = await reading(ours.certPem, ["leaf"]);
     const between = await certificate(ours, "between");

@@ -39,6 +39,8 @@ test("a pod that has no node yet is read again", async () => {
   expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", {});
   expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  put("one", { nodeName: "" });
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", { nodeName: "a" });
   expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
 });

@@ -89,6 +89,13 @@ describe("a request on a VMI", () => {
   });
 });
 
+test("a guest of somebody else's VMI gets nothing: the VM's next start does", async () => {
+  owned({ ownerReferences: [] });
+  const { code, status } = await ask(addIface, "vm", { body: BLUE });
+  expect(code).toBe(202);
+  expect(status.message).not.toContain("running guest");
+});
+
 describe("a change", () => {
   test("is logged with who asked for what", async () => {
     const { logged } = await ask(addIface, "vm", { body: BLUE });
