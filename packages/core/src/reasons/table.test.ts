@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import { unbuiltPartOf } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { eventTypeOf, REASONS } from "./table.ts";
+
+describe("the event of a reason", () => {
+  test.each([
+    { name: "warns of what people must see", reason: "GuestRefused", want: "Warning" },
+    { name: "is a normal one for what ends by itself", reason: "DomainBusy", want: "Normal" },
+    { name: "is none for a guest that was just asked", reason: "WaitingForGuest", want: undefined },
+    { name: "warns of what another version wrote", reason: "Unheard", want: "Warning" },
+    { name: "warns of words that objects have", reason: "constructor", want: "Warning" },
+  ])("$name", ({ reason, want }) => {
+    expect(eventTypeOf(reason)).toBe(want);
+  });
+
+  test("is a normal one for these, which end by themselves", () => {
+    const normal = Object.keys(REASONS).filter((reason) => eventTypeOf(reason) === "Normal");
+    expect(normal.toSorted()).toEqual([
+      "DomainBusy",
+      "DomainMissing",
+      "DomainNotRunning",
+      "WaitingForMigration",
+    ]);
+  });
+});
+
+test.each([{ sriov: {} }, { dhcpOptions: {} }])(
+  "what api does not build of %j has an entry",
+  (part) => {
+    expect(Object.keys(REASONS)).toContain(unbuiltPartOf({ name: "nic", ...part })?.reason);
+  },
+);
