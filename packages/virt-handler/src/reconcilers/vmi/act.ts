@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs a node plan in order. A step that fails ends the iface's turn, not the others'.
+// Performs a node plan in order. An iface whose step fails holds up no other.
 import {
   hindranceOfWait,
   isDomainBusy,
@@ -70,7 +70,7 @@ function take(
     : tryOnIface(action, turn);
 }
 
-/** What keeps ifaces from going on, by their names, after the steps of a plan that are about ifaces. */
+/** What keeps ifaces from going on, by their names: a plan has one step for each at most. */
 async function actOnIfaces(
   actions: readonly IfaceAction[],
   turn: Turn,
@@ -79,7 +79,6 @@ async function actOnIfaces(
   let hasChanged = false;
   let stop: unknown;
   for (const action of actions) {
-    if (obstacles.has(action.iface)) continue;
     const obstacle = await take(action, stop, turn);
     if (obstacle === undefined) {
       hasChanged = true;

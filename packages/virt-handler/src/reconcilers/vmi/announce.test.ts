@@ -23,6 +23,7 @@ function iface(hotplug: Partial<Hotplug>, more: Partial<IfaceStatus> = {}): Ifac
   return { name: "one", hotplug: { type: "Plug", phase: "Attaching", since, ...hotplug }, ...more };
 }
 
+const ONE: IfaceStatus = { name: "one" };
 const READY = iface({ phase: "Ready" }, { pciAddress: "0000:09:00.0" });
 
 test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: Note[] }>([
@@ -54,6 +55,16 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
     ],
   },
   { name: "nothing when the report has no NICs", before: [READY], notes: [] },
+  { name: "nothing of a NIC whose phase nobody knows", before: [], after: [ONE], notes: [] },
+  { name: "nothing of a NIC that does not wait", before: [], after: [iface({})], notes: [] },
+  {
+    name: "why a NIC waits whose phase nobody knew",
+    before: [ONE],
+    after: [iface({ reason: "TapRefused" })],
+    notes: [
+      { type: "Warning", reason: "TapRefused", message: "interface one: TapRefused", about: "one" },
+    ],
+  },
   {
     name: "why a NIC does not go on, with the words for it",
     before: [iface({})],
@@ -102,6 +113,16 @@ test.each(["DomainBusy", "DomainMissing", "DomainNotRunning", "WaitingForMigrati
     expect(note).toMatchObject({ type: "Normal", reason });
   },
 );
+
+test("it tells of a VMI of which nothing was told before", () => {
+  const notes: Note[] = [];
+  const record = (_vmi: unknown, note: Note): void => void notes.push(note);
+  const vmi = aScheduledVmi([]);
+  Reflect.deleteProperty(vmi, "status");
+  const next = { hindrance: refused, interfaces: [READY] };
+  announce(vmi, next, { events: { record, flush: () => Promise.resolve() } });
+  expect(notes.map(({ reason }) => reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
+});
 
 const refused = { reason: "GuestNotStarted", message: "no kernel", attempts: 1, since };
 

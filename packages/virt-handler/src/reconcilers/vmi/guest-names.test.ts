@@ -75,6 +75,24 @@ describe("what the guest calls its NICs", () => {
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
   });
 
+  test("is asked on a connection that ends: the pass fails, and nothing is forgotten", async () => {
+    const bench = await withAgent();
+    const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
+    bench.daemon.failNext("readGuestInterfaces", lost);
+    bench.nowMs += 3_000;
+    expect(await bench.goOn()).toEqual([lost]);
+    expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
+  });
+
+  test("that an agent does not tell is said in the log only", async () => {
+    const bench = await withAgent();
+    bench.daemon.failNext("readGuestInterfaces", new AppError("LIBVIRT_REFUSED", { message: "?" }));
+    await later(bench, 3_000);
+    const line = bench.log.lines.find(({ message }) => message.includes("gave no names"));
+    expect(line?.fields).toMatchObject({ vmi: "default/vm1" });
+    expect(line?.level).toBe("debug");
+  });
+
   test("delays nothing when the agent does not answer", async () => {
     const bench = await withAgent();
     const message = "guest agent is not responding";
