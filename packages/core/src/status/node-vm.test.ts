@@ -148,28 +148,30 @@ describe("while libvirt does not answer", () => {
   const held = { reason: "LibvirtTimedOut", attempts: 3 };
 
   test.each([
-    { name: "bridge and tap are awaited", status: statusOf("Wiring"), phase: "Wiring", why: held },
-    { name: "a device is awaited", status: statusOf("Attaching"), phase: "Attaching", why: held },
+    { name: "bridge and tap are awaited", given: ["Wiring"], phase: "Wiring", why: held },
+    { name: "a device is awaited", given: ["Attaching"], phase: "Attaching", why: held },
     {
       name: "a device is let go",
-      status: statusOf("Detaching", device, "absent"),
+      given: ["Detaching", device, "absent"],
       phase: "Detaching",
       why: held,
     },
     {
       name: "bridge and tap are taken away",
-      status: statusOf("Unwiring", {}, "absent"),
+      given: ["Unwiring", {}, "absent"],
       phase: "Unwiring",
       why: held,
     },
     {
       name: "the pod lets go",
-      status: statusOf("PodDetaching", {}, "absent"),
+      given: ["PodDetaching", {}, "absent"],
       phase: "PodDetaching",
       why: {},
     },
-    { name: "a NIC stays as it was", status: statusOf("Ready", device), phase: "Ready", why: {} },
-  ])("$name: $phase", ({ status, phase, why }) => {
+    { name: "a NIC stays as it was", given: ["Ready", device], phase: "Ready", why: {} },
+  ] as const)("$name: $phase", ({ given, phase, why }) => {
+    const [reported, more, state] = given;
+    const status = statusOf(reported, more, state);
     const { reason, attempts } = status?.hotplug ?? {};
     expect(status?.hotplug?.phase).toBe(phase);
     expect({ reason, attempts }).toEqual({ reason: undefined, attempts: undefined, ...why });
