@@ -20,10 +20,10 @@ export interface NicPlace {
   readonly queues: number;
 }
 
-/** Why there is no place. */
+/** Why a NIC gets no place in a running domain; nothing was tried. */
 export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
-/** What the places are handed out from. */
+/** The VMI whose domain it is, with all its ifaces: those that have no device yet may have been promised a place. */
 export interface LivePlaceFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;

@@ -27,7 +27,7 @@ import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
 
 const DEFAULT_MODEL = "virtio";
 
-/** Model of an iface's device. */
+/** Model of an iface's device; virtio where none is named. */
 export function modelOf(iface: Iface | undefined): string {
   const model = iface?.model ?? "";
   return model === "" ? DEFAULT_MODEL : model;

@@ -10,7 +10,7 @@ export function machineOf(domain: VmiSpec["domain"]): string {
   return type === undefined || type === "" ? DEFAULT_MACHINE : type;
 }
 
-/** Virtual CPUs of the guest. */
+/** How many virtual CPUs the guest has: one thread of one core of one socket where nothing is said. */
 export function vcpusOf(domain: VmiSpec["domain"]): number {
   const { cores = 1, sockets = 1, threads = 1 } = domain.cpu ?? {};
   return cores * sockets * threads;

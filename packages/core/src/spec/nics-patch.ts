@@ -4,7 +4,7 @@ import type { KubeObject, VmiSpec, JsonPatchOperation } from "@patchbay/api";
 import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
-/** Where the lists are. */
+/** Where in which object both lists are, and what was read there. */
 export interface NicsPlace {
   readonly object: KubeObject;
   /** Pointer to the specification, for example `/spec`. */

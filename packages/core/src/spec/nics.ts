@@ -7,7 +7,7 @@ export function ifacesOf(spec: VmiSpec): readonly Iface[] {
   return spec.domain.devices?.interfaces ?? [];
 }
 
-/** The networks of a spec. */
+/** The networks of a spec; absent and empty are the same. */
 export function networksOf(spec: VmiSpec): readonly Network[] {
   return spec.networks ?? [];
 }
@@ -18,7 +18,7 @@ export interface Nics {
   readonly ifaces: readonly Iface[];
 }
 
-/** Networks and ifaces of a spec. */
+/** Both lists of a spec, as it says them: an absent iface is one of them. */
 export function nicsOf(spec: VmiSpec): Nics {
   return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
 }
@@ -38,7 +38,7 @@ export function networkNameOf(network: Network, namespace: string): string | und
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 
-/** A spec with other networks and ifaces. */
+/** The spec with both lists replaced; all else is its own, the order is as given. */
 export function withNics(
   spec: VmiSpec,
   networks: readonly Network[],

@@ -61,7 +61,7 @@ export interface DomainSnapshot {
   readonly facts: DomainFacts;
 }
 
-/** All facts of one VMI on its node. */
+/** What the links, the domain and the VMI say at one moment; nothing else decides what is done next. */
 export interface NodeVmFacts {
   readonly vmi: VirtualMachineInstance;
   readonly ifaces: readonly IfaceFacts[];

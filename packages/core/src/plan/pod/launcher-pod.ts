@@ -19,7 +19,7 @@ export interface LauncherSettings {
   readonly useEmulation: boolean;
 }
 
-/** A launcher for one VMI. */
+/** What a launcher is made of beside its VMI. */
 export interface LauncherRequest extends LauncherSettings {
   /** PCIe ports of the domain. */
   readonly ports: number;

@@ -13,7 +13,7 @@ export interface Refusal {
 /** When a change reaches the guest: while it runs, or when the VM is started next. */
 export type NicEffect = "live" | "start";
 
-/** What is to be done for a request. */
+/** What becomes of a request: one patch that fails when somebody else was faster, nothing, or an answer that says no. */
 export type NicPlan =
   | {
       readonly kind: "patch";
@@ -24,7 +24,7 @@ export type NicPlan =
   | { readonly kind: "unchanged"; readonly message: string }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
-/** A parsed value, or why it is none. */
+/** What was read from a body, or the answer to one that cannot be read. */
 export type Parsed<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
@@ -45,7 +45,7 @@ function sayCause(cause: Cause): string {
   return `${cause.field}: ${cause.message}`;
 }
 
-/** Makes the plan that refuses. */
+/** A plan that writes nothing and answers with {@link toRefusal}. */
 export function refuse(code: Refusal["code"], causes: readonly Cause[], message?: string): NicPlan {
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }

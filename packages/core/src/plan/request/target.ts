@@ -21,7 +21,7 @@ export function specOf(target: NicTarget): VmiSpec {
   return target.kind === "vm" ? target.vm.spec.template.spec : target.vmi.spec;
 }
 
-/** Namespace of a target. */
+/** Where names of networks without a namespace are looked for. */
 export function namespaceOf(target: NicTarget): string {
   return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
 }

@@ -59,7 +59,7 @@ export function canPlug(iface: Iface, desired: Nics): boolean {
   );
 }
 
-/** Another NIC for the guest. */
+/** A NIC that the guest gets while it runs: its network, and its place in the list of ifaces. */
 export interface Plug {
   readonly network: Network;
   readonly iface: Iface;

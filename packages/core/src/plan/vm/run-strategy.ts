@@ -19,7 +19,7 @@ export interface RunDecision {
   readonly requests: readonly StateChangeRequest[];
 }
 
-/** On what it depends. */
+/** What the strategy, what was asked for, and the guest say of running. */
 export interface RunFacts {
   readonly strategy: RunStrategy;
   /** The strategy under which the VM was last looked at: another one starts anew. */

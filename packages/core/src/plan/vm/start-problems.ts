@@ -79,7 +79,7 @@ export function vmStartProblems(
   return [...domainProblems(vmi, config, template), ...unbuilt];
 }
 
-/** All of them in one text. */
+/** All problems as one text, each with its field. */
 export function sayProblems(problems: readonly FieldProblem[]): string {
   return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
 }

@@ -22,7 +22,7 @@ import { planNicsChange, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
 import { startPauseMs, wellInMs } from "./start-failure.ts";
 
-/** One step for a VM. */
+/** One step for a VM; each may be repeated, and none is forced on what somebody else has written. */
 export type VmAction =
   /** Secondary ifaces of the template need a MAC before they are used. */
   | { readonly kind: "setMacAddresses" }
@@ -31,7 +31,7 @@ export type VmAction =
   | { readonly kind: "patchVmiNics"; readonly change: NicsChange }
   | { readonly kind: "patchTemplateNics"; readonly to: Nics };
 
-/** Facts of one VM. */
+/** A VM, its VMI, and what stands in the way of its start. */
 export interface VmFacts {
   readonly vm: VirtualMachine;
   /** The VM's own. */

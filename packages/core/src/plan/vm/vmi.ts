@@ -21,7 +21,7 @@ import { planPodNetworks } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 
-/** One step for a VMI. */
+/** One step for a VMI; each may be repeated. */
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
@@ -31,7 +31,7 @@ export type VmiAction =
   | { readonly kind: "patchPodNetworks"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
-/** Facts of one VMI. */
+/** A VMI, its launcher pod, and what the cluster has set. */
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
   /** The pod that was made for it: `isLauncherOf`. */
@@ -97,7 +97,7 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
 }
 
-/** The next steps for a VMI, in order. */
+/** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const { vmi, pod } = facts;
   if (vmi.metadata.deletionTimestamp !== undefined) return planEnd(facts);
