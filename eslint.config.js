@@ -69,7 +69,12 @@ export default tseslint.config(
     },
   },
   {
-    files: ["packages/os/src/**", "packages/*/src/main.ts", "packages/daemon/src/run-daemon.ts", "packages/*/src/**/config.ts"],
+    files: [
+      "packages/os/src/**",
+      "packages/*/src/main.ts",
+      "packages/daemon/src/run-daemon.ts",
+      "packages/*/src/**/config.ts",
+    ],
     rules: { "no-restricted-globals": "off" },
   },
   {
