@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
 import type { Hypervisor, Launcher, LauncherPod, Launchers } from "@patchbay/ports";
-import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/ports/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
+import {
+  createFakeHypervisor,
+  createFakeLogger,
+  type FakeHypervisor,
+  type FakeLogger,
+} from "@patchbay/ports/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
 
@@ -74,6 +78,7 @@ async function settle(): Promise<void> {
 let launchers: HeldLaunchers;
 let hypervisor: FakeHypervisor;
 let sessions: Sessions;
+let log: FakeLogger;
 let wakes = 0;
 
 const wake = (): void => {
@@ -85,7 +90,8 @@ beforeEach(() => {
   launchers = new HeldLaunchers();
   hypervisor = createFakeHypervisor();
   hypervisor.daemonAt({ kind: "socket", fd: 7 });
-  sessions = createSessions({ launchers, hypervisor, log: createSilentLogger() });
+  log = createFakeLogger();
+  sessions = createSessions({ launchers, hypervisor, log });
   wakes = 0;
 });
 
@@ -114,7 +120,7 @@ test("libvirt is given longer each time that it does not answer", async () => {
     },
     close: () => Promise.resolve(),
   };
-  sessions = createSessions({ launchers, hypervisor: slow, log: createSilentLogger() });
+  sessions = createSessions({ launchers, hypervisor: slow, log });
   for (let turn = 0; turn < 5; turn += 1) {
     await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
   }
@@ -225,6 +231,67 @@ describe("a launcher that cannot be opened", () => {
     });
     expect(launchers.opened[0]?.closed).toBe(1);
   });
+});
+
+test("libvirt is given as long as at first again when it has answered once", async () => {
+  const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
+  const given: (number | undefined)[] = [];
+  const moody: Hypervisor = {
+    open: (address, options) => {
+      given.push(options?.timeoutMs);
+      return given.length === 2 ? hypervisor.open(address) : Promise.reject(late);
+    },
+    close: () => Promise.resolve(),
+  };
+  sessions = createSessions({ launchers, hypervisor: moody, log });
+  await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
+  await sessions.use(POD, wake, same);
+  launchers.opened.at(-1)?.die();
+  await settle();
+  await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
+  expect(given).toEqual([5_000, 10_000, 5_000]);
+});
+
+test("an error of another kind does not make libvirt's time longer", async () => {
+  const given: (number | undefined)[] = [];
+  const refusing: Hypervisor = {
+    open: (_address, options) => {
+      given.push(options?.timeoutMs);
+      return Promise.reject(new AppError("LIBVIRT_UNREACHABLE", { message: "no" }));
+    },
+    close: () => Promise.resolve(),
+  };
+  sessions = createSessions({ launchers, hypervisor: refusing, log });
+  for (let turn = 0; turn < 2; turn += 1) {
+    await expect(sessions.use(POD, wake, same)).rejects.toThrow("no");
+  }
+  expect(given).toEqual([5_000, 5_000]);
+});
+
+test("the log has each session's begin and its one end, with the reason", async () => {
+  await sessions.use(POD, wake, same);
+  launchers.opened[0]?.die();
+  await settle();
+  sessions.close(POD);
+  await settle();
+  await sessions.use(POD, wake, same);
+  sessions.close(POD);
+  await settle();
+  const uid = POD.uid;
+  expect(log.lines.map(({ message, fields }) => ({ message, ...fields }))).toEqual([
+    { message: "opened session", uid },
+    { message: "closed session", uid, reason: "the process behind the socket ended" },
+    { message: "opened session", uid },
+    { message: "closed session", uid, reason: "the pod is not needed" },
+  ]);
+});
+
+test("an event of the domain wakes whoever works with the launcher", async () => {
+  const session = await sessions.use(POD, wake, same);
+  await session.connection.defineDomain("<domain><name>vm</name></domain>");
+  const before = wakes;
+  await session.connection.startDomain("vm");
+  expect(wakes).toBeGreaterThan(before);
 });
 
 test("closing all closes what is not used at once", async () => {

@@ -67,6 +67,14 @@ describe("a launcher that is not there", () => {
   });
 });
 
+test("a libvirt whose XML is none is refused, with what is wrong", async () => {
+  const bench = await running();
+  bench.disguise = () => "<network/>";
+  expect(await bench.goOn()).toMatchObject([
+    { code: "DOMAIN_XML_INVALID", details: { reason: expect.any(String) as string } },
+  ]);
+});
+
 describe("a launcher that fails", () => {
   test("is told as a hindrance of the VMI from the third time on", async () => {
     const bench = await running();
