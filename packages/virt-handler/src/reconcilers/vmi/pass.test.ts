@@ -10,7 +10,15 @@ import { AppError } from "@patchbay/core";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
-import { aScheduledVmi, attachment, putNic, running, without } from "../../testing/scene.ts";
+import {
+  aScheduledVmi,
+  attachment,
+  devicesOf,
+  linksOf,
+  putNic,
+  running,
+  without,
+} from "../../testing/scene.ts";
 
 const DONE: Next = { kind: "done" };
 const MINUTE_MS = 60_000;
@@ -137,7 +145,60 @@ describe("one pass", () => {
   });
 });
 
+describe("what is over is forgotten", () => {
+  test("an unplug that was granted: the next one is asked for at once", async () => {
+    const bench = await running();
+    const { spec } = await bench.vmi();
+    const asked = (): number => callsOf(bench, "detachDevice default_vm1 ua-one live");
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.goOn();
+    await bench.edit((vmi) => ({ ...vmi, spec }));
+    await bench.goOn();
+    expect(asked()).toBe(1);
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.goOn();
+    expect(asked()).toBe(2);
+  });
+
+  test("a plug that failed: the same one is tried at once when it is asked for anew", async () => {
+    const bench = await plugging();
+    const { spec } = await bench.vmi();
+    bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
+    await bench.goOn();
+    bench.daemon.failAlways("attachDevice", undefined);
+    await bench.edit((vmi) => withStates(vmi, "absent"));
+    await bench.goOn();
+    expect(devicesOf(bench)).toEqual([]);
+    await bench.edit((vmi) => ({ ...vmi, spec }));
+    await bench.goOn();
+    expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
+  });
+});
+
+test("that an unplug is taken back is told before the links are made again", async () => {
+  const bench = await running();
+  const { spec } = await bench.vmi();
+  await bench.edit((vmi) => without(vmi, "one"));
+  await bench.goOn();
+  await bench.edit((vmi) => ({ ...vmi, spec }));
+  let links: readonly boolean[] = [];
+  bench.store.beforeNextWrite(() => {
+    links = linksOf(bench, "one");
+  });
+  await bench.wake();
+  expect(links).toEqual([false, false]);
+  expect(linksOf(bench, "one")).toEqual([true, true]);
+});
+
 describe("a pass does nothing", () => {
+  test("when the VMI has gone", async () => {
+    const bench = await running();
+    const { name, namespace = "" } = (await bench.vmi()).metadata;
+    await bench.store.delete(VIRTUAL_MACHINE_INSTANCES, { name, namespace });
+    await bench.wake();
+    expect(bench.next).toEqual(DONE);
+  });
+
   test.each<VmiPhase>(["Succeeded", "Failed"])(
     "when the VMI is %s, but to let go of its launcher",
     async (phase) => {
