@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { covers } from "./equal.ts";
+import { covers, isEqual } from "./equal.ts";
 
 describe("what is stored covers what is wanted", () => {
   test.each([
@@ -22,7 +22,31 @@ describe("what is stored covers what is wanted", () => {
     { name: "with a shorter list", stored: [1], wanted: [1, 2] },
     { name: "with a list for an object", stored: { a: ["x"] }, wanted: { a: { 0: "x" } } },
     { name: "where nothing is stored", stored: undefined, wanted: { a: 1 } },
+    { name: "where null is stored", stored: { a: null }, wanted: { a: {} } },
+    { name: "where one of two is another", stored: { a: 1, b: 2 }, wanted: { a: 1, b: 3 } },
+    { name: "where one of a list is another", stored: [1, 2], wanted: [1, 3] },
   ])("not $name", ({ stored, wanted }) => {
     expect(covers(stored, wanted)).toBe(false);
+  });
+});
+
+describe("two values are the same", () => {
+  test.each([
+    { name: "when nothing differs", left: { a: [1, { b: null }] }, right: { a: [1, { b: null }] } },
+    { name: "in another order", left: { a: 1, b: 2 }, right: { b: 2, a: 1 } },
+    { name: "where a member is undefined", left: { a: undefined }, right: {} },
+  ])("$name", ({ left, right }) => {
+    expect(isEqual(left, right)).toBe(true);
+  });
+
+  test.each([
+    { name: "of another order in a list", left: [1, 2], right: [2, 1] },
+    { name: "of which one is a list", left: [], right: {} },
+    { name: "of which one is null", left: null, right: {} },
+    { name: "with one member more", left: { a: 1 }, right: { a: 1, b: 2 } },
+    { name: "of another kind", left: 1, right: "1" },
+  ])("not $name", ({ left, right }) => {
+    expect(isEqual(left, right)).toBe(false);
+    expect(isEqual(right, left)).toBe(false);
   });
 });

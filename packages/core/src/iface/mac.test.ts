@@ -80,6 +80,41 @@ describe("missing MACs", () => {
   });
 });
 
+test("no two of the new MACs are the same, nor one that is there, however it is written", () => {
+  const spec = specOf(
+    [{ name: "a", macAddress: "02-00-00-00-00-01" }, { name: "b" }, { name: "c", macAddress: "" }],
+    ["a", "b", "c"].map((name) => ({ name, multus: { networkName: "blue" } })),
+  );
+  // Each of the first draws comes twice.
+  let draws = 0;
+  const randomBytes = (size: number): Uint8Array =>
+    new Uint8Array(size).fill(1 + Math.floor(draws++ / 2), size - 1);
+  const macs = withMacs(spec, { namespace: "ns", earlier: [], randomBytes });
+  expect(macs.map(({ macAddress }) => macAddress)).toEqual([
+    "02-00-00-00-00-01",
+    "02:00:00:00:00:02",
+    "02:00:00:00:00:03",
+  ]);
+});
+
+test("the first of the earlier ones that has a MAC counts", () => {
+  const mac = "02:cc:00:00:00:01";
+  const earlier = [onBlue({}), onBlue({ macAddress: "" }), onBlue({ macAddress: mac })];
+  const elsewhere = specOf([], [{ name: "nic", multus: { networkName: "blue" } }]);
+  const sources = { namespace: "ns", earlier: [elsewhere, ...earlier], randomBytes: counting() };
+  expect(withMacs(onBlue({}), sources)[0]?.macAddress).toBe(mac);
+});
+
+test("a broken source of random bytes does not hold anything up", () => {
+  const stuck = (size: number): Uint8Array => new Uint8Array(size);
+  expect(macFor(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");
+});
+
+test("the first byte is drawn too", () => {
+  const first = (size: number): Uint8Array => new Uint8Array(size).fill(0xf0);
+  expect(macFor(new Set(), first)).toBe("f2:f0:f0:f0:f0:f0");
+});
+
 describe("twins", () => {
   const own = { namespace: "ns", name: "vm", spec: onBlue({ macAddress: "02-AA-00-00-00-01" }) };
   const mac = "02:aa:00:00:00:01";
@@ -96,6 +131,22 @@ describe("twins", () => {
       want: 0,
     },
     { name: "the VM itself", other: own, want: 0 },
+    { name: "a VM of the name elsewhere", other: { ...own, namespace: "x" }, want: 0 },
+    {
+      name: "a VM of the name elsewhere, on the same network",
+      other: { ...own, namespace: "x", spec: onBlue({ macAddress: mac }, "ns/blue") },
+      want: 1,
+    },
+    { name: "one without a MAC", other: { ...own, name: "other", spec: onBlue({}) }, want: 0 },
+    {
+      name: "one on the pod's network",
+      other: {
+        ...own,
+        name: "other",
+        spec: specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]),
+      },
+      want: 0,
+    },
     {
       name: "an iface that is being unplugged",
       other: { ...own, name: "other", spec: onBlue({ macAddress: mac, state: "absent" }) },
@@ -103,6 +154,14 @@ describe("twins", () => {
     },
   ])("$name: $want", ({ other, want }) => {
     expect(findMacTwins(own, [other])).toHaveLength(want);
+  });
+
+  test("are none without a MAC, or on the pod's network", () => {
+    const none = { ...own, spec: onBlue({}) };
+    expect(findMacTwins(none, [{ ...none, name: "other" }])).toEqual([]);
+    const pod = specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]);
+    const onPod = { ...own, spec: pod };
+    expect(findMacTwins(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
   });
 
   test("say which iface, network and VM", () => {

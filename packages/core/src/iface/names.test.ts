@@ -192,6 +192,8 @@ describe("bridge and tap follow the NIC in the pod", () => {
     { name: "pod16477688c0e", want: true },
     { name: "net1", want: false },
     { name: "eth0", want: false },
+    { name: "xpod16477688c0e", want: false },
+    { name: "pod16477688c0ef", want: false },
   ])("$name is Patchbay's to remove: $want", ({ name, want }) => {
     expect(isOwnPodInterfaceName(name)).toBe(want);
   });

@@ -43,6 +43,24 @@ test.each<{ name: string; body: unknown; message: string; fields: readonly strin
     fields: ["macAdress"],
   },
   {
+    name: "an empty name and none",
+    body: { [NAD]: "", name: null },
+    message: "AddInterfaceOptions requires `networkAttachmentDefinitionName` to be set",
+    fields: [NAD, "name"],
+  },
+  {
+    name: "objects, texts and lists for one another",
+    body: { [NAD]: "a", name: "b", bridge: "x", cniArgs: [], model: {}, ips: "x", acpiIndex: 1.5 },
+    message: "bridge must be of type object",
+    fields: ["bridge", "cniArgs", "model", "ips", "acpiIndex"],
+  },
+  {
+    name: "a list of which one is no text",
+    body: { [NAD]: "a", name: "b", ips: ["10.0.0.1", 1] },
+    message: "ips must be of type list",
+    fields: ["ips"],
+  },
+  {
     name: "fields of the wrong type",
     body: { [NAD]: 1, name: "b", acpiIndex: "1", ips: [1] },
     message: "networkAttachmentDefinitionName must be a string",
@@ -68,6 +86,20 @@ test("adding takes fields of the interface beside the names, and drops what is e
   expect(parseAddIface(body)).toEqual({
     ok: true,
     value: { name: "b", [NAD]: "a", fields: { macAddress: "02:00:00:00:00:01" } },
+  });
+});
+
+test("adding takes each field of its kind, and none that is null", () => {
+  const fields = {
+    model: "e1000",
+    acpiIndex: 1,
+    bridge: {},
+    ips: ["10.0.0.1/24"],
+    cniArgs: { key: "value" },
+  };
+  expect(parseAddIface({ [NAD]: "a", name: "b", ...fields, tag: null })).toEqual({
+    ok: true,
+    value: { name: "b", [NAD]: "a", fields },
   });
 });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { StartFailure, VmiStatus } from "@patchbay/api";
+import type { RunStrategy, StartFailure, VirtualMachine, VmiStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { startFailureOf, startPauseMs, wellInMs } from "./start-failure.ts";
@@ -16,9 +16,10 @@ function failed(count: number, uid = "earlier"): StartFailure {
 
 function vmWith(
   startFailure: StartFailure | undefined,
-  runStrategy: "Always" | "Halted" = "Always",
-) {
-  const vm = aVm({ runStrategy });
+  runStrategy: RunStrategy = "Always",
+): VirtualMachine {
+  const sketch = aVm();
+  const vm = { ...sketch, spec: { ...sketch.spec, runStrategy } };
   return startFailure === undefined ? vm : { ...vm, status: { startFailure } };
 }
 
@@ -67,16 +68,46 @@ describe("an early end", () => {
 
 describe("forgotten", () => {
   test.each([
-    { name: "when a guest runs well", vm: vmWith(failed(4)), vmi: ranSince(61) },
+    { name: "when a guest runs well", vmi: () => ranSince(60) },
+    { name: "when it ran well and failed then", vmi: () => ranSince(61, "Failed") },
+    { name: "when nothing starts it again", strategy: "Halted", vmi: () => undefined },
     {
-      name: "when it ran well and failed then",
-      vm: vmWith(failed(4)),
-      vmi: ranSince(61, "Failed"),
+      name: "when a guest that is run again after failures has shut down",
+      strategy: "RerunOnFailure",
+      vmi: () => ranSince(1, "Succeeded"),
     },
-    { name: "when nothing starts it again", vm: vmWith(failed(4), "Halted"), vmi: undefined },
-  ])("$name", ({ vm, vmi }) => {
-    expect(startFailureOf(vm, vmi, NOW)).toBeUndefined();
+  ] as const)("$name", (row) => {
+    const vm = vmWith(failed(4), "strategy" in row ? row.strategy : "Always");
+    expect(startFailureOf(vm, row.vmi(), NOW)).toBeUndefined();
   });
+
+  test.each([undefined, "Scheduled", "Failed"] as const)(
+    "not by a VM that is run again after failures, while its guest is %s",
+    (phase) => {
+      const vm = vmWith(failed(4), "RerunOnFailure");
+      const vmi = phase === undefined ? aVmi() : ranSince(1, phase);
+      expect(startFailureOf(vm, vmi, NOW)).toBeDefined();
+    },
+  );
+
+  test("not by a guest that was long on its way and ran shortly", () => {
+    const phaseTransitionTimestamps = [
+      { phase: "Scheduled", phaseTransitionTimestamp: at(600) } as const,
+      { phase: "Running", phaseTransitionTimestamp: at(300) } as const,
+      { phase: "Failed", phaseTransitionTimestamp: at(290) } as const,
+    ];
+    const vmi = aVmi({ status: { phase: "Failed", phaseTransitionTimestamps } });
+    expect(startFailureOf(vmWith(failed(1)), vmi, NOW)).toMatchObject({ consecutiveFailCount: 2 });
+  });
+
+  test.each([undefined, {}, { phase: "Scheduled" } as const])(
+    "at no time while the guest does not run: %j",
+    (status) => {
+      const vmi = status === undefined ? aVmi() : aVmi({ status });
+      expect(wellInMs(vmWith(failed(1)), vmi, NOW)).toBeUndefined();
+      expect(wellInMs(vmWith(failed(1)), undefined, NOW)).toBeUndefined();
+    },
+  );
 
   test("in time: the loop looks again when the guest has run well", () => {
     expect(wellInMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);

@@ -1,77 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding and removing an iface: what happens to VMs and VMIs.
-import type {
-  Iface,
-  Network,
-  VirtualMachine,
-  VirtualMachineInstance,
-  VmiStatus,
-} from "@patchbay/api";
+// Adding an iface: what happens to VMs and VMIs.
+import type { VirtualMachine } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import {
+  POD_NETWORK,
+  POD_IFACE,
+  BLUE_NETWORK,
+  BLUE,
+  aVm,
+  aVmi,
+  WITH_BLUE,
+  WITH_ABSENT,
+  add,
+  writtenNics,
+  refusalOf,
+} from "../../testing/nic-requests.ts";
 import { planAddIface } from "./add-iface.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import type { NicPlan } from "./outcome.ts";
-import { planRemoveIface } from "./remove-iface.ts";
 import type { NicTarget } from "./target.ts";
-
-const POD_NETWORK: Network = { name: "default", pod: {} };
-const POD_IFACE: Iface = { name: "default", bridge: {} };
-const BLUE_NETWORK: Network = { name: "blue", multus: { networkName: "blue-nad" } };
-const BLUE: Iface = { name: "blue", bridge: {}, macAddress: "02:00:00:00:00:01" };
-
-interface Nics {
-  readonly networks?: readonly Network[];
-  readonly ifaces?: readonly Iface[];
-}
-
-function specOf({ networks = [POD_NETWORK], ifaces = [POD_IFACE] }: Nics) {
-  return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
-}
-
-function aVm(nics: Nics = {}): VirtualMachine {
-  return {
-    apiVersion: "kubevirt.io/v1",
-    kind: "VirtualMachine",
-    metadata: { name: "vm", namespace: "ns", resourceVersion: "7" },
-    spec: { runStrategy: "Always", template: { spec: specOf(nics) } },
-  };
-}
-
-function aVmi(nics: Nics = {}, status: VmiStatus = { phase: "Running" }): VirtualMachineInstance {
-  return {
-    apiVersion: "kubevirt.io/v1",
-    kind: "VirtualMachineInstance",
-    metadata: { name: "vm", namespace: "ns" },
-    spec: specOf(nics),
-    status,
-  };
-}
-
-const WITH_BLUE: Nics = { networks: [POD_NETWORK, BLUE_NETWORK], ifaces: [POD_IFACE, BLUE] };
-const WITH_ABSENT: Nics = { ...WITH_BLUE, ifaces: [POD_IFACE, { ...BLUE, state: "absent" }] };
-
-function add(target: NicTarget, request: Partial<AddIfaceRequest> = {}, nadExists = true): NicPlan {
-  const defaults = { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields: {} };
-  return planAddIface({ target, request: { ...defaults, ...request }, nadExists });
-}
-
-function remove(target: NicTarget, name = "blue"): NicPlan {
-  return planRemoveIface({ target, request: { name } });
-}
-
-/** What the patch leaves behind. */
-function writtenNics(plan: NicPlan): unknown {
-  return plan.kind === "patch"
-    ? plan.operations.flatMap((each) => (each.op === "add" ? [each.value] : []))
-    : plan;
-}
-
-/** Code and fields of a refusal. */
-function refusalOf(plan: NicPlan): unknown {
-  return plan.kind === "refused"
-    ? [plan.refusal.code, ...plan.refusal.causes.map(({ reason, field }) => `${reason} ${field}`)]
-    : plan;
-}
 
 describe("adding", () => {
   test("to a VM tests both lists and appends to both", () => {
@@ -203,36 +150,38 @@ describe("adding", () => {
     expect(refusalOf(plan)).toEqual(want === "refused" ? [409] : plan);
   });
 
-  test.each<{ name: string; plan: NicPlan; want: readonly unknown[] }>([
+  test.each<{ name: string; plan: () => NicPlan; want: readonly unknown[] }>([
     {
       name: "to a VMI that does not run",
-      plan: add({ kind: "vmi", vmi: aVmi({}, { phase: "Scheduled" }) }),
+      plan: () => add({ kind: "vmi", vmi: aVmi({}, { phase: "Scheduled" }) }),
       want: [409],
     },
     {
       name: "to a VM that is being deleted",
-      plan: add({
-        kind: "vm",
-        vm: { ...aVm(), metadata: { ...aVm().metadata, deletionTimestamp: "x" } },
-      }),
+      plan: () =>
+        add({
+          kind: "vm",
+          vm: { ...aVm(), metadata: { ...aVm().metadata, deletionTimestamp: "x" } },
+        }),
       want: [409],
     },
     {
       name: "a network that is not there",
-      plan: add({ kind: "vm", vm: aVm() }, {}, false),
+      plan: () => add({ kind: "vm", vm: aVm() }, {}, false),
       want: [422, "FieldValueNotFound networkAttachmentDefinitionName"],
     },
     {
       name: "many things at once",
-      plan: add(
-        { kind: "vm", vm: aVm() },
-        {
-          name: "a.b",
-          networkAttachmentDefinitionName: "A/b/c",
-          fields: { model: "x", macAddress: "zz", state: "absent" },
-        },
-        false,
-      ),
+      plan: () =>
+        add(
+          { kind: "vm", vm: aVm() },
+          {
+            name: "a.b",
+            networkAttachmentDefinitionName: "A/b/c",
+            fields: { model: "x", macAddress: "zz", state: "absent" },
+          },
+          false,
+        ),
       want: [
         422,
         "FieldValueInvalid state",
@@ -245,32 +194,32 @@ describe("adding", () => {
     },
     {
       name: "another network under a name in use",
-      plan: add({ kind: "vm", vm: aVm(WITH_BLUE) }, { networkAttachmentDefinitionName: "red" }),
+      plan: () =>
+        add({ kind: "vm", vm: aVm(WITH_BLUE) }, { networkAttachmentDefinitionName: "red" }),
       want: [409, "FieldValueDuplicate name"],
     },
     {
       name: "another MAC under a name in use",
-      plan: add(
-        { kind: "vm", vm: aVm(WITH_BLUE) },
-        { fields: { macAddress: "02:00:00:00:00:09" } },
-      ),
+      plan: () =>
+        add({ kind: "vm", vm: aVm(WITH_BLUE) }, { fields: { macAddress: "02:00:00:00:00:09" } }),
       want: [409, "FieldValueDuplicate name"],
     },
     {
       name: "the name of the pod network's interface",
-      plan: add({ kind: "vm", vm: aVm() }, { name: "default" }),
+      plan: () => add({ kind: "vm", vm: aVm() }, { name: "default" }),
       want: [409, "FieldValueDuplicate name"],
     },
     {
       name: "another network under a name that is leaving the guest",
-      plan: add(
-        { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
-        { networkAttachmentDefinitionName: "red" },
-      ),
+      plan: () =>
+        add(
+          { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
+          { networkAttachmentDefinitionName: "red" },
+        ),
       want: [409, "FieldValueDuplicate name"],
     },
   ])("refuses $name", ({ plan, want }) => {
-    expect(refusalOf(plan)).toEqual(want);
+    expect(refusalOf(plan())).toEqual(want);
   });
 
   test("refuses in the terms of the request", () => {
@@ -279,65 +228,105 @@ describe("adding", () => {
       refusal: { message: "interface 'blue' has malformed MAC address (zz)." },
     });
   });
-});
 
-describe("removing", () => {
-  test("from a running VM marks the entry", () => {
-    const plan = remove({ kind: "vm", vm: aVm(WITH_BLUE), vmi: aVmi(WITH_BLUE) });
-    expect(plan).toMatchObject({ kind: "patch", effect: "live" });
-    expect(writtenNics(plan)).toEqual([
-      WITH_ABSENT.networks,
-      [POD_IFACE, { ...BLUE, state: "absent" }],
+  test("says several causes each with its field", () => {
+    const plan = add({ kind: "vm", vm: aVm() }, { fields: { macAddress: "zz", model: "x" } });
+    expect(plan).toMatchObject({
+      refusal: {
+        code: 422,
+        reason: "Invalid",
+        message: expect.stringMatching(/^model: .*; macAddress: .*$/) as string,
+      },
+    });
+  });
+
+  test.each<{ name: string; target: NicTarget; request: Partial<AddIfaceRequest>; says: string }>([
+    {
+      name: "no port is free",
+      target: {
+        kind: "vm",
+        vm: aVm(),
+        vmi: aVmi({}, { ...PORTS, pciePorts: { total: 8, free: 0 } }),
+      },
+      request: RED,
+      says: "no free PCIe port: 0 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
+    },
+    {
+      name: "the last port is promised",
+      target: { kind: "vm", vm: aVm(WITH_BLUE), vmi: aVmi(WITH_BLUE, PORTS) },
+      request: RED,
+      says: "no free PCIe port: 1 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up, 1 promised to interfaces that are being plugged",
+    },
+    {
+      name: "the name is in use",
+      target: { kind: "vm", vm: aVm(WITH_BLUE) },
+      request: { networkAttachmentDefinitionName: "red" },
+      says: "interface 'blue' is on network blue-nad",
+    },
+    {
+      name: "the name is that of one that leaves",
+      target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
+      request: { networkAttachmentDefinitionName: "red" },
+      says: "interface 'blue' is being unplugged from network blue-nad",
+    },
+    {
+      name: "the name is that of the pod network's",
+      target: { kind: "vm", vm: aVm() },
+      request: { name: "default" },
+      says: "interface 'default' is on network of the pod",
+    },
+    {
+      name: "fields are different",
+      target: { kind: "vm", vm: aVm(WITH_BLUE) },
+      request: { fields: { macAddress: "02:00:00:00:00:09", model: "e1000", state: "down" } },
+      says: "interface 'blue' is there with another macAddress, model, state",
+    },
+    {
+      name: "fields of one that leaves are different, its state apart",
+      target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
+      request: { fields: { model: "e1000", state: "down" } },
+      says: "interface 'blue' is there with another model",
+    },
+  ])("says why it is a conflict: $name", ({ target, request, says }) => {
+    expect(add(target, request)).toMatchObject({ refusal: { code: 409, message: says } });
+  });
+
+  test("takes a model that needs I/O ports of one that leaves the guest, which has its place", () => {
+    const vmi = aVmi(WITH_ABSENT, { ...PORTS, pciePorts: { total: 8, free: 0 } });
+    expect(add({ kind: "vm", vm: aVm(), vmi }).kind).toBe("patch");
+  });
+
+  test("takes an unplug back with the link that is asked for", () => {
+    const target: NicTarget = { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() };
+    expect(writtenNics(add(target, { fields: { state: "down" } }))).toEqual([
+      [POD_NETWORK, BLUE_NETWORK],
+      [POD_IFACE, { ...BLUE, state: "down" }],
     ]);
   });
 
-  test("from a stopped VM takes both entries away", () => {
-    const plan = remove({ kind: "vm", vm: aVm(WITH_BLUE) });
-    expect(plan).toMatchObject({ kind: "patch", effect: "start" });
-    expect(writtenNics(plan)).toEqual([[POD_NETWORK], [POD_IFACE]]);
+  test.each([
+    { name: "is over", status: { phase: "Failed" } as const, deletionTimestamp: undefined },
+    { name: "is ending", status: { phase: "Running" } as const, deletionTimestamp: "x" },
+  ])("to a VM whose VMI $name is for its next start", ({ status, deletionTimestamp }) => {
+    const { metadata, ...rest } = aVmi({}, status);
+    const gone = deletionTimestamp === undefined ? {} : { deletionTimestamp };
+    const vmi = { ...rest, metadata: { ...metadata, ...gone } };
+    expect(add({ kind: "vm", vm: aVm(), vmi })).toEqual({
+      kind: "patch",
+      effect: "start",
+      message: "interface 'blue' will be there when the VM is started",
+      operations: expect.anything() as unknown,
+    });
   });
 
-  test.each<{ name: string; target: NicTarget }>([
-    {
-      name: "what is marked already",
-      target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi(WITH_BLUE) },
-    },
-    {
-      name: "what was deleted from the VM and has not left the guest",
-      target: { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
-    },
-  ])("of $name changes nothing", ({ target }) => {
-    expect(remove(target).kind).toBe("unchanged");
-  });
-
-  test.each<{ name: string; plan: NicPlan; want: readonly unknown[] }>([
-    {
-      name: "an unknown interface",
-      plan: remove({ kind: "vm", vm: aVm(), vmi: aVmi() }, "green"),
-      want: [422, "FieldValueNotFound name"],
-    },
-    {
-      name: "the pod network's interface",
-      plan: remove({ kind: "vm", vm: aVm(), vmi: aVmi() }, "default"),
-      want: [422, "FieldValueInvalid name"],
-    },
-    {
-      name: "an SR-IOV interface",
-      plan: remove({
-        kind: "vmi",
-        vmi: aVmi({
-          networks: [POD_NETWORK, BLUE_NETWORK],
-          ifaces: [POD_IFACE, { name: "blue", sriov: {} }],
-        }),
-      }),
-      want: [422, "FieldValueInvalid name"],
-    },
-    {
-      name: "from a VMI that does not run",
-      plan: remove({ kind: "vmi", vmi: aVmi(WITH_BLUE, { phase: "Succeeded" }) }),
-      want: [409],
-    },
-  ])("refuses $name", ({ plan, want }) => {
-    expect(refusalOf(plan)).toEqual(want);
+  test("to a VMI that is being deleted, or that nobody has seen, is a conflict", () => {
+    const { metadata, ...rest } = aVmi();
+    const ending = { ...rest, metadata: { ...metadata, deletionTimestamp: "x" } };
+    const unseen = { apiVersion: rest.apiVersion, kind: rest.kind, metadata, spec: rest.spec };
+    for (const vmi of [ending, unseen]) {
+      expect(add({ kind: "vmi", vmi })).toMatchObject({
+        refusal: { code: 409, reason: "Conflict", message: "VMI is not running", causes: [] },
+      });
+    }
   });
 });

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything for which a VM or a VMI cannot be started, each with the path of its field.
+import { networkConfigOf, type VmiSpec } from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { sayProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
+
+const NETWORK = networkConfigOf(undefined);
+const FINE = aVmi().spec.domain;
+
+function problemsOf(domain: VmiSpec["domain"]): readonly string[] {
+  const vmi = { ...aVmi(), spec: { domain } };
+  return vmiStartProblems(vmi, NETWORK).map(({ field, message }) => `${field}: ${message}`);
+}
+
+describe("a VMI", () => {
+  test("that has a kernel and memory can be started", () => {
+    expect(problemsOf(FINE)).toEqual([]);
+    expect(problemsOf({ ...FINE, machine: { type: "pc-i440fx-7.2" } })).toEqual([]);
+  });
+
+  test.each([
+    {
+      name: "of a machine that is not built",
+      domain: { ...FINE, machine: { type: "s390x" } },
+      want: ["spec.domain.machine.type: s390x is not supported, use q35 or pc"],
+    },
+    {
+      name: "without a kernel",
+      domain: { memory: { guest: "128Mi" } },
+      want: [
+        "spec.domain.firmware.kernelBoot.container: is required; booting from disks is not supported yet",
+      ],
+    },
+    {
+      name: "with a kernel of nowhere",
+      domain: { ...FINE, firmware: { kernelBoot: {} } },
+      want: [
+        "spec.domain.firmware.kernelBoot.container: is required; booting from disks is not supported yet",
+      ],
+    },
+    {
+      name: "with less than the least memory",
+      domain: { ...FINE, memory: { guest: "1023Ki" } },
+      want: ["spec.domain.memory.guest: must be 1Mi or more"],
+    },
+  ])("$name cannot", ({ domain, want }) => {
+    expect(problemsOf(domain)).toEqual(want);
+  });
+
+  test("with memory that cannot be read is told that, and not how much is too little", () => {
+    const [problem, ...others] = problemsOf({ ...FINE, memory: { guest: "much" } });
+    expect(problem).toMatch(/^spec\.domain\.memory\.guest: /);
+    expect(problem).not.toContain("1Mi");
+    expect(others).toEqual([]);
+  });
+
+  test("is told where its devices find no place, in a machine that is known", () => {
+    const domain = {
+      ...FINE,
+      devices: { interfaces: [{ name: "a", pciAddress: "0000:ff:1f.7" }] },
+    };
+    expect(problemsOf(domain)[0]).toMatch(/^spec\.domain\.devices\.interfaces\[0\]\.pciAddress: /);
+    expect(problemsOf({ ...domain, machine: { type: "s390x" } })).toHaveLength(1);
+  });
+});
+
+test("a VM is told in the terms of its own specification, and its places only with the settings", () => {
+  const vm = aVm();
+  const domain = {
+    ...FINE,
+    memory: { guest: "0" },
+    devices: { interfaces: [{ name: "a", pciAddress: "0000:ff:1f.7" }] },
+  };
+  const spec = { ...vm.spec, template: { spec: { domain } } };
+  const vmi = { ...aVmi(), spec: { domain } };
+  const fields = (config: typeof NETWORK | undefined): readonly string[] =>
+    vmStartProblems({ ...vm, spec }, vmi, config).map(({ field }) => field);
+  const memory = "spec.template.spec.domain.memory.guest";
+  expect(fields(undefined)).toEqual([memory]);
+  expect(fields(NETWORK)).toEqual([
+    memory,
+    "spec.template.spec.domain.devices.interfaces[0].pciAddress",
+  ]);
+});
+
+test("all problems are said in one text", () => {
+  const problems = [
+    { field: "a", message: "is odd" },
+    { field: "b.c", message: "is even" },
+  ];
+  expect(sayProblems(problems)).toBe("a: is odd; b.c: is even");
+  expect(sayProblems([])).toBe("");
+});
