@@ -52,6 +52,15 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toEqual({ text });
   });
 
+  test("what is read together with being ready is kept", async () => {
+    const starting = createChildStarter().start({ module: echo, env: {}, readyTimeoutMs: 20_000 });
+    // Nothing is read while the child says that it is ready, and all that follows.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+    const child = await starting;
+    children.push(child);
+    expect(await nextMessage(child)).toBe("begun");
+  });
+
   test("a descriptor arrives with its token", async () => {
     const child = await startChild();
     const fd = openSync(import.meta.filename, "r");

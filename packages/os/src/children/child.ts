@@ -131,6 +131,8 @@ class Child implements ChildProcessHandle {
   async ready(program: ChildProgram): Promise<void> {
     const { promise: first, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
+      // At once: what the child says next may have come with the same read, and is not for us.
+      this.#channel.pause();
       resolve("ready");
     });
     const { promise: late, resolve: expire } = Promise.withResolvers<"late">();
@@ -139,10 +141,7 @@ class Child implements ChildProcessHandle {
     }, program.readyTimeoutMs);
     const outcome = await Promise.race([first, late, this.ended]);
     clearTimeout(timer);
-    if (outcome === "ready") {
-      this.#channel.pause();
-      return;
-    }
+    if (outcome === "ready") return;
     this.kill();
     const reason = await this.ended;
     if (outcome !== "late") throw failed(program, { reason });
