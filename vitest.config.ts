@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["packages/*/src/**/*.test.ts", "tests/docs/*.test.ts", "hack/**/*.test.ts"],
-          // The longest takes 2 s on an idle machine; a busy one is no failure.
+          // The longest takes 1.5 s on an idle machine; a busy one is no failure.
           testTimeout: 20_000,
         },
       },

@@ -86,6 +86,22 @@ const wake = (): void => {
 };
 const same = (session: Session): Promise<Session> => Promise.resolve(session);
 
+/** From now on libvirt answers so, the first attempt is 1; how long it is given each time, milliseconds. */
+function answeringBy(
+  open: (
+    address: Parameters<Hypervisor["open"]>[0],
+    attempt: number,
+  ) => ReturnType<Hypervisor["open"]>,
+): readonly (number | undefined)[] {
+  const given: (number | undefined)[] = [];
+  const timed: Hypervisor = {
+    open: (address, options) => open(address, given.push(options?.timeoutMs)),
+    close: () => Promise.resolve(),
+  };
+  sessions = createSessions({ launchers, hypervisor: timed, log });
+  return given;
+}
+
 beforeEach(() => {
   launchers = new HeldLaunchers();
   hypervisor = createFakeHypervisor();
@@ -112,15 +128,7 @@ test("the session of a pod is not given to a VMI whose launcher has another name
 
 test("libvirt is given longer each time that it does not answer", async () => {
   const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
-  const given: (number | undefined)[] = [];
-  const slow: Hypervisor = {
-    open: (_address, options) => {
-      given.push(options?.timeoutMs);
-      return Promise.reject(late);
-    },
-    close: () => Promise.resolve(),
-  };
-  sessions = createSessions({ launchers, hypervisor: slow, log });
+  const given = answeringBy(() => Promise.reject(late));
   for (let turn = 0; turn < 5; turn += 1) {
     await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
   }
@@ -235,15 +243,9 @@ describe("a launcher that cannot be opened", () => {
 
 test("libvirt is given as long as at first again when it has answered once", async () => {
   const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
-  const given: (number | undefined)[] = [];
-  const moody: Hypervisor = {
-    open: (address, options) => {
-      given.push(options?.timeoutMs);
-      return given.length === 2 ? hypervisor.open(address) : Promise.reject(late);
-    },
-    close: () => Promise.resolve(),
-  };
-  sessions = createSessions({ launchers, hypervisor: moody, log });
+  const given = answeringBy((address, attempt) =>
+    attempt === 2 ? hypervisor.open(address) : Promise.reject(late),
+  );
   await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
   await sessions.use(POD, wake, same);
   launchers.opened.at(-1)?.die();
@@ -253,15 +255,9 @@ test("libvirt is given as long as at first again when it has answered once", asy
 });
 
 test("an error of another kind does not make libvirt's time longer", async () => {
-  const given: (number | undefined)[] = [];
-  const refusing: Hypervisor = {
-    open: (_address, options) => {
-      given.push(options?.timeoutMs);
-      return Promise.reject(new AppError("LIBVIRT_UNREACHABLE", { message: "no" }));
-    },
-    close: () => Promise.resolve(),
-  };
-  sessions = createSessions({ launchers, hypervisor: refusing, log });
+  const given = answeringBy(() =>
+    Promise.reject(new AppError("LIBVIRT_UNREACHABLE", { message: "no" })),
+  );
   for (let turn = 0; turn < 2; turn += 1) {
     await expect(sessions.use(POD, wake, same)).rejects.toThrow("no");
   }

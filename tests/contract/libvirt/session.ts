@@ -5,10 +5,8 @@ import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   chownSync,
-  closeSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -16,11 +14,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { once } from "node:events";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { connectUnixSocket } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 
 const run = promisify(execFile);
@@ -107,27 +104,15 @@ function unshareArguments(base: string, runDirectory: string, options: SessionOp
   return [...flags, "--propagation", "slave", ...shell, runDirectory];
 }
 
-/** Whether somebody listens: a socket is in the file system a little before. Its path may be too long for an address. */
-async function canConnect(socketPath: string): Promise<boolean> {
-  const directory = openSync(dirname(socketPath), "r");
-  const socket = connect(`/proc/self/fd/${String(directory)}/${basename(socketPath)}`);
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-    closeSync(directory);
-  }
-}
-
 async function waitForDaemon(
   child: ChildProcess,
   base: string,
   socketPath: string,
 ): Promise<SessionDaemon> {
-  await eventually(() => canConnect(socketPath), { withinMs: 20_000 });
+  // The socket is in the file system a little before somebody listens.
+  const place = { directory: dirname(socketPath), path: basename(socketPath) };
+  const socket = await eventually(() => connectUnixSocket(place), { withinMs: 20_000 });
+  socket.destroy();
   const [init] = childrenOf(child.pid ?? 0);
   const daemons = childrenOf(init ?? 0).filter((pid) => commandOf(pid) === "libvirtd");
   const pid = daemons[0] ?? 0;

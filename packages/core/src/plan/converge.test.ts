@@ -203,6 +203,10 @@ class World {
     if (this.vmi?.status?.activePods === undefined) return false;
     const facts = this.#facts(this.vmi);
     const plan = planNodeVm(facts);
+    const ifaces = plan.flatMap((action) => ("iface" in action ? [action.iface] : []));
+    // What performs the plan relies on it: a step that fails has no other behind it.
+    if (new Set(ifaces).size < ifaces.length)
+      this.violations.push(`two steps for one iface: ${ifaces.join(", ")}`);
     for (const action of plan) this.#perform(action);
     const after = this.#facts(this.vmi);
     const status = { ...this.vmi.status, ...nodeVmStatus(after, { hindrances: {}, now: NOW }) };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ChildProcessHandle } from "@patchbay/ports";
 import { describeChildStarterContract } from "@patchbay/ports/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { createChildStarter } from "./child.ts";
 
 /** Answers `inode` (of the descriptor with token 7) and `exit`; anything else is sent back. */
@@ -14,6 +16,14 @@ const module = `data:text/javascript,${encodeURIComponent(`
       else if (message === "exit") process.exit(3);
       else channel.send(message);
     });
+  }`)}`;
+/** Says two things at once, and leaves a file when it has. */
+const hasty = `data:text/javascript,${encodeURIComponent(`
+  import { writeFileSync } from "node:fs";
+  export function main(channel) {
+    channel.send("one");
+    channel.send("two");
+    writeFileSync(process.env.SAID, "");
   }`)}`;
 const children: ChildProcessHandle[] = [];
 
@@ -52,13 +62,31 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toEqual({ text });
   });
 
-  test("what is read together with being ready is kept", async () => {
-    const starting = createChildStarter().start({ module: echo, env: {}, readyTimeoutMs: 20_000 });
-    // Nothing is read while the child says that it is ready, and all that follows.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+  test("what is read together with being ready is kept, for whoever listens then", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "patchbay-child-"));
+    onTestFinished(() => {
+      rmSync(directory, { recursive: true });
+    });
+    const said = join(directory, "said");
+    const starting = createChildStarter().start({
+      ...{ module: hasty, env: { SAID: said }, readyTimeoutMs: 20_000 },
+    });
+    // Nothing is read before the child has said that it is ready, and all that follows.
+    const deadline = performance.now() + 20_000;
+    while (!existsSync(said) && performance.now() < deadline);
     const child = await starting;
     children.push(child);
-    expect(await nextMessage(child)).toBe("begun");
+    const heard: unknown[][] = [[], []];
+    const { promise: both, resolve } = Promise.withResolvers<undefined>();
+    child.onMessage((message) => {
+      heard[0]?.push(message);
+      child.onMessage((next) => {
+        heard[1]?.push(next);
+        resolve(undefined);
+      });
+    });
+    await both;
+    expect(heard).toEqual([["one"], ["two"]]);
   });
 
   test("a descriptor arrives with its token", async () => {

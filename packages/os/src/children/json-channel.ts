@@ -49,8 +49,11 @@ export class JsonChannel implements ChildChannel {
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    for (const message of this.#waiting.splice(0)) listener(message);
-    this.#stream.resume();
+    // A listener may hand over to another, or pause, in the middle: what still waits is not for it.
+    while (this.#listener === listener && this.#waiting.length > 0) {
+      listener(this.#waiting.shift());
+    }
+    if (this.#listener === listener) this.#stream.resume();
   }
 
   /** Keeps messages until there is a listener again. */
