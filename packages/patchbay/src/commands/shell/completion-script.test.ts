@@ -15,7 +15,9 @@ ${printBashCompletion(COMMAND_LINE)}
 COMP_WORDS=(patchbay ${line}); COMP_CWORD=${String(words.length)}
 _patchbay
 printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const { stdout, stderr } = spawnSync("bash", ["-u", "-c", script], { encoding: "utf8" });
+  // --norc: where no other shell is above it, bash takes our pipes for a network and reads the machine's files first.
+  const argv = ["--norc", "-u", "-c", script];
+  const { stdout, stderr } = spawnSync("bash", argv, { encoding: "utf8" });
   expect(stderr).toBe("");
   return stdout.trim().split("\n");
 }
