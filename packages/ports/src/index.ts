@@ -12,6 +12,30 @@ export type {
 } from "./child-process.ts";
 export type { Clock } from "./clock.ts";
 export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
+export type {
+  ContainerConfig,
+  ContainerDevice,
+  ContainerImage,
+  ContainerMount,
+  ContainerResources,
+  ContainerRuntime,
+  ContainerSecurity,
+  ContainerState,
+  ContainerStatus,
+  ContainerSummary,
+  ExecRequest,
+  ExecResult,
+  MountPropagation,
+  NamespaceMode,
+  NamespaceOptions,
+  RuntimeFilter,
+  SandboxConfig,
+  SandboxMetadata,
+  SandboxState,
+  SandboxStatus,
+  SandboxSummary,
+  SecurityProfile,
+} from "./container-runtime.ts";
 export type { Files } from "./files.ts";
 export type {
   ConnectionEnd,
