@@ -4,6 +4,7 @@ import { API_ERRORS } from "./catalogue/api.ts";
 import { APISERVER_ERRORS } from "./catalogue/apiserver.ts";
 import { CNI_ERRORS } from "./catalogue/cni.ts";
 import { CONTROLLER_ERRORS } from "./catalogue/controller.ts";
+import { CRI_ERRORS } from "./catalogue/cri.ts";
 import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/libvirt.ts";
@@ -19,6 +20,7 @@ export const CATALOGUE = {
   ...APISERVER_ERRORS,
   ...CNI_ERRORS,
   ...CONTROLLER_ERRORS,
+  ...CRI_ERRORS,
   ...DOMAIN_ERRORS,
   ...KUBE_ERRORS,
   ...LIBVIRT_ERRORS,
