@@ -148,6 +148,21 @@ describe("fields without which the guest would be another", () => {
   });
 });
 
+test("fields of an iface that is leaving are not asked for", () => {
+  const leaving = { name: "a", sriov: {}, tag: "t", state: "absent" };
+  const spec = specWith({ devices: { interfaces: [leaving, { name: "b", sriov: {} }] } });
+  const field = "domain.devices.interfaces[1].sriov";
+  const named = ({ unbuilt, harmless }: ReturnType<typeof unactedFieldsOfVmi>): unknown => [
+    unbuilt.map((problem) => problem.field),
+    harmless,
+  ];
+  expect(named(unactedFieldsOfVmi(spec, "spec"))).toEqual([[`spec.${field}`], []]);
+  expect(named(unactedFieldsOfVm({ template: { spec } }))).toEqual([
+    [`spec.template.spec.${field}`],
+    [],
+  ]);
+});
+
 test("fields that change nothing are told apart", () => {
   const spec = specWith({ memory: { maxGuest: "1Gi" } }, { evictionStrategy: "None" });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
 import { isBinding } from "../kinds/binding.ts";
-import { IfaceSchema, type Iface } from "../kinds/network.ts";
+import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import type { FieldMark } from "../fields/notation.ts";
@@ -39,14 +39,24 @@ function split(fields: readonly UnactedField[]): UnactedFields {
   };
 }
 
+/** An iface that is leaving asks for nothing: of what is said of the VMI specification at `base`, what is not of such a one. */
+function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string): UnactedFields {
+  const ifaces = spec.domain.devices?.interfaces ?? [];
+  const absent = ifaces.flatMap((iface, index) =>
+    isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
+  );
+  return split(fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))));
+}
+
 /** What is not acted on of a VMI specification at `base`, in the order of the schema. */
 export function unactedFieldsOfVmi(spec: VmiSpec, base: string): UnactedFields {
-  return split(unactedFields(VmiSpecSchema, spec, base));
+  return ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base);
 }
 
 /** What is not acted on of a VM specification, its template with it, in the order of the schema. */
 export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
-  return split(unactedFields(VmSpecSchema, spec, "spec"));
+  const fields = unactedFields(VmSpecSchema, spec, "spec");
+  return ofPresent(fields, spec.template.spec, "spec.template.spec");
 }
 
 /** Every field of a VM, and what becomes of it. */

@@ -119,6 +119,16 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
   });
 
+  test("does not keep the VM from being started once it is not wanted any more", () => {
+    const absent = { ...binding, state: "absent" };
+    const vmi = { ...aVmi({}), spec: specWith(absent) };
+    expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
+    const facts = nodeFacts(absent, {});
+    const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
+    const plan = planNodeVm({ ...facts, vmi: scheduled, domain: undefined });
+    expect(plan.map(({ kind }) => kind)).toEqual(["defineDomain", "startDomain"]);
+  });
+
   test.each([
     { phase: "Wiring", links: {} },
     { phase: "Attaching", links: { bridge: true, tap: true, wired: true } },

@@ -102,16 +102,17 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   return { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) };
 }
 
-function hasOutcome(facts: IfaceFacts): boolean {
+/** Whether the start need not wait for the iface: it is not wanted, or it can be a NIC and its attachment has an outcome. */
+function isSettled(facts: IfaceFacts): boolean {
   if (!isWanted(facts)) return true;
   const state = facts.attachment?.state;
-  return state === "Attached" || state === "Failed";
+  return isBuilt(facts) && (state === "Attached" || state === "Failed");
 }
 
 /** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
-  if (!facts.ifaces.every((iface) => hasOutcome(iface) && isBuilt(iface))) return [];
+  if (!facts.ifaces.every(isSettled)) return [];
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
