@@ -40,13 +40,25 @@ export {
 export type { NetworkAttachmentDefinition } from "./kinds/nad.ts";
 export * as names from "./names.ts";
 export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
-export {
-  isPodFinished,
-  type Container,
-  type ContainerStatus,
-  type Pod,
-  type PodVolume,
-} from "./kinds/pod.ts";
+export type {
+  Container,
+  ContainerStateDetails,
+  ContainerStatus,
+  EnvFromSource,
+  EnvVar,
+  Probe,
+  SecurityContext,
+  VolumeMount,
+} from "./kinds/container.ts";
+export { isPodFinished, type Pod } from "./kinds/pod.ts";
+export type {
+  DownwardFile,
+  KeyToPath,
+  ObjectFieldSelector,
+  PodVolume,
+  ResourceFieldSelector,
+  VolumeProjection,
+} from "./kinds/pod-volume.ts";
 export {
   apiVersionOf,
   EVENTS,

@@ -47,6 +47,8 @@ export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
 export const KVM_RESOURCE = "devices.kubevirt.io/kvm";
 /** Extended resource for `/dev/net/tun`. Source: KubeVirt device plugin. */
 export const TUN_RESOURCE = "devices.kubevirt.io/tun";
+/** Extended resource for `/dev/vhost-net`. Source: KubeVirt device plugin. */
+export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
 /** The emptyDir volumes of a pod, below the pod's directory of the node. Source: kubelet's layout of volumes. */
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
