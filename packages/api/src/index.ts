@@ -21,6 +21,7 @@ export {
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
+export type { ConfigMap, Secret } from "./kinds/config.ts";
 export type { KubeEvent, KubeNode, Lease, NodeCondition } from "./kinds/core-kinds.ts";
 export {
   networkConfigOf,
@@ -61,6 +62,7 @@ export type {
 } from "./kinds/pod-volume.ts";
 export {
   apiVersionOf,
+  CONFIG_MAPS,
   EVENTS,
   KUBEVIRTS,
   LEASES,
@@ -68,6 +70,7 @@ export {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PODS,
+  SECRETS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,

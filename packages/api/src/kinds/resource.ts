@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds exist and how they are addressed.
+import type { ConfigMap, Secret } from "./config.ts";
 import type { Lease, KubeEvent, KubeNode, Namespace } from "./core-kinds.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { KubeObject } from "./meta.ts";
@@ -45,6 +46,22 @@ export const NAMESPACES: ResourceType<Namespace> = {
   resource: "namespaces",
   kind: "Namespace",
   namespaced: false,
+};
+/** Configuration that pods read. */
+export const CONFIG_MAPS: ResourceType<ConfigMap> = {
+  group: "",
+  version: "v1",
+  resource: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+};
+/** Configuration that not everybody may read. */
+export const SECRETS: ResourceType<Secret> = {
+  group: "",
+  version: "v1",
+  resource: "secrets",
+  kind: "Secret",
+  namespaced: true,
 };
 /** What happened to an object, in words for people. */
 export const EVENTS: ResourceType<KubeEvent> = {
