@@ -10,16 +10,14 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { hasVm, type MacOwner } from "@patchbay/core";
-import type { DaemonContext } from "@patchbay/daemon";
+import { ClientAuthority, startServer, type DaemonContext } from "@patchbay/daemon";
 import { createCache } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
 import { createApp, type Callers } from "./http/app.ts";
-import { ClientAuthority } from "./callers/client-authority.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./networks/access-review.ts";
 import { Turns } from "./changes/races.ts";
-import { startServer } from "./http/server.ts";
 import { askForPods } from "./callers/token-pod.ts";
 
 function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {

@@ -2,7 +2,7 @@
 // Whom does the front proxy bring?
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { ClientAuthority } from "./client-authority.ts";
+import { ClientAuthority } from "@patchbay/daemon";
 import { findRemoteUser } from "./front-proxy.ts";
 
 /** An authority that vouches for everybody, or for nobody. */

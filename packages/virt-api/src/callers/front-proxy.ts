@@ -2,7 +2,7 @@
 // Who asks? Only the API server may say so. Source: Kubernetes "Configure the Aggregation Layer".
 import type { IncomingMessage } from "node:http";
 import type { User } from "./user.ts";
-import type { ClientAuthority } from "./client-authority.ts";
+import type { ClientAuthority } from "@patchbay/daemon";
 
 const USER_HEADER = "x-remote-user";
 const GROUP_HEADER = "x-remote-group";

@@ -19,7 +19,7 @@ import {
 import { validate } from "../admission/validate.ts";
 import type { CallHandler } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
-import type { ClientAuthority } from "../callers/client-authority.ts";
+import type { ClientAuthority } from "@patchbay/daemon";
 import { findRemoteUser } from "../callers/front-proxy.ts";
 import { addIface } from "../routes/add-iface.ts";
 import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "../routes/discovery.ts";

@@ -2,7 +2,7 @@
 // What a client asks, taken out of HTTP.
 import { AppError, messageOf } from "@patchbay/core";
 import type { Request } from "express";
-import type { ClientAuthority } from "../callers/client-authority.ts";
+import type { ClientAuthority } from "@patchbay/daemon";
 import { findRemoteUser } from "../callers/front-proxy.ts";
 import type { User } from "../callers/user.ts";
 import type { Call } from "../routes/call.ts";

@@ -9,7 +9,7 @@ import { createFiles } from "@patchbay/os";
 import { createFakeStore } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ClientAuthority } from "../callers/client-authority.ts";
+import { ClientAuthority } from "@patchbay/daemon";
 import { startBench, type Bench } from "../testing/bench.ts";
 
 const GET_GROUPS =

@@ -16,8 +16,7 @@ import type { Store } from "@patchbay/ports";
 import { createFakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../http/app.ts";
-import { ClientAuthority } from "../callers/client-authority.ts";
-import { startServer } from "../http/server.ts";
+import { ClientAuthority, startServer } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
 
 /** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */

@@ -11,7 +11,7 @@ import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ClientAuthority } from "../callers/client-authority.ts";
+import { ClientAuthority } from "./client-authority.ts";
 import { startServer, type RunningServer } from "./server.ts";
 
 const FILES = { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" };

@@ -6,7 +6,7 @@ import type { RequestListener } from "node:http";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/ports";
-import type { ClientAuthority } from "../callers/client-authority.ts";
+import type { ClientAuthority } from "./client-authority.ts";
 
 /** Milliseconds in which a request must have come whole. */
 const REQUEST_TIMEOUT_MS = 30_000;
