@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every ContainerRuntime must do for sandboxes, images and events; run on the fake and on containerd.
+/* eslint-disable max-lines-per-function -- a suite is one list of tests */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type {
+  ContainerConfig,
+  ContainerImage,
+  ContainerRuntime,
+  SandboxConfig,
+} from "../container-runtime.ts";
+
+/** A runtime with one image, and commands that the image knows. */
+export interface ContainerRuntimeBench {
+  readonly runtime: ContainerRuntime;
+  /** Its tag. */
+  readonly image: string;
+  /** Runs until it is asked to end, which it does with 143. */
+  readonly runner: readonly string[];
+  /** Runs, and does not listen. */
+  readonly stubborn: readonly string[];
+  /** Ends with 3 at once. */
+  readonly failing: readonly string[];
+  /** Ends with 0 at once. */
+  readonly done: readonly string[];
+  /** For `execSync`: writes `out` and `err`, each to its own stream, and ends with 3. */
+  readonly speaker: readonly string[];
+  /** For `execSync`: does not end. */
+  readonly sleeper: readonly string[];
+  /** Absolute; it is there. */
+  readonly logDirectory: string;
+  readonly cgroupParent: string;
+  /** Resolves when at least so much time has passed. */
+  pass(ms: number): Promise<void>;
+  /** The runtime dies; what runs goes on. */
+  stop(): Promise<void> | void;
+  /** It is back. */
+  start(): Promise<void> | void;
+  /** The shim of a sandbox dies. */
+  killSandbox(id: string): Promise<void> | void;
+  close(): Promise<void> | void;
+}
+
+/** How long a runtime may take to tell, milliseconds. */
+const SOON = { timeout: 15_000, interval: 20 };
+
+/** What a pod of that name would be given. */
+export function sandboxConfigFor(
+  bench: Pick<ContainerRuntimeBench, "logDirectory" | "cgroupParent">,
+  name: string,
+): SandboxConfig {
+  const metadata = { name, namespace: "ns1", uid: `uid-of-${name}`, attempt: 0 };
+  return {
+    metadata,
+    hostname: name,
+    logDirectory: `${bench.logDirectory}/ns1_${name}_${metadata.uid}`,
+    labels: { "io.kubernetes.pod.name": name, suite: "container-runtime" },
+    annotations: { "patchbay.dev/note": "kept as it is" },
+    cgroupParent: bench.cgroupParent,
+    sysctls: {},
+    security: {
+      namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
+      supplementalGroups: [],
+      readonlyRootfs: false,
+      privileged: false,
+      seccomp: "RuntimeDefault",
+    },
+  };
+}
+
+/** What a container without any privilege would be given. */
+export function containerConfigFor(
+  bench: Pick<ContainerRuntimeBench, "image">,
+  command: readonly string[],
+  attempt = 0,
+): ContainerConfig {
+  return {
+    metadata: { name: "main", attempt },
+    image: bench.image,
+    ...{ command, args: [], workingDir: "/", env: [["WHO", "suite"]], mounts: [], devices: [] },
+    labels: { "io.kubernetes.container.name": "main" },
+    annotations: {},
+    logPath: `main/${String(attempt)}.log`,
+    ...{ stdin: false, stdinOnce: false, tty: false },
+    resources: { memoryLimitBytes: 64 * 1024 * 1024 },
+    security: {
+      namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
+      capabilities: { add: [], drop: ["ALL"] },
+      ...{ privileged: false, readonlyRootfs: true, supplementalGroups: [], noNewPrivileges: true },
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      maskedPaths: ["/proc/kcore"],
+      readonlyPaths: ["/proc/sys"],
+      seccomp: "RuntimeDefault",
+    },
+  };
+}
+
+/** Removes what a test has left. */
+export async function removeAllSandboxes(runtime: ContainerRuntime): Promise<void> {
+  for (const { id } of await runtime.listSandboxes()) {
+    await runtime.stopSandbox(id);
+    await runtime.removeSandbox(id);
+  }
+}
+
+/** The suite for sandboxes, images, events and deaths. */
+export function describeContainerRuntimeContract(
+  name: string,
+  make: () => Promise<ContainerRuntimeBench> | ContainerRuntimeBench,
+): void {
+  describe(`ContainerRuntime: ${name}`, () => {
+    let bench: ContainerRuntimeBench;
+    let runtime: ContainerRuntime;
+    let watching: AbortController;
+    let changes: (string | undefined)[];
+    beforeAll(async () => {
+      bench = await make();
+      ({ runtime } = bench);
+    });
+    beforeEach(() => {
+      watching = new AbortController();
+      changes = [];
+    });
+    afterEach(async () => {
+      watching.abort(new Error("the test is over"));
+      await removeAllSandboxes(runtime);
+    });
+    afterAll(() => bench.close());
+
+    const config = (pod: string): SandboxConfig => sandboxConfigFor(bench, pod);
+    const run = async (pod: string, command = bench.runner): Promise<[string, string]> => {
+      const box = await runtime.runSandbox(config(pod));
+      const inside = containerConfigFor(bench, command);
+      const id = await runtime.createContainer(box, inside, config(pod));
+      await runtime.startContainer(id);
+      return [box, id];
+    };
+    const stateOf = async (id: string): Promise<string | undefined> =>
+      (await runtime.findContainer(id))?.state;
+
+    test("it tells its name, and that it is ready", async () => {
+      expect((await runtime.version()).name).not.toBe("");
+      expect(await runtime.problem()).toBeUndefined();
+    });
+
+    test("a sandbox is ready, with a network of its own, and shown as it was asked for", async () => {
+      const { metadata, labels, annotations } = config("one");
+      const id = await runtime.runSandbox(config("one"));
+      const status = await runtime.findSandbox(id);
+      expect(status).toMatchObject({ id, metadata, labels, annotations, state: "READY" });
+      expect(status?.ips).toHaveLength(1);
+      expect(status?.netnsPath).toMatch(/^\//);
+      expect(status?.pid).toBeGreaterThan(1);
+      const [listed] = await runtime.listSandboxes();
+      expect(listed).toEqual({
+        ...{ id, metadata, labels, annotations, state: "READY", createdAt: status?.createdAt },
+      });
+    });
+
+    test("a sandbox in the node's network has neither address nor namespace", async () => {
+      const { security, ...rest } = config("one");
+      const namespaces = { ...security.namespaces, network: "NODE" as const };
+      const id = await runtime.runSandbox({ ...rest, security: { ...security, namespaces } });
+      const status = await runtime.findSandbox(id);
+      expect(status).toMatchObject({ state: "READY", ips: [] });
+      expect(status).not.toHaveProperty("netnsPath");
+    });
+
+    test("a stopped sandbox is not ready, a removed one is gone; both may be done again", async () => {
+      const id = await runtime.runSandbox(config("one"));
+      for (const _ of [1, 2]) await runtime.stopSandbox(id);
+      expect(await runtime.findSandbox(id)).toMatchObject({ state: "NOTREADY" });
+      for (const _ of [1, 2]) await runtime.removeSandbox(id);
+      expect(await runtime.findSandbox(id)).toBeUndefined();
+      expect(await runtime.listSandboxes()).toEqual([]);
+      await runtime.stopSandbox(id);
+    });
+
+    test("a pod's attempt has one sandbox; the next attempt is another", async () => {
+      const first = await runtime.runSandbox(config("one"));
+      await expect(runtime.runSandbox(config("one"))).rejects.toMatchObject({
+        code: "CRI_FAILED",
+        details: { call: "RunPodSandbox" },
+      });
+      await runtime.stopSandbox(first);
+      const { metadata, ...rest } = config("one");
+      const again = await runtime.runSandbox({ ...rest, metadata: { ...metadata, attempt: 1 } });
+      expect(again).not.toBe(first);
+      expect(await runtime.listSandboxes()).toHaveLength(2);
+    });
+
+    test("lists are of a sandbox, or of labels", async () => {
+      const [box, id] = await run("one");
+      const [other] = await run("two");
+      const two = { labels: { "io.kubernetes.pod.name": "two", suite: "container-runtime" } };
+      const ids = (list: readonly { readonly id: string }[]): string[] => list.map((it) => it.id);
+      expect(ids(await runtime.listSandboxes(two))).toEqual([other]);
+      expect(ids(await runtime.listSandboxes({ sandboxId: box }))).toEqual([box]);
+      expect(ids(await runtime.listSandboxes({ ...two, sandboxId: box }))).toEqual([]);
+      expect(ids(await runtime.listContainers({ sandboxId: box }))).toEqual([id]);
+      const main = { "io.kubernetes.container.name": "main" };
+      expect(await runtime.listContainers({ labels: main })).toHaveLength(2);
+      expect(await runtime.listContainers({ labels: { ...main, suite: "none" } })).toEqual([]);
+    });
+
+    test("with a sandbox its containers end and go", async () => {
+      const [box, id] = await run("one");
+      await runtime.stopSandbox(box);
+      expect(await runtime.findContainer(id)).toMatchObject({ state: "EXITED", exitCode: 137 });
+      await runtime.removeSandbox(box);
+      expect(await runtime.findContainer(id)).toBeUndefined();
+    });
+
+    test("an image is found by its tag and its id, and listed", async () => {
+      const image = (await runtime.findImage(bench.image)) as ContainerImage; // the next line says if not
+      expect(image.tags).toContain(bench.image);
+      expect(image.bytes).toBeGreaterThan(0);
+      expect(await runtime.findImage(image.id)).toEqual(image);
+      expect(await runtime.listImages()).toContainEqual(image);
+      expect(await runtime.findImage("localhost/nobody/has:this")).toBeUndefined();
+    });
+
+    test("an image that nobody has is not pulled; removing what is not there is done", async () => {
+      await expect(runtime.pullImage("127.0.0.1:1/nobody/has:this")).rejects.toMatchObject({
+        code: "CRI_FAILED",
+        details: { call: "PullImage" },
+      });
+      await runtime.removeImage("localhost/nobody/has:this");
+    });
+
+    test("starts, ends and removals are told, until nobody wants to know", async () => {
+      runtime.watch((id) => void changes.push(id), watching.signal);
+      const [box, id] = await run("one");
+      await vi.waitFor(() => {
+        expect(changes).toEqual(expect.arrayContaining([box, id]));
+      }, SOON);
+      changes = [];
+      await runtime.stopContainer(id, 5);
+      await vi.waitFor(() => {
+        expect(changes).toContain(id);
+      }, SOON);
+      changes = [];
+      await runtime.stopSandbox(box);
+      await runtime.removeSandbox(box);
+      await vi.waitFor(() => {
+        expect(changes).toEqual(expect.arrayContaining([box, id]));
+      }, SOON);
+      const silent = new AbortController();
+      const unwanted: unknown[] = [];
+      runtime.watch((told) => void unwanted.push(told), silent.signal);
+      silent.abort(new Error("enough"));
+      changes = [];
+      const next = await runtime.runSandbox(config("two"));
+      await vi.waitFor(() => {
+        expect(changes).toContain(next);
+      }, SOON);
+      expect(unwanted).toEqual([]);
+    });
+
+    test("while it is away all calls say so; when it is back, all is as it was, and that is told", async () => {
+      const [box, id] = await run("one");
+      runtime.watch((told) => void changes.push(told), watching.signal);
+      await bench.stop();
+      await expect(runtime.listSandboxes()).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
+      await expect(runtime.stopContainer(id, 1)).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
+      await bench.start();
+      await vi.waitFor(() => {
+        expect(changes).toContain(undefined);
+      }, SOON);
+      expect(await runtime.findSandbox(box)).toMatchObject({ state: "READY" });
+      expect(await stateOf(id)).toBe("RUNNING");
+      await runtime.stopContainer(id, 5);
+      await vi.waitFor(() => {
+        expect(changes).toContain(id);
+      }, SOON);
+    });
+
+    test("the death of a shim ends its containers and its sandbox, and is cleaned up", async () => {
+      const [box, id] = await run("one");
+      runtime.watch((told) => void changes.push(told), watching.signal);
+      await bench.killSandbox(box);
+      await vi.waitFor(async () => {
+        expect(await runtime.findContainer(id)).toMatchObject({ state: "EXITED", exitCode: 255 });
+        expect(await runtime.findSandbox(box)).toMatchObject({ state: "NOTREADY" });
+        expect(changes).toContain(id);
+      }, SOON);
+      await runtime.stopSandbox(box);
+      await runtime.removeSandbox(box);
+      expect(await runtime.findSandbox(box)).toBeUndefined();
+    });
+  });
+}
