@@ -33,6 +33,10 @@ export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Name of the node of a VMI: each virt-handler watches its own only. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
+/** Marks what an installation has made, and may change and take away. Source: Kubernetes recommended labels. */
+export const PART_OF_LABEL = "app.kubernetes.io/part-of";
+/** Value of {@link PART_OF_LABEL}. */
+export const PRODUCT = "patchbay";
 /** Namespace of the services' accounts and pods. */
 export const SERVICES_NAMESPACE = "patchbay";
 /** Before a service's name: its account as the API server names it. Source: Kubernetes service accounts. */

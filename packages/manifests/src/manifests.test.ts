@@ -8,7 +8,7 @@ import { isRole, type Role } from "./role.ts";
 import { rightsOf } from "./testing.ts";
 
 const files = createFiles();
-const base = parseManifests(await readManifests(files, "base"));
+const base = parseManifests(await readManifests(files, "rights"));
 const standalone = parseManifests(await readManifests(files, "standalone"), "node1");
 const roles = standalone.filter(isRole);
 
@@ -130,7 +130,7 @@ describe("the roles of people", () => {
   });
 
   test.each(["admin", "edit", "view"])("%s is added to Kubernetes' role of that name", (name) => {
-    expect(roleOf(`kubevirt.io:${name}`).metadata.labels).toEqual({
+    expect(roleOf(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
       [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
     });
   });

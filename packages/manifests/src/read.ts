@@ -37,14 +37,14 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
   return (await Promise.all(resources.map(read))).flat();
 }
 
+/** Accounts and roles (`rights`), with what a cluster has beside them (`base`) or a standalone machine (`standalone`). */
+export type ManifestFolder = "rights" | "base" | "standalone";
+
 /**
- * The manifests of every installation (`base`) or those of a standalone machine (`standalone`, with the base).
+ * The manifests of a folder and of those that it lists.
  * @throws AppError with OS_FILE_FAILED
  */
-export function readManifests(
-  files: Files,
-  folder: "base" | "standalone",
-): Promise<readonly Manifest[]> {
+export function readManifests(files: Files, folder: ManifestFolder): Promise<readonly Manifest[]> {
   return readFolder(files, join(ROOT, folder));
 }
 

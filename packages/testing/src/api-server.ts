@@ -92,7 +92,7 @@ export async function startTestServer(): Promise<TestServer> {
   for (const definition of customResourceDefinitions()) {
     await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
   }
-  await keepManifests(store, parseManifests(await readManifests(createFiles(), "base")));
+  await keepManifests(store, parseManifests(await readManifests(createFiles(), "rights")));
   return {
     clock,
     log,

@@ -3,7 +3,7 @@
 import { Type } from "typebox";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/meta.ts";
-import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
+import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, type StructuralSchema } from "./structural-schema.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
@@ -157,7 +157,7 @@ function toCrd(definition: Definition): CustomResourceDefinition {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${group}` },
+    metadata: { name: `${plural}.${group}`, labels: { [PART_OF_LABEL]: PRODUCT } },
     spec: {
       group,
       scope: "Namespaced",
