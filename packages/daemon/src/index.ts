@@ -3,4 +3,9 @@
 export { addCommonFlags, type CommonFlags } from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority, type ClientAuthoritySettings } from "./https/client-authority.ts";
-export { startServer, type RunningServer, type ServerSettings } from "./https/server.ts";
+export {
+  startServer,
+  type RunningServer,
+  type ServerSettings,
+  type UpgradeListener,
+} from "./https/server.ts";

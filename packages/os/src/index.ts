@@ -3,6 +3,13 @@
 export { readBootId } from "./boot.ts";
 export { createClock } from "./clock.ts";
 export { createFiles } from "./files/files.ts";
+export {
+  openGrowingFile,
+  renameFile,
+  sizeOfFile,
+  watchFile,
+  type GrowingFile,
+} from "./files/growing-file.ts";
 export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
@@ -15,7 +22,6 @@ export { takeFileLock, type FileLock } from "./files/file-lock.ts";
 export { startDetached } from "./processes/detached.ts";
 export {
   isRunning,
-  killProcess,
   readProcessStartTime,
   signalProcess,
   type ProcessName,

@@ -2,8 +2,9 @@
 // How the application is served: TLS, with the API server's client certificate asked for, and new certificates taken up.
 import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
-import type { RequestListener } from "node:http";
+import type { IncomingMessage, RequestListener } from "node:http";
 import { dirname } from "node:path";
+import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/ports";
 import type { ClientAuthority } from "./client-authority.ts";
@@ -22,13 +23,20 @@ export interface ServerSettings {
   readonly keyFile: string;
   /** Authorities of clients that are trusted with something; their files are read with the certificate. */
   readonly clientAuthorities: readonly ClientAuthority[];
+  /** Whether the handshake ends where a client shows no certificate of theirs; absent: it may come without. */
+  readonly demandsCertificate?: boolean;
 }
+
+/** Takes over a connection that is to become something else; `head`: what came behind the request. */
+export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** From where certificates are read, where failures are told, and until when is served. */
 export interface ServerDeps {
   readonly files: Files;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Absent: requests for an upgrade are requests like all others. */
+  readonly onUpgrade?: UpgradeListener;
 }
 
 /** A server to which clients can connect already. */
@@ -119,13 +127,14 @@ export async function startServer(
   const server = createServer(
     {
       ...certificates,
-      // Asked for, but not demanded: probes come without one.
       requestCert: settings.clientAuthorities.length > 0,
-      rejectUnauthorized: false,
+      // Where it is not demanded, probes come without one.
+      rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
     },
     app,
   );
+  if (deps.onUpgrade !== undefined) server.on("upgrade", deps.onUpgrade);
   server.on("tlsClientError", (error) => {
     deps.log.debug("TLS failed", { reason: messageOf(error) });
   });
