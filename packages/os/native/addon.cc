@@ -6,6 +6,7 @@
 #include "privileges.h"
 #include "processes.h"
 #include "sockets.h"
+#include "trees.h"
 
 namespace {
 
@@ -14,6 +15,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   registerSockets(env, exports);
   registerProcesses(env, exports);
   registerPrivileges(env, exports);
+  registerTrees(env, exports);
   return exports;
 }
 

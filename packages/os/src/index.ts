@@ -22,6 +22,7 @@ export { takeFileLock, type FileLock } from "./files/file-lock.ts";
 export { startDetached } from "./processes/detached.ts";
 export {
   isRunning,
+  killProcess,
   readProcessStartTime,
   signalProcess,
   type ProcessName,

@@ -20,6 +20,11 @@ export interface OsNative {
   lockDescriptor(fd: number): boolean;
   /** No program that is started from now on gets a descriptor that is not handed to it. */
   sealDescriptors(): void;
+  /**
+   * Removes a file or a tree of any depth, through no symbolic link; what is immutable too. Not there is success. EBUSY:
+   * a mount is in it, and stays. The path is absolute.
+   */
+  removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;
   receiveDescriptor(endFd: number): { readonly fd: number; readonly token: number };

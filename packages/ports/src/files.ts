@@ -10,7 +10,7 @@ export interface Files {
   /** Names in a directory, sorted; empty when there is no such directory. */
   list(directory: string): Promise<readonly string[]>;
   ensureDirectory(directory: string, mode?: number): Promise<void>;
-  /** Removes a file or a whole tree; not there is success. */
+  /** Removes a file or a whole tree of any depth, through no symbolic link and across no mount; not there is success. */
   remove(path: string): Promise<void>;
   /** Whether there is anything at `path`. */
   exists(path: string): Promise<boolean>;

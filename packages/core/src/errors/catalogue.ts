@@ -3,6 +3,7 @@
 import { API_ERRORS } from "./catalogue/api.ts";
 import { APISERVER_ERRORS } from "./catalogue/apiserver.ts";
 import { CNI_ERRORS } from "./catalogue/cni.ts";
+import { CONTAINERD_ERRORS } from "./catalogue/containerd.ts";
 import { CONTROLLER_ERRORS } from "./catalogue/controller.ts";
 import { CRI_ERRORS } from "./catalogue/cri.ts";
 import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
@@ -19,6 +20,7 @@ export const CATALOGUE = {
   ...API_ERRORS,
   ...APISERVER_ERRORS,
   ...CNI_ERRORS,
+  ...CONTAINERD_ERRORS,
   ...CONTROLLER_ERRORS,
   ...CRI_ERRORS,
   ...DOMAIN_ERRORS,

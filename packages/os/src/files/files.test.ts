@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -78,6 +79,53 @@ describe("files", () => {
     await symlink("/nowhere", join(directory, "link"));
     expect(await files.exists(join(directory, "link"))).toBe(true);
     expect(await files.exists(join(directory, "none"))).toBe(false);
+  });
+});
+
+/** Makes a directory in a directory and so on: `levels` of them, with names of 200 letters. */
+function makeDeepTree(top: string, levels: number): void {
+  const script = `chdir $ARGV[0] or die; my $name = "d" x 200;
+    for (1..$ARGV[1]) { mkdir $name or die; chdir $name or die }
+    symlink "/etc", "out" or die; mkdir "wide" or die; mkdir "wide/.1" or die`;
+  execFileSync("perl", ["-e", script, top, String(levels)]);
+}
+
+describe("removing what somebody else made", () => {
+  test("a tree whose paths are longer than the kernel takes goes, what it links to stays", async () => {
+    const tree = join(directory, "tree");
+    mkdirSync(tree);
+    makeDeepTree(tree, 60); // 12,000 letters; PATH_MAX is 4,096
+    await files.remove(tree);
+    expect(readdirSync(directory)).toEqual([]);
+    expect(readdirSync("/etc")).toContain("passwd");
+  });
+
+  test("what was made immutable, or may only be appended to, goes", async () => {
+    const tree = join(directory, "tree");
+    mkdirSync(join(tree, "fixed", "inner"), { recursive: true });
+    writeFileSync(join(tree, "fixed", "inner", "log"), "");
+    execFileSync("chattr", ["+a", join(tree, "fixed", "inner", "log")]);
+    execFileSync("chattr", ["+i", join(tree, "fixed", "inner"), join(tree, "fixed")]);
+    await files.remove(tree);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test("a mount in it is the error, and its files stay", async () => {
+    const mount = join(directory, "tree", "mount");
+    mkdirSync(mount, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "none", mount]);
+    try {
+      writeFileSync(join(mount, "kept"), "");
+      for (const path of [mount, join(directory, "tree")]) {
+        await expect(files.remove(path)).rejects.toMatchObject({
+          code: "OS_FILE_FAILED",
+          details: { call: "remove", path, errno: "EBUSY" },
+        });
+      }
+      expect(readdirSync(mount)).toEqual(["kept"]);
+    } finally {
+      execFileSync("umount", [mount]);
+    }
   });
 });
 

@@ -4,6 +4,7 @@ import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from "node:
 import { dirname } from "node:path";
 import type { Files } from "@patchbay/ports";
 import { isMissing, toFileError } from "./file-errors.ts";
+import { osNative } from "../native.ts";
 import { watchDirectory } from "./watch-directory.ts";
 
 const FILE_MODE = 0o644;
@@ -79,7 +80,7 @@ export function createFiles(): Files {
       ),
     ensureDirectory: (directory, mode = DIRECTORY_MODE) =>
       attempt("mkdir", directory, () => ensureDirectory(directory, mode)),
-    remove: (path) => attempt("remove", path, () => rm(path, { recursive: true, force: true })),
+    remove: (path) => attempt("remove", path, () => osNative().removeTree(path)),
     exists: (path) =>
       attempt("lstat", path, () => unlessMissing(false, () => lstat(path).then(() => true))),
     space: (path) =>

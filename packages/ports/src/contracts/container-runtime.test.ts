@@ -4,13 +4,13 @@ import { AppError } from "@patchbay/core";
 import { expect, test } from "vitest";
 import { createFakeClock, settle } from "../fakes/clock.ts";
 import { createFakeContainerRuntime } from "../fakes/container-runtime.ts";
-import { describeContainersContract } from "./container-runtime-containers.ts";
+import { describeContainersContract } from "./container-runtime/containers.ts";
 import {
   containerConfigFor,
-  describeContainerRuntimeContract,
   sandboxConfigFor,
   type ContainerRuntimeBench,
-} from "./container-runtime.ts";
+} from "./container-runtime/bench.ts";
+import { describeContainerRuntimeContract } from "./container-runtime.ts";
 
 const IMAGE = { id: "sha256:1", tags: ["localhost/suite:1"], digests: [], bytes: 1, username: "" };
 const PLACE = { image: "localhost/suite:1", logDirectory: "/logs", cgroupParent: "/pods" };

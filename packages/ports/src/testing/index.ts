@@ -4,11 +4,13 @@ export { describeCacheContract } from "../contracts/cache.ts";
 export { describeChildStarterContract } from "../contracts/child-process.ts";
 export { describeClockContract } from "../contracts/clock.ts";
 export { describeCniContract } from "../contracts/cni.ts";
+export { describeContainerRuntimeContract } from "../contracts/container-runtime.ts";
 export {
-  describeContainerRuntimeContract,
+  containerConfigFor,
+  sandboxConfigFor,
   type ContainerRuntimeBench,
-} from "../contracts/container-runtime.ts";
-export { describeContainersContract } from "../contracts/container-runtime-containers.ts";
+} from "../contracts/container-runtime/bench.ts";
+export { describeContainersContract } from "../contracts/container-runtime/containers.ts";
 export { describeFilesContract } from "../contracts/files.ts";
 export { describeHypervisorContract, type HypervisorBench } from "../contracts/hypervisor.ts";
 export { describeHotplugContract, type HotplugBench } from "../contracts/hypervisor-hotplug.ts";

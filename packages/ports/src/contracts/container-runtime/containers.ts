@@ -2,13 +2,13 @@
 // What every ContainerRuntime must do for the containers of a sandbox; run on the fake and on containerd.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ContainerRuntime } from "../container-runtime.ts";
+import type { ContainerRuntime } from "../../container-runtime.ts";
 import {
   containerConfigFor,
   removeAllSandboxes,
   sandboxConfigFor,
   type ContainerRuntimeBench,
-} from "./container-runtime.ts";
+} from "./bench.ts";
 
 /** How long a program may take to end, milliseconds. */
 const SOON = { timeout: 15_000, interval: 20 };
@@ -145,3 +145,4 @@ export function describeContainersContract(
     });
   });
 }
+/* eslint-enable max-lines-per-function */

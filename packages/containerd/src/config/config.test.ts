@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { layoutOf } from "../layout.ts";
+import { baseSpecText, PIDS_MAX } from "./base-spec.ts";
+import { configText } from "./config-text.ts";
+
+const places = { directory: "/d/c", runDirectory: "/d/run", cniConfDirectory: "/d/net.d" };
+
+describe("the layout", () => {
+  test("is below the two directories", () => {
+    expect(layoutOf(places)).toMatchObject({
+      config: "/d/c/config.toml",
+      runcRoot: "/d/c/state/runc",
+      socket: "/d/run/containerd.sock",
+    });
+  });
+
+  test("refuses a directory whose sockets no process could open", () => {
+    // 86 bytes, `/containerd.sock` and `.ttrpc` are 108.
+    const runDirectory = `/${"d".repeat(85)}`;
+    expect(() => layoutOf({ ...places, runDirectory })).toThrow("1 bytes too long");
+    expect(layoutOf({ ...places, runDirectory: `/${"d".repeat(84)}` }).socket).toHaveLength(101);
+  });
+});
+
+describe("the configuration", () => {
+  const text = configText(layoutOf(places), {
+    snapshotter: "native",
+    sandboxImage: 'localhost/"pause":dev',
+  });
+  test.each([
+    ['root = "/d/c/root"'],
+    ['state = "/d/c/state"'],
+    ['[grpc]\naddress = "/d/run/containerd.sock"'],
+    ['[plugins."io.containerd.internal.v1.opt"]\npath = "/d/c/opt"'],
+    ['sandbox_image = "localhost/\\"pause\\":dev"'],
+    ["restrict_oom_score_adj = true"],
+    ["device_ownership_from_security_context = true"],
+    ["netns_mounts_under_state_dir = true"],
+    ['conf_dir = "/d/net.d"'],
+    ['snapshotter = "native"'],
+    ['base_runtime_spec = "/d/c/base-spec.json"'],
+    ['.options]\nRoot = "/d/c/state/runc"'],
+  ])("says %s", (line) => {
+    expect(text).toContain(line);
+  });
+
+  test("names nothing outside the two directories but the plugins and the address of streams", () => {
+    const paths = text.match(/"\/[^"]*"/g) ?? [];
+    expect(paths.filter((path) => !path.startsWith('"/d/'))).toEqual(['"/usr/lib/cni"']);
+  });
+});
+
+describe("the base specification", () => {
+  const printed = JSON.stringify({
+    process: { cwd: "/", rlimits: [{ type: "RLIMIT_NOFILE", hard: 1024, soft: 1024 }] },
+    linux: { resources: { devices: [{ allow: false }] }, namespaces: [{ type: "pid" }] },
+  });
+
+  test("has a limit of processes beside what was there, and none of open files", () => {
+    expect(JSON.parse(baseSpecText(printed))).toEqual({
+      process: { cwd: "/" },
+      linux: {
+        resources: { devices: [{ allow: false }], pids: { limit: PIDS_MAX } },
+        namespaces: [{ type: "pid" }],
+      },
+    });
+  });
+
+  test.each(["", "[]", "{}"])("is refused when it is %j", (text) => {
+    expect(() => baseSpecText(text)).toThrow("no specification");
+  });
+});

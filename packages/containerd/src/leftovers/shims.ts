@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes and sockets has a containerd left that does not run any more? Shims outlive it, and that is right until
+// the machine goes down.
+import { join } from "node:path";
+import type { Files } from "@patchbay/ports";
+import type { ContainerdLayout } from "../layout.ts";
+
+const SHIM = /(^|\/)containerd-shim-[^/]+$/;
+const PID = /^\d+$/;
+/** One directory for each running container. Source: containerd, runtime v2. */
+const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
+const SOCKET = /^unix:\/\/(\/\S+)$/;
+
+/** A process as `/proc` tells of it. */
+export interface ProcessFacts {
+  readonly pid: number;
+  readonly parent: number;
+  readonly argv: readonly string[];
+}
+
+/** Position of the parent's pid among the fields that follow the command's name. Source: proc(5), field 4. */
+const PARENT = 4 - 3;
+
+async function readProcess(files: Files, name: string): Promise<readonly ProcessFacts[]> {
+  try {
+    const stat = (await files.readText(`/proc/${name}/stat`)) ?? "";
+    const cmdline = (await files.readText(`/proc/${name}/cmdline`)) ?? "";
+    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[PARENT]);
+    return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1) }];
+  } catch {
+    return []; // it has ended meanwhile
+  }
+}
+
+/** All processes of the machine. */
+export async function listProcesses(files: Files): Promise<readonly ProcessFacts[]> {
+  const names = (await files.list("/proc")).filter((name) => PID.test(name));
+  return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
+}
+
+function isShimOf({ argv }: ProcessFacts, socket: string): boolean {
+  const address = argv[argv.indexOf("-address") + 1];
+  return SHIM.test(argv[0] ?? "") && address === socket;
+}
+
+/** The shims of the containerd of that socket, and everything below them, children after their parents. */
+export function shimFamilies(all: readonly ProcessFacts[], socket: string): readonly number[] {
+  const family = all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
+  for (const pid of family) {
+    family.push(...all.filter(({ parent }) => parent === pid).map((child) => child.pid));
+  }
+  return [...new Set(family)];
+}
+
+/** Sockets of the shims whose bundles are there; they lie where all containerds of the machine have theirs. */
+export async function listShimSockets(
+  files: Files,
+  { state }: ContainerdLayout,
+): Promise<readonly string[]> {
+  const bundles = join(state, BUNDLES);
+  const texts = await Promise.all(
+    (await files.list(bundles)).map((id) => files.readText(join(bundles, id, "address"))),
+  );
+  return [...new Set(texts.flatMap((text) => SOCKET.exec(text?.trim() ?? "")?.[1] ?? []))];
+}

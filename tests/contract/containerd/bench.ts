@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A containerd for tests, in a directory of its own: started, killed, started again, and gone with all that it made.
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  containerdCommand,
+  ctr,
+  layoutOf,
+  prepareContainerd,
+  removeDeadSocket,
+  removeContainerdLeftovers,
+  removeGroups,
+  unmountBelow,
+  waitUntilServing,
+  type ContainerdLayout,
+} from "@patchbay/containerd";
+import {
+  createFiles,
+  createProcessRunner,
+  killProcess,
+  readBootId,
+  readProcessStartTime,
+  signalProcess,
+  startDetached,
+  waitForProcessEnd,
+  type ProcessName,
+} from "@patchbay/os";
+
+const START_MS = 20_000;
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const files = createFiles();
+const runner = createProcessRunner();
+
+/** What tests may choose. */
+export interface BenchOptions {
+  /** Reference of the image of sandboxes; it is imported by the test. */
+  readonly sandboxImage?: string;
+  /** CNI configuration, text of a `.conflist`; absent: a loopback plugin alone, so that pods need no bridge. */
+  readonly network?: string;
+}
+
+/** A containerd of a test. */
+export interface ContainerdBench {
+  readonly directory: string;
+  readonly layout: ContainerdLayout;
+  /** `unix:///…` */
+  readonly endpoint: string;
+  /** For sandboxes: removed with everything at the end. */
+  readonly cgroupParent: string;
+  /** Runs `ctr` in CRI's namespace; returns its standard output. */
+  ctr(...args: readonly string[]): Promise<string>;
+  /** Of containerd, while it runs. */
+  readonly process: ProcessName | undefined;
+  /** Starts it, when it does not run; resolves when it answers. */
+  start(): Promise<void>;
+  /** SIGKILL or SIGTERM to containerd alone; resolves when it has ended. What runs in containers goes on. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
+  /** Ends everything and removes all that it made; may be repeated. */
+  close(): Promise<void>;
+}
+
+const LOOPBACK = JSON.stringify({
+  cniVersion: "1.0.0",
+  name: "bench",
+  plugins: [{ type: "loopback" }],
+});
+
+async function kill(pid: number): Promise<void> {
+  const startTime = await readProcessStartTime(pid);
+  if (startTime === undefined) return;
+  await killProcess({ pid, startTime });
+  await waitForProcessEnd(pid, startTime);
+}
+
+async function startContainerd(layout: ContainerdLayout): Promise<ProcessName> {
+  await removeDeadSocket(files, layout);
+  const started = await startDetached({
+    argv: containerdCommand(layout),
+    env: { PATH },
+    outFile: join(layout.directory, "out"),
+    logFile: join(layout.directory, "log"),
+  });
+  const ended = new AbortController();
+  void started.ended.then((reason) => {
+    ended.abort(new Error(`containerd ended: ${reason}; see ${layout.directory}/log`));
+  });
+  try {
+    await waitUntilServing({ runner, layout }, START_MS, ended.signal);
+    return started;
+  } catch (error) {
+    await endProcess(started, "SIGKILL");
+    throw error;
+  }
+}
+
+async function endProcess(name: ProcessName, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+  await signalProcess(name, signal);
+  await waitForProcessEnd(name.pid, name.startTime);
+}
+
+async function removeAll(layout: ContainerdLayout, cgroupParent: string): Promise<void> {
+  const { directory } = layout;
+  await removeContainerdLeftovers({ files, runner, layout, kill });
+  await unmountBelow({ files, runner }, directory);
+  await removeGroups({ files, runner }, cgroupParent);
+  await files.remove(directory);
+}
+
+/** Starts a containerd in a new temporary directory. */
+export async function startContainerdBench(options: BenchOptions = {}): Promise<ContainerdBench> {
+  const id = randomUUID().slice(0, 8);
+  const directory = join(tmpdir(), `ctrd-${id}`);
+  const cniConfDirectory = join(directory, "net.d");
+  const runDirectory = join(directory, "run");
+  const layout = layoutOf({ directory, runDirectory, cniConfDirectory });
+  const { network = LOOPBACK, sandboxImage = "localhost/patchbay/pause:dev" } = options;
+  await files.ensureDirectory(cniConfDirectory);
+  await files.writeAtomic(join(cniConfDirectory, "10-bench.conflist"), network);
+  await prepareContainerd(
+    { files, runner, layout },
+    { sandboxImage, bootId: await readBootId(files) },
+  );
+  const cgroupParent = `/patchbay-${id}`;
+  let running: ProcessName | undefined;
+  const bench: ContainerdBench = {
+    directory,
+    layout,
+    endpoint: `unix://${layout.socket}`,
+    cgroupParent,
+    ctr: (...args) => ctr({ runner, layout }, args),
+    get process() {
+      return running;
+    },
+    start: async () => {
+      running ??= await startContainerd(layout);
+    },
+    end: async (signal) => {
+      if (running !== undefined) await endProcess(running, signal);
+      running = undefined;
+    },
+    close: async () => {
+      await bench.end("SIGTERM");
+      await removeAll(layout, cgroupParent);
+    },
+  };
+  try {
+    await bench.start();
+  } catch (error) {
+    await removeAll(layout, cgroupParent);
+    throw error;
+  }
+  return bench;
+}
