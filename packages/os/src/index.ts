@@ -29,3 +29,4 @@ export {
 } from "./processes/process-name.ts";
 export { waitForProcessEnd } from "./processes/process-end.ts";
 export { waitForLine } from "./files/wait-for-line.ts";
+export { createVolumeDisk } from "./volumes/volume-disk.ts";
