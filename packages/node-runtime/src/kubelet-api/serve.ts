@@ -5,7 +5,13 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Pod } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import { ClientAuthority, startServer, type RunningServer } from "@patchbay/daemon";
+import {
+  certificateInFiles,
+  ClientAuthority,
+  startServer,
+  trustInFile,
+  type RunningServer,
+} from "@patchbay/daemon";
 import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
 import { joinStream, type Upgrade } from "./exec.ts";
 import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
@@ -196,15 +202,16 @@ export async function serveKubeletApi(
   settings: KubeletApiSettings,
   signal: AbortSignal,
 ): Promise<RunningServer> {
-  const { clientCaFile: caFile, clientNames: names, ...rest } = settings;
-  const authority = new ClientAuthority({ caFile, names });
+  const { clientCaFile: caFile, clientNames: names, certFile, keyFile, ...rest } = settings;
+  const authority = new ClientAuthority(trustInFile(deps.files, { caFile, names }));
+  const certificate = certificateInFiles(deps.files, { certFile, keyFile });
   const serving: Serving = { ...deps, signal, authority, listeners: new Set() };
   deps.runtime.watch(() => {
     for (const changed of [...serving.listeners]) changed();
   }, signal);
   return startServer(
     onRequest(serving),
-    { ...rest, clientAuthorities: [authority], demandsCertificate: true },
-    { files: deps.files, log: deps.log, signal, onUpgrade: onUpgrade(serving) },
+    { ...rest, certificate, clientAuthorities: [authority], demandsCertificate: true },
+    { log: deps.log, signal, onUpgrade: onUpgrade(serving) },
   );
 }
