@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// copy-files DESTINATION-DIR SOURCE...   copies regular files of the image it runs in
+// copy-files --self DESTINATION-DIR      copies itself, for a container whose image is someone else's
+//
+// The image may be hostile: paths and links of sources are resolved within the image's own file system, so that what
+// is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied. A file appears whole or not at
+// all, and once it is there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char SELF[] = "copy-files";
+static const char PARTIAL[] = ".copy-files.partial";
+
+static _Noreturn void fail(const char *what, const char *reason) {
+  fprintf(stderr, "copy-files: %s: %s\n", what, reason);
+  exit(1);
+}
+
+static _Noreturn void usage(void) {
+  fputs("usage: copy-files DESTINATION-DIR SOURCE...\n       copy-files --self DESTINATION-DIR\n", stderr);
+  exit(2);
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
+// A name that a file in the destination may have.
+static void check_name(const char *source) {
+  const char *name = base_name(source);
+  if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) fail(source, "names no file");
+  if (strcmp(name, PARTIAL) == 0) fail(source, "this name is used while files are copied");
+}
+
+static int open_directory(const char *path) {
+  int directory = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) fail(path, strerror(errno));
+  return directory;
+}
+
+// Opens a file of the image: links stay below its root, other mounts and /proc's links are refused.
+static int open_source(const char *path) {
+  int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) fail("/", strerror(errno));
+  struct open_how how = {
+      // O_NONBLOCK: a FIFO would wait for a writer.
+      .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+  };
+  int source = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+  if (source < 0) fail(path, errno == EXDEV ? "is not in the image's own file system" : strerror(errno));
+  close(root);
+  return source;
+}
+
+// Copies to a name of its own first: nobody sees half a file, and what a killed copy left is replaced.
+static void copy(int source, int directory, const char *path, mode_t mode) {
+  struct stat status;
+  if (fstat(source, &status) != 0) fail(path, strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail(path, "is no regular file");
+  if (unlinkat(directory, PARTIAL, 0) != 0 && errno != ENOENT) fail(PARTIAL, strerror(errno));
+  int target = openat(directory, PARTIAL, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (target < 0) fail(path, strerror(errno));
+  ssize_t sent = 0;
+  do {
+    sent = sendfile(target, source, NULL, 1 << 30);
+  } while (sent > 0 || (sent < 0 && errno == EINTR));
+  if (sent < 0 || fchmod(target, mode) != 0 || close(target) != 0 ||
+      renameat(directory, PARTIAL, directory, base_name(path)) != 0) {
+    const char *reason = strerror(errno);
+    unlinkat(directory, PARTIAL, 0);
+    fail(path, reason);
+  }
+}
+
+static void copy_self(const char *destination) {
+  int source = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (source < 0) fail("/proc/self/exe", strerror(errno));
+  copy(source, open_directory(destination), SELF, 0555);
+}
+
+int main(int count, char **words) {
+  if (count < 3) usage();
+  if (strcmp(words[1], "--self") == 0) {
+    if (count != 3) usage();
+    copy_self(words[2]);
+    return 0;
+  }
+  if (words[1][0] == '-') usage();
+  // All names are looked at before anything is written.
+  for (int index = 2; index < count; index++) {
+    check_name(words[index]);
+    for (int other = 2; other < index; other++) {
+      if (strcmp(base_name(words[index]), base_name(words[other])) == 0)
+        fail(words[index], "another source has the same name");
+    }
+  }
+  int directory = open_directory(words[1]);
+  for (int index = 2; index < count; index++) {
+    int source = open_source(words[index]);
+    copy(source, directory, words[index], 0444);
+    close(source);
+  }
+  return 0;
+}
