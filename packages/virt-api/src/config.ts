@@ -3,12 +3,12 @@
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
-/** Files of certificates are PEM; what is not named is kept in the cluster. */
+/** Files of certificates are PEM; without a front proxy's authority there are no subresources. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;
-  readonly tlsCertFile?: string;
-  readonly tlsPrivateKeyFile?: string;
+  readonly tlsCertFile: string;
+  readonly tlsPrivateKeyFile: string;
   readonly requestheaderClientCaFile?: string;
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
@@ -33,14 +33,11 @@ export function parseFlags(argv: readonly string[]): Flags {
     .description("Serves the subresources of VMs and VMIs, and judges them at admission.")
     .option("--listen-address <address>", "address to listen on", "0.0.0.0")
     .option("--port <port>", "TCP port to listen on; 0 takes a free one", toPort, 8443)
-    .option(
-      "--tls-cert-file <file>",
-      "certificate to serve with, PEM (default: makes its own, and keeps it in a Secret)",
-    )
-    .option("--tls-private-key-file <file>", "private key of --tls-cert-file, PEM")
+    .requiredOption("--tls-cert-file <file>", "certificate to serve with, PEM")
+    .requiredOption("--tls-private-key-file <file>", "its private key, PEM")
     .option(
       "--requestheader-client-ca-file <file>",
-      "authority of the API server's front proxy (default: that and the names of its ConfigMap extension-apiserver-authentication)",
+      "authority of the API server's front proxy; without it subresources are refused",
     )
     .option(
       "--requestheader-allowed-names <names>",
@@ -59,9 +56,5 @@ export function parseFlags(argv: readonly string[]): Flags {
       [],
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  const flags = command.parse([...argv]).opts<Flags>();
-  if ((flags.tlsCertFile === undefined) !== (flags.tlsPrivateKeyFile === undefined)) {
-    command.error("error: --tls-cert-file and --tls-private-key-file need one another");
-  }
-  return flags;
+  return command.parse([...argv]).opts<Flags>();
 }

@@ -10,6 +10,7 @@ import {
   EFI,
   FEATURES,
   FIRMWARE_FIELDS,
+  KERNEL_CONTAINER_FIELDS,
   MEMORY_FIELDS,
   RESOURCE_FIELDS,
   UTC_FIELDS,
@@ -72,15 +73,7 @@ const KernelBootSchema = Type.Object(
           initrdPath: Type.Optional(
             Type.String({ description: "Path of the initrd in the image." }),
           ),
-          imagePullPolicy: Type.Optional(
-            Type.String({
-              description:
-                "When the image is pulled: Always, IfNotPresent or Never; IfNotPresent when absent.",
-            }),
-          ),
-          imagePullSecret: Type.Optional(
-            Type.String({ description: "Secret of the VM's namespace for pulling the image." }),
-          ),
+          ...KERNEL_CONTAINER_FIELDS,
         },
         { description: "Where kernel and initrd are." },
       ),

@@ -9,7 +9,6 @@ import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki
 import { createFakeFiles } from "@patchbay/ports/testing";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ClientAuthority } from "./client-authority.ts";
-import { trustInFile } from "./source.ts";
 
 const FILE = "/ca.pem";
 
@@ -48,8 +47,8 @@ function shown(chain: readonly X509Certificate[], authorized = true) {
 async function reading(caFile: string | undefined, names: readonly string[] = []) {
   const files = createFakeFiles();
   if (caFile !== undefined) await files.writeAtomic(FILE, caFile);
-  const authority = new ClientAuthority(trustInFile(files, { caFile: FILE, names }));
-  const read = authority.read();
+  const authority = new ClientAuthority({ caFile: FILE, names });
+  const read = authority.read(files);
   return { authority, files, text: await read };
 }
 
@@ -121,11 +120,11 @@ describe("the file", () => {
   });
 
   test("counts anew once it is read anew, and nobody counts before", async () => {
-    const unread = new ClientAuthority(trustInFile(createFakeFiles(), { caFile: FILE, names: [] }));
+    const unread = new ClientAuthority({ caFile: FILE, names: [] });
     expect(unread.vouchesFor(shown([await certificate(ours)]))).toBe(false);
     const { authority, files } = await reading(ours.certPem);
     await files.writeAtomic(FILE, renewed.certPem);
-    await authority.read();
+    await authority.read(files);
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(false);
     expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
   });
