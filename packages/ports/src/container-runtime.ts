@@ -27,6 +27,7 @@ export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 /** What the sandbox is to be. Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
 export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
+  /** Empty in the node's network: runtimes refuse to name the node. */
   readonly hostname: string;
   /** Absolute; log paths of its containers are below it. */
   readonly logDirectory: string;
@@ -255,8 +256,8 @@ export interface ContainerRuntime {
   removeImage(id: string): Promise<void>;
 
   /**
-   * Calls `changed` with a sandbox's or container's id when it has started, ended or been removed, and without one after
-   * the connection was lost and made again (anything may have changed), until aborted.
+   * Calls `changed` with a sandbox's or container's id when it has started, ended or been removed, and without one each
+   * time that a connection was made, the first too (anything may have changed), until aborted. The same may be told twice.
    */
   watch(changed: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;

@@ -23,13 +23,16 @@ function makeBench(): ContainerRuntimeBench {
   runtime.onStart = ({ id }, { command: [program = "", exitCode] }) => {
     if (program === "end") runtime.endContainer(id, { exitCode: Number(exitCode) });
   };
-  runtime.onExec = (_container, [program]) =>
-    program === "sleep" ? undefined : { exitCode: 3, stdout: "out\n", stderr: "err\n" };
+  const said = new Map([
+    ["speak", { exitCode: 3, stdout: "out\n", stderr: "err\n" }],
+    ["listen", { exitCode: 0, stdout: "", stderr: "" }],
+  ]);
+  runtime.onExec = (_container, [program = ""]) => said.get(program);
   return {
     ...PLACE,
     runtime,
     ...{ runner: ["run"], stubborn: ["stubborn"], failing: ["end", "3"], done: ["end", "0"] },
-    ...{ speaker: ["speak"], sleeper: ["sleep"] },
+    ...{ speaker: ["speak"], sleeper: ["sleep"], listening: ["listen"] },
     pass: async (ms) => {
       await settle();
       await clock.advance(ms);

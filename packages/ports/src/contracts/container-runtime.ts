@@ -7,11 +7,10 @@ import {
   containerConfigFor,
   removeAllSandboxes,
   sandboxConfigFor,
+  SOON,
+  untilListening,
   type ContainerRuntimeBench,
 } from "./container-runtime/bench.ts";
-
-/** How long a runtime may take to tell, milliseconds. */
-const SOON = { timeout: 15_000, interval: 20 };
 
 /** The suite for sandboxes, images, events and deaths. */
 export function describeContainerRuntimeContract(
@@ -38,11 +37,12 @@ export function describeContainerRuntimeContract(
     afterAll(() => bench.close());
 
     const config = (pod: string): SandboxConfig => sandboxConfigFor(bench, pod);
-    const run = async (pod: string, command = bench.runner): Promise<[string, string]> => {
+    const run = async (pod: string): Promise<[string, string]> => {
       const box = await runtime.runSandbox(config(pod));
-      const inside = containerConfigFor(bench, command);
+      const inside = containerConfigFor(bench, bench.runner);
       const id = await runtime.createContainer(box, inside, config(pod));
       await runtime.startContainer(id);
+      await untilListening(bench, id);
       return [box, id];
     };
     const stateOf = async (id: string): Promise<string | undefined> =>
@@ -70,7 +70,8 @@ export function describeContainerRuntimeContract(
     test("a sandbox in the node's network has neither address nor namespace", async () => {
       const { security, ...rest } = config("one");
       const namespaces = { ...security.namespaces, network: "NODE" as const };
-      const id = await runtime.runSandbox({ ...rest, security: { ...security, namespaces } });
+      const shared = { ...rest, hostname: "", security: { ...security, namespaces } };
+      const id = await runtime.runSandbox(shared);
       const status = await runtime.findSandbox(id);
       expect(status).toMatchObject({ state: "READY", ips: [] });
       expect(status).not.toHaveProperty("netnsPath");
@@ -172,6 +173,10 @@ export function describeContainerRuntimeContract(
     test("while it is away all calls say so; when it is back, all is as it was, and that is told", async () => {
       const [box, id] = await run("one");
       runtime.watch((told) => void changes.push(told), watching.signal);
+      await vi.waitFor(() => {
+        expect(changes).toContain(undefined);
+      }, SOON);
+      changes = [];
       await bench.stop();
       await expect(runtime.listSandboxes()).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
       await expect(runtime.stopContainer(id, 1)).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
@@ -202,4 +207,4 @@ export function describeContainerRuntimeContract(
     });
   });
 }
-/* eslint-enable max-lines-per-function */
+/* eslint-enable max-lines-per-function -- the suite ends */

@@ -252,6 +252,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#watchers.add(changed);
+    if (!this.#away) this.#tellOne(changed, undefined);
     signal.addEventListener("abort", () => this.#watchers.delete(changed), { once: true });
   }
 
@@ -306,11 +307,13 @@ class MemoryRuntime implements FakeContainerRuntime {
 
   #tell(id: string | undefined): void {
     if (this.#away) return;
-    for (const changed of this.#watchers) {
-      queueMicrotask(() => {
-        if (this.#watchers.has(changed)) changed(id);
-      });
-    }
+    for (const changed of this.#watchers) this.#tellOne(changed, id);
+  }
+
+  #tellOne(changed: (id: string | undefined) => void, id: string | undefined): void {
+    queueMicrotask(() => {
+      if (this.#watchers.has(changed)) changed(id);
+    });
   }
 
   #container(call: string, id: string): ContainerRecord {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the suites of a container runtime need of it, and the pods that they make.
+import { expect, vi } from "vitest";
 import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "../../container-runtime.ts";
 
 /** A runtime with one image, and commands that the image knows. */
@@ -17,6 +18,8 @@ export interface ContainerRuntimeBench {
   readonly done: readonly string[];
   /** For `execSync`: writes `out` and `err`, each to its own stream, and ends with 3. */
   readonly speaker: readonly string[];
+  /** For `execSync`: ends with 0 when the runner listens, else with something else. */
+  readonly listening: readonly string[];
   /** For `execSync`: does not end. */
   readonly sleeper: readonly string[];
   /** Absolute; it is there. */
@@ -83,6 +86,19 @@ export function containerConfigFor(
       seccomp: "RuntimeDefault",
     },
   };
+}
+
+/** How long a runtime or a program may take, for `vi.waitFor`; milliseconds. */
+export const SOON = { timeout: 15_000, interval: 20 };
+
+/** Resolves when a runner would end if it was asked to. */
+export async function untilListening(
+  { runtime, listening }: Pick<ContainerRuntimeBench, "runtime" | "listening">,
+  id: string,
+): Promise<void> {
+  await vi.waitFor(async () => {
+    expect(await runtime.execSync(id, listening, 10)).toMatchObject({ exitCode: 0 });
+  }, SOON);
 }
 
 /** Removes what a test has left. */

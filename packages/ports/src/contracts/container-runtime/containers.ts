@@ -7,11 +7,10 @@ import {
   containerConfigFor,
   removeAllSandboxes,
   sandboxConfigFor,
+  SOON,
+  untilListening,
   type ContainerRuntimeBench,
 } from "./bench.ts";
-
-/** How long a program may take to end, milliseconds. */
-const SOON = { timeout: 15_000, interval: 20 };
 
 /** The suite for containers. */
 export function describeContainersContract(
@@ -41,6 +40,7 @@ export function describeContainersContract(
     const start = async (command: readonly string[], attempt = 0): Promise<string> => {
       const id = await create(command, attempt);
       await runtime.startContainer(id);
+      if (command === bench.runner) await untilListening(bench, id);
       return id;
     };
 
@@ -51,6 +51,7 @@ export function describeContainersContract(
       expect(created).toMatchObject({ startedAt: 0n, finishedAt: 0n, image: bench.image });
       expect(created?.logPath).toMatch(/\/main\/0\.log$/);
       await runtime.startContainer(id);
+      await untilListening(bench, id);
       const running = await runtime.findContainer(id);
       expect(running).toMatchObject({ state: "RUNNING", finishedAt: 0n });
       expect(running?.startedAt).toBeGreaterThanOrEqual(created?.createdAt ?? 0n);
@@ -145,4 +146,4 @@ export function describeContainersContract(
     });
   });
 }
-/* eslint-enable max-lines-per-function */
+/* eslint-enable max-lines-per-function -- the suite ends */

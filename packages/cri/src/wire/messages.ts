@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of CRI v1 as they are read: numbers of 64 bits are text, what is absent is its default or null.
+
+/** Source: CRI PodSandboxMetadata. */
+export interface WireSandboxMetadata {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly attempt: number;
+}
+
+type Texts = Readonly<Record<string, string>>;
+
+/** Source: CRI PodSandbox. */
+export interface WireSandbox {
+  readonly id: string;
+  readonly metadata: WireSandboxMetadata | null;
+  readonly state: "SANDBOX_READY" | "SANDBOX_NOTREADY";
+  readonly createdAt: string;
+  readonly labels: Texts;
+  readonly annotations: Texts;
+}
+
+/** Source: CRI PodSandboxStatus. */
+export interface WireSandboxStatus extends WireSandbox {
+  readonly network: {
+    readonly ip: string;
+    readonly additionalIps: readonly { readonly ip: string }[];
+  } | null;
+  readonly linux: {
+    readonly namespaces: { readonly options: { readonly network: string } | null } | null;
+  } | null;
+}
+
+/** Source: CRI PodSandboxStatusResponse. */
+export interface WireSandboxStatusResponse {
+  readonly status: WireSandboxStatus | null;
+  readonly info: Texts;
+}
+
+/** Source: CRI ContainerState. */
+export type WireContainerState =
+  "CONTAINER_CREATED" | "CONTAINER_RUNNING" | "CONTAINER_EXITED" | "CONTAINER_UNKNOWN";
+
+/** Source: CRI Container. */
+export interface WireContainer {
+  readonly id: string;
+  readonly podSandboxId: string;
+  readonly metadata: { readonly name: string; readonly attempt: number } | null;
+  readonly image: { readonly image: string } | null;
+  readonly state: WireContainerState;
+  readonly createdAt: string;
+  readonly labels: Texts;
+  readonly annotations: Texts;
+}
+
+/** Source: CRI ContainerStatus. */
+export interface WireContainerStatus extends Omit<WireContainer, "podSandboxId"> {
+  readonly startedAt: string;
+  readonly finishedAt: string;
+  readonly exitCode: number;
+  readonly imageRef: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly logPath: string;
+}
+
+/** Source: CRI Image. */
+export interface WireImage {
+  readonly id: string;
+  readonly repoTags: readonly string[];
+  readonly repoDigests: readonly string[];
+  readonly size: string;
+  readonly uid: { readonly value: string } | null;
+  readonly username: string;
+}
+
+/** Source: CRI RuntimeCondition. */
+export interface WireCondition {
+  readonly type: string;
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}

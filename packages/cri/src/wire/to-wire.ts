@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the port asks for → requests of CRI v1. Pure. Members that are left out are the wire's defaults.
+import type {
+  ContainerConfig,
+  ContainerMount,
+  ContainerResources,
+  ContainerSecurity,
+  RuntimeFilter,
+  SandboxConfig,
+  SecurityProfile,
+} from "@patchbay/ports";
+
+type Wire = Readonly<Record<string, unknown>>;
+
+function value(number: number | undefined): Wire | undefined {
+  return number === undefined ? undefined : { value: number };
+}
+
+function profile(type: SecurityProfile): Wire {
+  return { profileType: type };
+}
+
+/** Source: CRI PodSandboxConfig. */
+export function fromSandboxConfig(config: SandboxConfig): Wire {
+  const { metadata, hostname, logDirectory, dns, labels, annotations, security } = config;
+  return {
+    ...{ metadata, hostname, logDirectory, labels, annotations },
+    ...(dns === undefined ? {} : { dnsConfig: dns }),
+    linux: {
+      cgroupParent: config.cgroupParent,
+      sysctls: config.sysctls,
+      securityContext: {
+        namespaceOptions: security.namespaces,
+        runAsUser: value(security.runAsUser),
+        runAsGroup: value(security.runAsGroup),
+        supplementalGroups: security.supplementalGroups,
+        readonlyRootfs: security.readonlyRootfs,
+        privileged: security.privileged,
+        seccomp: profile(security.seccomp),
+      },
+    },
+  };
+}
+
+function fromMount({ propagation, ...mount }: ContainerMount): Wire {
+  return { ...mount, propagation: `PROPAGATION_${propagation}` };
+}
+
+function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): Wire {
+  return { ...resources, memoryLimitInBytes: memoryLimitBytes };
+}
+
+function fromSecurity(security: ContainerSecurity): Wire {
+  const { capabilities, namespaces, runAsUser, runAsGroup, noNewPrivileges, seccomp } = security;
+  const { privileged, runAsUsername, readonlyRootfs, supplementalGroups } = security;
+  const { maskedPaths, readonlyPaths } = security;
+  return {
+    capabilities: { addCapabilities: capabilities.add, dropCapabilities: capabilities.drop },
+    namespaceOptions: namespaces,
+    ...{ privileged, runAsUsername, readonlyRootfs, supplementalGroups },
+    ...{ maskedPaths, readonlyPaths },
+    runAsUser: value(runAsUser),
+    runAsGroup: value(runAsGroup),
+    noNewPrivs: noNewPrivileges,
+    seccomp: profile(seccomp),
+  };
+}
+
+/** Source: CRI ContainerConfig. */
+export function fromContainerConfig(config: ContainerConfig): Wire {
+  const { metadata, image, command, args, workingDir, env, mounts, devices } = config;
+  const { labels, annotations, logPath, stdin, stdinOnce, tty, resources, security } = config;
+  return {
+    ...{ metadata, command, args, workingDir, devices, labels, annotations, logPath },
+    ...{ stdin, stdinOnce, tty },
+    image: { image },
+    envs: env.map(([key, text]) => ({ key, value: text })),
+    mounts: mounts.map(fromMount),
+    linux: { resources: fromResources(resources), securityContext: fromSecurity(security) },
+  };
+}
+
+/** Source: CRI PodSandboxFilter. */
+export function fromSandboxFilter({ sandboxId, labels }: RuntimeFilter): Wire {
+  return { filter: { id: sandboxId, labelSelector: labels } };
+}
+
+/** Source: CRI ContainerFilter. */
+export function fromContainerFilter({ sandboxId, labels }: RuntimeFilter): Wire {
+  return { filter: { podSandboxId: sandboxId, labelSelector: labels } };
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suites of ContainerRuntime on a real containerd. Needs root, containerd, runc and CNI's plugins.
+import {
+  describeContainerRuntimeContract,
+  describeContainersContract,
+} from "@patchbay/ports/testing";
+import { startContainerdRuntime } from "./containerd-runtime.ts";
+
+describeContainerRuntimeContract("containerd", startContainerdRuntime);
+describeContainersContract("containerd", startContainerdRuntime);

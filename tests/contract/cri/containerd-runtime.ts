@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real containerd for the suites of ContainerRuntime: an image of busybox, a bridge of its own, and commands of both.
+import { spawnSync } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createContainerRuntime } from "@patchbay/cri";
+import { createClock } from "@patchbay/os";
+import type { ContainerRuntimeBench } from "@patchbay/ports/testing";
+import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+
+/** What the suites' image is called. */
+export const SUITE_IMAGE = "localhost/suite/busybox:1";
+
+function run(command: string, ...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
+  return stdout;
+}
+
+/** Writes a blob of an OCI layout; returns its descriptor. */
+function addBlob(layout: string, mediaType: string, bytes: Buffer): Record<string, unknown> {
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  writeFileSync(join(layout, "blobs/sha256", hash), bytes);
+  return { mediaType, digest: `sha256:${hash}`, size: bytes.length };
+}
+
+function json(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+/** An OCI archive whose root file system is busybox alone. */
+export function makeBusyboxImage(archive: string): void {
+  const work = mkdtempSync(join(tmpdir(), "busybox-image-"));
+  try {
+    const root = join(work, "root");
+    for (const directory of ["bin", "tmp", "dev", "proc", "sys", "etc"]) {
+      mkdirSync(join(root, directory), { recursive: true });
+    }
+    copyFileSync("/bin/busybox", join(root, "bin/busybox"));
+    run("busybox", "ln", "-s", "busybox", join(root, "bin/sh"));
+    const tar = join(work, "layer.tar");
+    run("tar", "-C", root, "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".");
+    const layout = join(work, "layout");
+    mkdirSync(join(layout, "blobs/sha256"), { recursive: true });
+    const layer = run("sha256sum", tar).slice(0, 64);
+    const size = Number(run("stat", "-c", "%s", tar));
+    copyFileSync(tar, join(layout, "blobs/sha256", layer));
+    const oci = (kind: string): string => `application/vnd.oci.image.${kind}`;
+    const config = addBlob(
+      layout,
+      oci("config.v1+json"),
+      json({
+        architecture: process.arch === "arm64" ? "arm64" : "amd64",
+        os: "linux",
+        config: { Entrypoint: ["/bin/sh", "-c", PAUSE] },
+        rootfs: { type: "layers", diff_ids: [`sha256:${layer}`] },
+      }),
+    );
+    const manifest = addBlob(
+      layout,
+      oci("manifest.v1+json"),
+      json({
+        schemaVersion: 2,
+        mediaType: oci("manifest.v1+json"),
+        config,
+        layers: [{ mediaType: oci("layer.v1.tar"), digest: `sha256:${layer}`, size }],
+      }),
+    );
+    const annotations = { "io.containerd.image.name": SUITE_IMAGE };
+    writeFileSync(join(layout, "oci-layout"), json({ imageLayoutVersion: "1.0.0" }));
+    writeFileSync(
+      join(layout, "index.json"),
+      json({ schemaVersion: 2, manifests: [{ ...manifest, annotations }] }),
+    );
+    run("tar", "-C", layout, "-cf", archive, "oci-layout", "index.json", "blobs");
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** A program that ends with 143 when it is asked to. */
+const PAUSE = "trap 'exit 143' TERM; while :; do busybox sleep 1 & wait $!; done";
+
+function sh(script: string): readonly string[] {
+  return ["/bin/sh", "-c", script];
+}
+
+/** A bridge of a name of its own, with addresses that no other network has here. */
+function networkOf(bridge: string, directory: string): string {
+  return JSON.stringify({
+    cniVersion: "1.0.0",
+    name: bridge,
+    plugins: [
+      {
+        type: "bridge",
+        bridge,
+        isGateway: true,
+        ipam: {
+          type: "host-local",
+          ranges: [[{ subnet: "10.213.77.0/24" }]],
+          dataDir: join(directory, "addresses"),
+        },
+      },
+    ],
+  });
+}
+
+/** The runtime, and the containerd behind it. */
+export interface ContainerdRuntimeBench extends ContainerRuntimeBench {
+  readonly containerd: ContainerdBench;
+}
+
+/** Starts a containerd with the suites' image. */
+export async function startContainerdRuntime(): Promise<ContainerdRuntimeBench> {
+  const work = mkdtempSync(join(tmpdir(), "cri-suite-"));
+  const bridge = `suite-${randomUUID().slice(0, 8)}`;
+  const containerd = await startContainerdBench({
+    sandboxImage: SUITE_IMAGE,
+    network: networkOf(bridge, work),
+  });
+  const clock = createClock();
+  const runtime = createContainerRuntime({ endpoints: [containerd.endpoint], clock });
+  const pass = (ms: number): Promise<void> => clock.sleep(ms, new AbortController().signal);
+  const close = async (): Promise<void> => {
+    runtime.close();
+    await containerd.close();
+    spawnSync("ip", ["link", "delete", bridge]);
+    rmSync(work, { recursive: true, force: true });
+  };
+  try {
+    const archive = join(work, "busybox.tar");
+    makeBusyboxImage(archive);
+    await containerd.ctr("images", "import", archive);
+    const logDirectory = join(work, "logs");
+    mkdirSync(logDirectory);
+    return {
+      containerd,
+      runtime,
+      image: SUITE_IMAGE,
+      runner: sh(PAUSE),
+      stubborn: sh("trap '' TERM; while :; do busybox sleep 1; done"),
+      failing: sh("exit 3"),
+      done: sh("exit 0"),
+      speaker: sh("echo out; echo err >&2; exit 3"),
+      // The 15th bit of the signals that are caught is SIGTERM's.
+      listening: sh("busybox grep -qE 'SigCgt:.*[4-7c-f][0-9a-f]{3}$' /proc/1/status"),
+      sleeper: sh("busybox sleep 60"),
+      logDirectory,
+      cgroupParent: containerd.cgroupParent,
+      pass,
+      stop: () => containerd.end("SIGKILL"),
+      start: () => containerd.start(),
+      killSandbox: (id) => {
+        killShim(id);
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** SIGKILL to the shim of one sandbox: its command line ends with `-id ID -address SOCKET`. */
+function killShim(id: string): void {
+  run("busybox", "kill", "-9", run("pgrep", "-f", `containerd-shim.*-id ${id}`).trim());
+}
