@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of containerd.
 export { ctr, waitUntilServing, type CtrDeps } from "./ctr.ts";
+export { archiveDirectory, type DirectoryImage } from "./images/archive-directory.ts";
+export {
+  findImage,
+  importImage,
+  listImages,
+  pullImage,
+  removeImage,
+  type ImageDeps,
+} from "./images/images.ts";
+export { fullReference, shortReference } from "./images/reference.ts";
 export { layoutOf, type ContainerdLayout, type ContainerdPlaces } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
+export { keepShimSockets, shimSocketsOf } from "./leftovers/shim-sockets.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";
+export { listProcesses, shimsOf } from "./leftovers/shims.ts";

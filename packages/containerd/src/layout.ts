@@ -33,6 +33,8 @@ export interface ContainerdLayout {
   readonly state: string;
   /** Says of which start of the host `state` is. */
   readonly stateBoot: string;
+  /** Containers whose shims have had sockets since the host started. */
+  readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
   /** `HOST/hosts.toml` for registries that need one. Source: containerd, configuration of registry hosts. */
@@ -60,6 +62,7 @@ export function layoutOf(places: ContainerdPlaces): ContainerdLayout {
     root: join(directory, "root"),
     state,
     stateBoot: join(directory, "state-boot-id"),
+    shims: join(directory, "shims.json"),
     runcRoot: join(state, "runc"),
     opt: join(directory, "opt"),
     registryHosts: join(directory, "registries"),

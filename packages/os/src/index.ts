@@ -15,10 +15,9 @@ export { takeFileLock, type FileLock } from "./files/file-lock.ts";
 export { startDetached } from "./processes/detached.ts";
 export {
   isRunning,
-  killProcess,
   readProcessStartTime,
   signalProcess,
   type ProcessName,
 } from "./processes/process-name.ts";
-export { waitForProcessEnd } from "./processes/process-end.ts";
+export { killAndWait, waitForProcessEnd } from "./processes/process-end.ts";
 export { waitForLine } from "./files/wait-for-line.ts";

@@ -7,10 +7,12 @@ import {
   containerdCommand,
   ctr,
   layoutOf,
+  listProcesses,
   prepareContainerd,
   removeDeadSocket,
   removeContainerdLeftovers,
   removeGroups,
+  shimsOf,
   unmountBelow,
   waitUntilServing,
   type ContainerdLayout,
@@ -18,9 +20,8 @@ import {
 import {
   createFiles,
   createProcessRunner,
-  killProcess,
+  killAndWait,
   readBootId,
-  readProcessStartTime,
   signalProcess,
   startDetached,
   waitForProcessEnd,
@@ -52,6 +53,8 @@ export interface ContainerdBench {
   ctr(...args: readonly string[]): Promise<string>;
   /** Of containerd, while it runs. */
   readonly process: ProcessName | undefined;
+  /** Pids of its shims: one for each sandbox, which dies with it. */
+  listShims(): Promise<readonly number[]>;
   /** Starts it, when it does not run; resolves when it answers. */
   start(): Promise<void>;
   /** SIGKILL or SIGTERM to containerd alone; resolves when it has ended. What runs in containers goes on. */
@@ -65,13 +68,6 @@ const LOOPBACK = JSON.stringify({
   name: "bench",
   plugins: [{ type: "loopback" }],
 });
-
-async function kill(pid: number): Promise<void> {
-  const startTime = await readProcessStartTime(pid);
-  if (startTime === undefined) return;
-  await killProcess({ pid, startTime });
-  await waitForProcessEnd(pid, startTime);
-}
 
 async function startContainerd(layout: ContainerdLayout): Promise<ProcessName> {
   await removeDeadSocket(files, layout);
@@ -101,7 +97,8 @@ async function endProcess(name: ProcessName, signal: "SIGKILL" | "SIGTERM"): Pro
 
 async function removeAll(layout: ContainerdLayout, cgroupParent: string): Promise<void> {
   const { directory } = layout;
-  await removeContainerdLeftovers({ files, runner, layout, kill });
+  const bootId = await readBootId(files);
+  await removeContainerdLeftovers({ files, runner, layout, kill: killAndWait, bootId });
   await unmountBelow({ files, runner }, directory);
   await removeGroups({ files, runner }, cgroupParent);
   await files.remove(directory);
@@ -132,6 +129,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     get process() {
       return running;
     },
+    listShims: async () => shimsOf(await listProcesses(files), layout.socket),
     start: async () => {
       running ??= await startContainerd(layout);
     },

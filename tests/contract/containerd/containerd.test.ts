@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A containerd of one's own: starts, dies, goes on, and leaves nothing. Needs root, containerd and runc.
-import { createFiles, isRunning } from "@patchbay/os";
+import { isRunning } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
 
-const files = createFiles();
 let bench: ContainerdBench;
 
 beforeAll(async () => {
@@ -14,9 +13,8 @@ afterAll(async () => {
   await bench.close();
 });
 
-test("a machine's own containerd would see nothing of it", async () => {
+test("its part that speaks CRI is there", async () => {
   expect(await bench.ctr("plugins", "ls", "id==cri")).toMatch(/cri .* ok/);
-  expect(await files.exists("/run/containerd/containerd.sock")).toBe(false);
 });
 
 test("one that was killed starts again", async () => {

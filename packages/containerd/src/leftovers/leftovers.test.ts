@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeFiles } from "@patchbay/ports/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { layoutOf } from "../layout.ts";
 import { hierarchiesOf } from "./cgroups.ts";
 import { mountsBelow } from "./mounts.ts";
-import { listProcesses, listShimSockets, shimFamilies } from "./shims.ts";
+import { shimSocketsOf, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
+import { listProcesses, shimFamilies } from "./shims.ts";
 
 test("mounts below a directory are listed, the innermost first", () => {
   const mountinfo = [
@@ -52,13 +53,57 @@ test("the family of a containerd's shims is found, and no other's", async () => 
   expect(shimFamilies(await listProcesses(files), SOCKET)).toEqual([10, 11, 12, 13]);
 });
 
-test("sockets of shims are read from the bundles, and only where they are sockets' addresses", async () => {
+describe("sockets of shims", () => {
   const layout = layoutOf({ directory: "/d", runDirectory: "/d/run", cniConfDirectory: "/d/net" });
-  const files = createFakeFiles();
   const bundles = "/d/state/io.containerd.runtime.v2.task/k8s.io";
-  await files.writeAtomic(`${bundles}/a/address`, "unix:///run/containerd/s/1f");
-  await files.writeAtomic(`${bundles}/b/address`, "unix:///run/containerd/s/1f");
-  await files.writeAtomic(`${bundles}/c/address`, "");
-  await files.writeAtomic(`${bundles}/d/config.json`, "{}");
-  expect(await listShimSockets(files, layout)).toEqual(["/run/containerd/s/1f"]);
+  const pathOf = (id: string): string => shimSocketsOf(layout, id)[0] ?? "";
+
+  async function withContainers(...ids: readonly string[]) {
+    const files = createFakeFiles();
+    for (const id of ids) {
+      await files.writeAtomic(`${bundles}/${id}/config.json`, "{}");
+      await files.writeAtomic(pathOf(id), "");
+    }
+    return { files, deps: { files, layout, bootId: "this" } };
+  }
+
+  test("have the names that containerd gives them", () => {
+    const other = layoutOf({
+      directory: "/d",
+      runDirectory: "/tmp/ctrdx/c/run",
+      cniConfDirectory: "/d/net",
+    });
+    // Seen with containerd 1.6.20.
+    expect(shimSocketsOf(other, "c1")[0]).toBe(
+      "/run/containerd/s/4aca3e1d042ac6ab40d98fa46b494484cb1c0cbda4f4f3a04d63d6f9057e5105",
+    );
+  });
+
+  test("go when their container has gone, and no others do", async () => {
+    const { files, deps } = await withContainers("a", "b");
+    await files.writeAtomic("/run/containerd/s/another", "");
+    await sweepShimSockets(deps);
+    await files.remove(`${bundles}/a`);
+    await sweepShimSockets(deps);
+    expect(await files.list("/run/containerd/s")).toEqual(
+      [pathOf("b").slice("/run/containerd/s/".length), "another"].sort(),
+    );
+  });
+
+  test("go all when the machine goes down, also those of containers that were noted only", async () => {
+    const { files, deps } = await withContainers("a", "b");
+    await sweepShimSockets(deps);
+    await files.remove(`${bundles}/a`);
+    await removeShimSockets(deps);
+    expect(await files.list("/run/containerd/s")).toEqual([]);
+    expect(await files.exists(layout.shims)).toBe(false);
+  });
+
+  test("that were noted in another start of the host are nobody's", async () => {
+    const { files, deps } = await withContainers("a");
+    await sweepShimSockets({ ...deps, bootId: "another" });
+    await files.remove(`${bundles}/a`);
+    await removeShimSockets(deps);
+    expect(await files.exists(pathOf("a"))).toBe(true);
+  });
 });

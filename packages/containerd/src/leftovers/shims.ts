@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes and sockets has a containerd left that does not run any more? Shims outlive it, and that is right until
-// the machine goes down.
-import { join } from "node:path";
+// Which processes has a containerd left that does not run any more? Shims outlive it, and that is right until the machine
+// goes down.
 import type { Files } from "@patchbay/ports";
-import type { ContainerdLayout } from "../layout.ts";
 
 const SHIM = /(^|\/)containerd-shim-[^/]+$/;
 const PID = /^\d+$/;
-/** One directory for each running container. Source: containerd, runtime v2. */
-const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
-const SOCKET = /^unix:\/\/(\/\S+)$/;
 
 /** A process as `/proc` tells of it. */
 export interface ProcessFacts {
@@ -43,23 +38,16 @@ function isShimOf({ argv }: ProcessFacts, socket: string): boolean {
   return SHIM.test(argv[0] ?? "") && address === socket;
 }
 
-/** The shims of the containerd of that socket, and everything below them, children after their parents. */
+/** Pids of the shims of the containerd of that socket. */
+export function shimsOf(all: readonly ProcessFacts[], socket: string): readonly number[] {
+  return all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
+}
+
+/** Those shims, and everything below them, children after their parents. */
 export function shimFamilies(all: readonly ProcessFacts[], socket: string): readonly number[] {
-  const family = all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
+  const family = [...shimsOf(all, socket)];
   for (const pid of family) {
     family.push(...all.filter(({ parent }) => parent === pid).map((child) => child.pid));
   }
   return [...new Set(family)];
-}
-
-/** Sockets of the shims whose bundles are there; they lie where all containerds of the machine have theirs. */
-export async function listShimSockets(
-  files: Files,
-  { state }: ContainerdLayout,
-): Promise<readonly string[]> {
-  const bundles = join(state, BUNDLES);
-  const texts = await Promise.all(
-    (await files.list(bundles)).map((id) => files.readText(join(bundles, id, "address"))),
-  );
-  return [...new Set(texts.flatMap((text) => SOCKET.exec(text?.trim() ?? "")?.[1] ?? []))];
 }

@@ -58,6 +58,18 @@ export async function waitForProcessEnd(
   }
 }
 
+/** Kills the process that has the pid now, and no other of its group, and waits for its end; none is success. */
+export async function killAndWait(pid: number): Promise<void> {
+  const startTime = await readProcessStartTime(pid);
+  if (startTime === undefined) return;
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (errnoOf(error) !== "ESRCH") throw toFileError(error, "kill", String(pid));
+  }
+  await waitForProcessEnd(pid, startTime);
+}
+
 function openProcess(pid: number): number | undefined {
   try {
     return osNative().openProcess(pid);

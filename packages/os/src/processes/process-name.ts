@@ -64,13 +64,3 @@ export async function signalProcess(
     if (errnoOf(error) !== "ESRCH") throw toFileError(error, "kill", String(name.pid));
   }
 }
-
-/** Kills that very process alone, and no other of its group. Gone is success. */
-export async function killProcess(name: ProcessName): Promise<void> {
-  if (!(await isRunning(name))) return;
-  try {
-    process.kill(name.pid, "SIGKILL");
-  } catch (error) {
-    if (errnoOf(error) !== "ESRCH") throw toFileError(error, "kill", String(name.pid));
-  }
-}

@@ -9,6 +9,12 @@ export const CONTAINERD_ERRORS = {
     retry: "never",
     http: 400,
   },
+  IMAGE_SOURCE_INVALID: {
+    summary: "{source} cannot be made an image: {reason}",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
   CONTAINERD_FAILED: {
     summary: "containerd: {call} failed: {reason}",
     who: "environment",

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images of a containerd of one's own: made of a directory, imported, listed, removed. Needs root, containerd and runc.
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  archiveDirectory,
+  importImage,
+  keepShimSockets,
+  listImages,
+  removeImage,
+  shimSocketsOf,
+} from "@patchbay/containerd";
+import { createFiles, createProcessRunner, killAndWait, readBootId } from "@patchbay/os";
+import { createFakeLogger } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startContainerdBench, type ContainerdBench } from "./bench.ts";
+
+const NAME = "docker.io/library/guest:latest";
+const OTHER = "docker.io/library/other:latest";
+const files = createFiles();
+const runner = createProcessRunner();
+let bench: ContainerdBench;
+let work: string;
+
+function deps() {
+  return { files, runner, layout: bench.layout };
+}
+
+/** An archive of an image that has a program, and a file with that text. */
+async function makeArchive(name: string, text: string): Promise<string> {
+  const source = join(work, `${name}-source`);
+  await mkdir(source);
+  await writeFile(join(source, "vmlinuz"), text);
+  await cp("/bin/busybox", join(source, "busybox"));
+  const image = { source, workDirectory: join(work, name), architecture: "amd64" };
+  return archiveDirectory({ files, runner }, image);
+}
+
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "ctrd-images-"));
+  bench = await startContainerdBench();
+});
+afterAll(async () => {
+  await bench.close();
+  await rm(work, { recursive: true });
+});
+
+test("a directory is the same image each time, whoever has touched its files", async () => {
+  const one = await makeArchive("one", "kernel");
+  const two = await makeArchive("two", "kernel");
+  await importImage(deps(), { archive: one, id: "one" }, NAME);
+  await importImage(deps(), { archive: two, id: "two" }, OTHER);
+  const images = await listImages(deps());
+  expect(images.map(({ name }) => name)).toEqual([NAME, OTHER]);
+  expect(new Set(images.map(({ digest }) => digest)).size).toBe(1);
+});
+
+test("an archive takes the place of what had the name, of which nothing stays", async () => {
+  const archive = await makeArchive("three", "another kernel");
+  await importImage(deps(), { archive, id: "three" }, NAME);
+  await removeImage(deps(), OTHER);
+  expect((await listImages(deps())).map(({ name }) => name)).toEqual([NAME]);
+  // The name, and the id that CRI knows it by.
+  expect((await bench.ctr("images", "ls", "--quiet")).trim().split("\n")).toHaveLength(2);
+});
+
+test("a container that runs from an image keeps its layers, a shim that is killed leaves nothing", async () => {
+  const { layout } = bench;
+  const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
+  await bench.ctr("run", "--detach", ...below, NAME, "it", "/busybox", "sleep", "60");
+  const [socket = ""] = shimSocketsOf(layout, "it");
+  expect(await files.exists(socket)).toBe(true);
+  await removeImage(deps(), NAME);
+  expect(await bench.ctr("tasks", "ls")).toMatch(/it +\d+ +RUNNING/);
+  const kept = new AbortController();
+  keepShimSockets(
+    { files, layout, bootId: await readBootId(files), log: createFakeLogger() },
+    kept.signal,
+  );
+  for (const pid of await bench.listShims()) await killAndWait(pid);
+  await eventually(async () => !(await files.exists(socket)), { withinMs: 5000 });
+  kept.abort();
+  expect(await bench.ctr("tasks", "ls", "--quiet")).toBe("");
+  await bench.ctr("containers", "delete", "it");
+});
+
+test("an image that is removed is gone with its layers, once nothing runs from it", async () => {
+  await removeImage(deps(), NAME); // once more: gone is success
+  expect(await bench.ctr("images", "ls", "--quiet")).toBe("");
+  expect(await bench.ctr("content", "ls", "--quiet")).toBe("");
+});
+
+test("another containerd of the machine sees nothing of it", async () => {
+  const archive = await makeArchive("four", "kernel");
+  await importImage(deps(), { archive, id: "four" }, NAME);
+  const another = await startContainerdBench();
+  try {
+    const [images] = await Promise.all([
+      another.ctr("images", "ls", "--quiet"),
+      bench.ctr("version"),
+    ]);
+    expect(images).toBe("");
+    expect(await another.ctr("namespaces", "ls", "--quiet")).toBe("");
+  } finally {
+    await another.close();
+  }
+  // Its end took nothing from this one.
+  expect(await listImages(deps())).toHaveLength(1);
+  await removeImage(deps(), NAME);
+});
+
+test("what is no archive is refused, and leaves nothing", async () => {
+  const archive = join(work, "no-archive");
+  await writeFile(archive, "text");
+  await expect(importImage(deps(), { archive, id: "no" }, NAME)).rejects.toMatchObject({
+    code: "CONTAINERD_FAILED",
+  });
+  expect(await listImages(deps())).toEqual([]);
+});
