@@ -22,7 +22,14 @@ export {
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
 export type { ConfigMap, Secret } from "./kinds/config.ts";
-export type { KubeEvent, KubeNode, Lease, NodeCondition } from "./kinds/core-kinds.ts";
+export type {
+  ApiService,
+  KubeEvent,
+  KubeNode,
+  Lease,
+  NodeCondition,
+  WebhookConfiguration,
+} from "./kinds/core-kinds.ts";
 export {
   networkConfigOf,
   usesEmulation,
@@ -62,15 +69,18 @@ export type {
 } from "./kinds/pod-volume.ts";
 export {
   apiVersionOf,
+  API_SERVICES,
   CONFIG_MAPS,
   EVENTS,
   KUBEVIRTS,
   LEASES,
+  MUTATING_WEBHOOKS,
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PODS,
   SECRETS,
+  VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,

@@ -39,6 +39,12 @@ export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 export const PRODUCT = "patchbay";
 /** Namespace of the services' accounts and pods. */
 export const SERVICES_NAMESPACE = "patchbay";
+/** Secret in {@link SERVICES_NAMESPACE} with the authority and the certificate of virt-api, which makes and renews both. */
+export const CERTIFICATES_SECRET = "virt-api-certificates";
+/** Service of virt-api in {@link SERVICES_NAMESPACE}. */
+export const VIRT_API_SERVICE = "virt-api";
+/** Name of both configurations of virt-api's webhooks. */
+export const WEBHOOKS_NAME = "patchbay";
 /** Before a service's name: its account as the API server names it. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
 /** Before a node's name: group of an account that may only write what is of that node. */

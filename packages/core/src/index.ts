@@ -48,6 +48,7 @@ export {
   type OwnedAttachment,
   type WantedAttachment,
 } from "./plan/pod/attachment-actions.ts";
+export { hasImageVolume, hasLostKernel } from "./plan/pod/kernel-boot.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";
@@ -60,7 +61,7 @@ export {
   type VmAction,
   type VmFacts,
 } from "./plan/vm/vm.ts";
-export { hasVm, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
+export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
 export type { NicPlan, Refusal } from "./plan/request/outcome.ts";

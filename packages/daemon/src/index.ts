@@ -2,5 +2,17 @@
 // The public door of daemon.
 export { addCommonFlags, type CommonFlags } from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
-export { ClientAuthority, type ClientAuthoritySettings } from "./https/client-authority.ts";
-export { startServer, type RunningServer, type ServerSettings } from "./https/server.ts";
+export { ClientAuthority } from "./https/client-authority.ts";
+export {
+  startServer,
+  type RunningServer,
+  type ServerSettings,
+  type UpgradeListener,
+} from "./https/server.ts";
+export {
+  certificateInFiles,
+  trustInFile,
+  type KeyPair,
+  type Source,
+  type Trust,
+} from "./https/source.ts";

@@ -3,6 +3,13 @@
 export { readBootId } from "./boot.ts";
 export { createClock } from "./clock.ts";
 export { createFiles } from "./files/files.ts";
+export {
+  openGrowingFile,
+  renameFile,
+  sizeOfFile,
+  watchFile,
+  type GrowingFile,
+} from "./files/growing-file.ts";
 export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
@@ -21,3 +28,4 @@ export {
 } from "./processes/process-name.ts";
 export { killAndWait, waitForProcessEnd } from "./processes/process-end.ts";
 export { waitForLine } from "./files/wait-for-line.ts";
+export { createVolumeDisk } from "./volumes/volume-disk.ts";

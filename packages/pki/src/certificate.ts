@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an authority signs: certificates of servers and clients.
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Authority } from "./authority.ts";
 import type { CertificateRequest, IssuedCertificate } from "./certificate-request.ts";
@@ -50,4 +50,39 @@ export function subjectOfCertificate(
   const subject: Readonly<Record<string, unknown>> = { ...read(certPem).toLegacyObject().subject };
   const [commonName = ""] = textsOf(subject["CN"]);
   return { commonName, organizations: textsOf(subject["O"]) };
+}
+
+/** A certificate in PEM, one of several in a text. */
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The certificates of a bundle, in its order, each with a line's end; what is none is left out. */
+export function splitBundle(bundlePem: string): readonly string[] {
+  return (bundlePem.match(PEM_CERTIFICATE) ?? []).map((pem) => `${pem}\n`);
+}
+
+/**
+ * Whether the certificate says that it is that host's, and was signed by that authority.
+ * @throws AppError with PKI_PEM_INVALID when one of them cannot be read.
+ */
+export function isIssuedFor(certPem: string, authorityPem: string, host: string): boolean {
+  const [certificate, authority] = [read(certPem), read(authorityPem)];
+  return (
+    certificate.checkHost(host) !== undefined &&
+    certificate.checkIssued(authority) &&
+    certificate.verify(authority.publicKey)
+  );
+}
+
+/**
+ * Whether that key is the certificate's.
+ * @throws AppError with PKI_PEM_INVALID when one of them cannot be read.
+ */
+export function isKeyOf(certPem: string, keyPem: string): boolean {
+  try {
+    return read(certPem).checkPrivateKey(createPrivateKey(keyPem));
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const reason = messageOf(error);
+    throw new AppError("PKI_PEM_INVALID", { what: "private key", reason }, { cause: error });
+  }
 }

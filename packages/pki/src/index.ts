@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of pki.
 export { createAuthority, loadAuthority, type Authority } from "./authority.ts";
-export { endOfCertificate, issueCertificate, subjectOfCertificate } from "./certificate.ts";
+export {
+  endOfCertificate,
+  isIssuedFor,
+  isKeyOf,
+  issueCertificate,
+  splitBundle,
+  subjectOfCertificate,
+} from "./certificate.ts";
 export type {
   CertificateRequest,
   CertificateUsage,

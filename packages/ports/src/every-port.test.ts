@@ -8,7 +8,7 @@ const SOURCES = import.meta.dirname;
 const REPOSITORY = join(SOURCES, "../../..");
 const DOORS: readonly string[] = ["index.ts"];
 
-const ports = globSync("*.ts", { cwd: SOURCES }).filter(
+const ports = globSync(["*.ts", "node/*.ts"], { cwd: SOURCES }).filter(
   (file) => !DOORS.includes(file) && !file.endsWith(".test.ts"),
 );
 /** Tests of adapters, here and against the real thing. */

@@ -65,3 +65,4 @@ export type {
   Store,
   WriteOptions,
 } from "./store.ts";
+export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";

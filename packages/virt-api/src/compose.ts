@@ -10,10 +10,19 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { hasVm, type MacOwner } from "@patchbay/core";
-import { ClientAuthority, startServer, type DaemonContext } from "@patchbay/daemon";
-import { createCache } from "@patchbay/kube";
+import {
+  certificateInFiles,
+  ClientAuthority,
+  startServer,
+  trustInFile,
+  type DaemonContext,
+  type KeyPair,
+  type Source,
+} from "@patchbay/daemon";
+import { createCache, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
+import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./networks/access-review.ts";
@@ -35,17 +44,27 @@ function listMacOwners(
   ];
 }
 
-function authorityOf(caFile: string | undefined, names: readonly string[]) {
-  return caFile === undefined ? undefined : new ClientAuthority({ caFile, names });
+async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers> {
+  const files = createFiles();
+  const { requestheaderClientCaFile: proxyCa, webhookClientCaFile: webhookCa } = flags;
+  const trust =
+    proxyCa === undefined
+      ? await followFrontProxy(context)
+      : trustInFile(files, { caFile: proxyCa, names: flags.requestheaderAllowedNames });
+  const frontProxy = new ClientAuthority(trust);
+  if (webhookCa === undefined) return { frontProxy };
+  const names = flags.webhookAllowedNames;
+  return {
+    frontProxy,
+    webhooks: new ClientAuthority(trustInFile(files, { caFile: webhookCa, names })),
+  };
 }
 
-function callersOf(flags: Flags): Callers {
-  const frontProxy = authorityOf(flags.requestheaderClientCaFile, flags.requestheaderAllowedNames);
-  const webhooks = authorityOf(flags.webhookClientCaFile, flags.webhookAllowedNames);
-  return {
-    ...(frontProxy === undefined ? {} : { frontProxy }),
-    ...(webhooks === undefined ? {} : { webhooks }),
-  };
+function certificateOf(context: DaemonContext, flags: Flags): Promise<Source<KeyPair>> {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;
+  return certFile === undefined || keyFile === undefined
+    ? keepOwnCertificate(context)
+    : Promise.resolve(certificateInFiles(createFiles(), { certFile, keyFile }));
 }
 
 /** Serves until the signal is aborted. */
@@ -59,7 +78,15 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     logger: log,
     trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
   });
-  const callers = callersOf(flags);
+  const caches = [vms, vmis];
+  for (const cache of caches) cache.start(signal);
+  const [callers, certificate] = await Promise.all([
+    callersOf(context, flags),
+    certificateOf(context, flags),
+  ]);
+  const isOver = (): boolean => signal.aborted;
+  if (isOver()) return;
+  let isReady = false;
   const deps = {
     store: client.store,
     log,
@@ -68,20 +95,19 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     mayReadNetwork: askApiServer(client.store),
     nodeOfPod: askForPods(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
+    isReady: () => isReady,
   };
-  const { listenAddress, port, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;
+  const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
   const server = await startServer(
     createApp(deps, callers),
-    { listenAddress, port, certFile, keyFile, clientAuthorities },
-    { files: createFiles(), log, signal },
+    { listenAddress, port, certificate, clientAuthorities },
+    { log, signal },
   );
-  const caches = [vms, vmis];
-  for (const cache of caches) cache.start(signal);
-  const synced = Promise.all(caches.map((cache) => cache.synced()));
   // A stop that comes before the API server has answered ends the waiting too.
-  await Promise.race([synced, server.closed]);
-  if (!signal.aborted) {
+  await waitForCaches(caches, signal);
+  if (!isOver()) {
+    isReady = true;
     log.info("listening", { port: server.port });
     context.ready();
   }

@@ -3,12 +3,12 @@
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
-/** Files of certificates are PEM; without a front proxy's authority there are no subresources. */
+/** Files of certificates are PEM; what is not named is kept in the cluster. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;
-  readonly tlsCertFile: string;
-  readonly tlsPrivateKeyFile: string;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
   readonly requestheaderClientCaFile?: string;
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
@@ -33,11 +33,14 @@ export function parseFlags(argv: readonly string[]): Flags {
     .description("Serves the subresources of VMs and VMIs, and judges them at admission.")
     .option("--listen-address <address>", "address to listen on", "0.0.0.0")
     .option("--port <port>", "TCP port to listen on; 0 takes a free one", toPort, 8443)
-    .requiredOption("--tls-cert-file <file>", "certificate to serve with, PEM")
-    .requiredOption("--tls-private-key-file <file>", "its private key, PEM")
+    .option(
+      "--tls-cert-file <file>",
+      "certificate to serve with, PEM (default: makes its own, and keeps it in a Secret)",
+    )
+    .option("--tls-private-key-file <file>", "private key of --tls-cert-file, PEM")
     .option(
       "--requestheader-client-ca-file <file>",
-      "authority of the API server's front proxy; without it subresources are refused",
+      "authority of the API server's front proxy (default: that and the names of its ConfigMap extension-apiserver-authentication)",
     )
     .option(
       "--requestheader-allowed-names <names>",
@@ -56,5 +59,9 @@ export function parseFlags(argv: readonly string[]): Flags {
       [],
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  return command.parse([...argv]).opts<Flags>();
+  const flags = command.parse([...argv]).opts<Flags>();
+  if ((flags.tlsCertFile === undefined) !== (flags.tlsPrivateKeyFile === undefined)) {
+    command.error("error: --tls-cert-file and --tls-private-key-file need one another");
+  }
+  return flags;
 }

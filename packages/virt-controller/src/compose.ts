@@ -34,6 +34,7 @@ import type { Cache, Change } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
+import { createImageVolumes } from "./image-volumes.ts";
 import { reconcileVm } from "./reconcilers/vm/index.ts";
 import { reconcileVmi } from "./reconcilers/vmi/index.ts";
 
@@ -115,6 +116,7 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
     randomBytes,
     launcherImage: flags.launcherImage,
+    imageVolumes: createImageVolumes({ store: client.store, log }),
   };
 }
 

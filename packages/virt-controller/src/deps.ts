@@ -4,6 +4,7 @@ import type { KubeVirt, Pod, VirtualMachine, VirtualMachineInstance } from "@pat
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
+import type { ImageVolumes } from "./image-volumes.ts";
 
 /** One set for both loops. Caches may be behind the server; `ownWrites` tells whether they are behind this process. */
 export interface Deps {
@@ -21,4 +22,5 @@ export interface Deps {
   readonly sha256Hex: Sha256Hex;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly launcherImage: string;
+  readonly imageVolumes: ImageVolumes;
 }

@@ -70,12 +70,6 @@ export const RESOURCE_FIELDS = {
   overcommitGuestOverhead: harmless(flag("The overhead is not asked of the scheduler.")),
 };
 
-/** Of the image of `firmware.kernelBoot`, beside the paths in it. */
-export const KERNEL_CONTAINER_FIELDS = {
-  imagePullPolicy: harmless(text("When the image is pulled; it must be on the node already.")),
-  imagePullSecret: harmless(text("Secret for pulling the image; it must be on the node already.")),
-};
-
 /** Of `spec.domain.firmware`, beside kernel boot and boot loader. */
 export const FIRMWARE_FIELDS = {
   acpi: unbuilt(

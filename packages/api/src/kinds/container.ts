@@ -100,6 +100,8 @@ export interface Container {
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly startupProbe?: Probe;
+  /** Whether the end of the log tells why it failed, where the container has left no message. */
+  readonly terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
   readonly stdin?: boolean;
   readonly stdinOnce?: boolean;
   readonly tty?: boolean;

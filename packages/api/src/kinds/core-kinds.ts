@@ -66,3 +66,31 @@ export interface Lease extends KubeObject {
     readonly renewTime?: string;
   };
 }
+
+/** An API group and version that another server than the API server's own answers. Source: Kubernetes apiregistration.k8s.io/v1 APIService. */
+export interface ApiService extends KubeObject {
+  readonly spec: {
+    readonly group: string;
+    readonly version: string;
+    /** PEM in base64. */
+    readonly caBundle?: string;
+    /** Absent: the API server answers itself. */
+    readonly service?: {
+      readonly namespace: string;
+      readonly name: string;
+      readonly port?: number;
+    };
+  };
+}
+
+/** Webhooks that are asked at admission. Source: Kubernetes admissionregistration.k8s.io/v1. */
+export interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly {
+    readonly name: string;
+    readonly clientConfig: {
+      /** PEM in base64. */
+      readonly caBundle?: string;
+    };
+    readonly rules?: readonly { readonly apiGroups?: readonly string[] }[];
+  }[];
+}

@@ -16,6 +16,7 @@ export interface Pod extends KubeObject {
     readonly restartPolicy?: "Always" | "OnFailure" | "Never";
     readonly terminationGracePeriodSeconds?: number;
     readonly automountServiceAccountToken?: boolean;
+    readonly imagePullSecrets?: readonly { readonly name?: string }[];
     readonly enableServiceLinks?: boolean;
     readonly hostname?: string;
     readonly subdomain?: string;

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds exist and how they are addressed.
 import type { ConfigMap, Secret } from "./config.ts";
-import type { Lease, KubeEvent, KubeNode, Namespace } from "./core-kinds.ts";
+import type {
+  ApiService,
+  KubeEvent,
+  KubeNode,
+  Lease,
+  Namespace,
+  WebhookConfiguration,
+} from "./core-kinds.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { KubeObject } from "./meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
@@ -78,6 +85,30 @@ export const LEASES: ResourceType<Lease> = {
   resource: "leases",
   kind: "Lease",
   namespaced: true,
+};
+/** Who answers for an API group and version. */
+export const API_SERVICES: ResourceType<ApiService> = {
+  group: "apiregistration.k8s.io",
+  version: "v1",
+  resource: "apiservices",
+  kind: "APIService",
+  namespaced: false,
+};
+/** Whom the API server asks to change what is written. */
+export const MUTATING_WEBHOOKS: ResourceType<WebhookConfiguration> = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  resource: "mutatingwebhookconfigurations",
+  kind: "MutatingWebhookConfiguration",
+  namespaced: false,
+};
+/** Whom the API server asks whether something may be written. */
+export const VALIDATING_WEBHOOKS: ResourceType<WebhookConfiguration> = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  resource: "validatingwebhookconfigurations",
+  kind: "ValidatingWebhookConfiguration",
+  namespaced: false,
 };
 /** What a user declares; it lasts over starts. */
 export const VIRTUAL_MACHINES: ResourceType<VirtualMachine> = {

@@ -10,7 +10,6 @@ import {
   EFI,
   FEATURES,
   FIRMWARE_FIELDS,
-  KERNEL_CONTAINER_FIELDS,
   MEMORY_FIELDS,
   RESOURCE_FIELDS,
   UTC_FIELDS,
@@ -73,7 +72,15 @@ const KernelBootSchema = Type.Object(
           initrdPath: Type.Optional(
             Type.String({ description: "Path of the initrd in the image." }),
           ),
-          ...KERNEL_CONTAINER_FIELDS,
+          imagePullPolicy: Type.Optional(
+            Type.String({
+              description:
+                "When the image is pulled: Always, IfNotPresent or Never; IfNotPresent when absent.",
+            }),
+          ),
+          imagePullSecret: Type.Optional(
+            Type.String({ description: "Secret of the VM's namespace for pulling the image." }),
+          ),
         },
         { description: "Where kernel and initrd are." },
       ),

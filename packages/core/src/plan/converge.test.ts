@@ -103,7 +103,7 @@ class World {
 
   vmiLoop(): boolean {
     if (this.vmi === undefined) return false;
-    const settings = { image: "virt-launcher", useEmulation: true };
+    const settings = { image: "virt-launcher", useEmulation: true, keepsImageVolumes: true };
     const plan = planVmi({ vmi: this.vmi, pod: this.pod, settings, network: NETWORK }, sha256Hex);
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);

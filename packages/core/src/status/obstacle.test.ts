@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people are told first, of all that stands in the way.
-import { networkConfigOf, type Pod } from "@patchbay/api";
+import {
+  networkConfigOf,
+  type ContainerStatus,
+  type Pod,
+  type VirtualMachine,
+} from "@patchbay/api";
 import { aPod, aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import type { StepFailure } from "./step-failure.ts";
@@ -123,6 +128,83 @@ test("what a container waits for is told whatever it is", () => {
   });
 });
 
+describe("a container that brings the kernel", () => {
+  const initContainers = [
+    { name: "copy-files", image: "launcher" },
+    { name: "kernel-boot", image: "guest" },
+  ];
+  const status = { image: "resolved", imageID: "", ready: false, restartCount: 0 };
+  const waitingFor = (reason: string, message?: string): ContainerStatus["state"] => ({
+    waiting: message === undefined ? { reason } : { reason, message },
+  });
+  const DONE = { terminated: { exitCode: 0, reason: "Completed" } };
+  const LATER = waitingFor("PodInitializing");
+  const podIn = (tool: ContainerStatus["state"], kernel: ContainerStatus["state"]): Pod => {
+    const pod = podWith({
+      initContainerStatuses: [
+        { ...status, name: "copy-files", state: tool },
+        { ...status, name: "kernel-boot", state: kernel },
+      ],
+      containerStatuses: [{ ...status, name: "compute", state: LATER }],
+    });
+    return { ...pod, spec: { ...pod.spec, initContainers } };
+  };
+  const failed = (end: object): ContainerStatus["state"] => ({
+    terminated: { exitCode: 1, reason: "Error", ...end },
+  });
+  const notCopied = (words: string): object => ({
+    reason: "KernelNotCopied",
+    message: `kernel and initrd were not copied: ${words}`,
+  });
+
+  test.each([
+    {
+      name: "holds nothing up while it runs",
+      pod: podIn(DONE, { running: {} }),
+      want: undefined,
+    },
+    {
+      name: "has no image of the user's",
+      pod: podIn(DONE, waitingFor("ErrImagePull", "not found")),
+      want: {
+        reason: "ErrImagePull",
+        message: "image guest of firmware.kernelBoot.container: not found",
+      },
+    },
+    {
+      name: "has no image of ours",
+      pod: podIn(waitingFor("ErrImageNeverPull", "not there"), LATER),
+      want: { reason: "ErrImageNeverPull", message: "launcher image launcher: not there" },
+    },
+    {
+      name: "finds no file, and says so in lines",
+      pod: podIn(DONE, failed({ message: " /vmlinuz: not there\n /initrd: not there\n" })),
+      want: notCopied(
+        "image guest of firmware.kernelBoot.container: /vmlinuz: not there; /initrd: not there",
+      ),
+    },
+    {
+      name: "is ended without words",
+      pod: podIn(DONE, failed({ exitCode: 137, reason: "OOMKilled" })),
+      want: notCopied("image guest of firmware.kernelBoot.container: OOMKilled, exit code 137"),
+    },
+    {
+      name: "is ended without any reason",
+      pod: podIn({ terminated: { exitCode: 2 } }, LATER),
+      want: notCopied("launcher image launcher: Error, exit code 2"),
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(vmiObstacle(situation({ pod }))).toEqual(want);
+  });
+
+  test("tells of the pod what its other containers wait for", () => {
+    expect(findWaiting(podIn(DONE, { running: {} }))).toEqual({
+      reason: "PodInitializing",
+      message: "",
+    });
+  });
+});
+
 describe("a VM is held up", () => {
   const startProblems = [{ field: "spec.a", message: "is not supported yet" }];
   const told = {
@@ -133,6 +215,13 @@ describe("a VM is held up", () => {
   } as const;
   const vmi = aVmi({ status: { conditions: [told] } });
   const vm = aVm();
+  const between = (reason: string): VirtualMachine => ({
+    ...vm,
+    status: {
+      startFailure: { consecutiveFailCount: 1, lastFailedVMIUID: "u", retryAfterTimestamp: NOW },
+      conditions: [{ ...told, reason }],
+    },
+  });
   const nothing: VmSituation = {
     vm,
     vmi: undefined,
@@ -168,6 +257,26 @@ describe("a VM is held up", () => {
       want: { reason: "GuestNotStarted", message: "no kernel" },
     },
     { name: "by no VMI that says nothing", given: { vmi: aVmi() }, want: undefined },
+    {
+      name: "between two starts by what the last one lacked",
+      given: { vm: between("KernelNotCopied") },
+      want: { reason: "KernelNotCopied", message: "no kernel" },
+    },
+    {
+      name: "between two starts by nothing else",
+      given: { vm: between("GuestNotStarted") },
+      want: undefined,
+    },
+    {
+      name: "no longer when it is to start no more",
+      given: { vm: { ...vm, status: { conditions: [{ ...told, reason: "KernelNotCopied" }] } } },
+      want: undefined,
+    },
+    {
+      name: "no longer when it starts again",
+      given: { vm: between("KernelNotCopied"), vmi: aVmi() },
+      want: undefined,
+    },
   ])("$name", ({ given, want }) => {
     expect(vmObstacle({ ...nothing, ...given })).toEqual(want);
   });

@@ -2,13 +2,14 @@
 // Why a VM or VMI does not become what its specification says: what people see first.
 import type {
   Condition,
+  ContainerStatus,
   FieldProblem,
   NetworkConfig,
   Pod,
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import { hasLostKernel } from "../plan/pod/launcher-pod.ts";
+import { hasLostKernel, KERNEL_CONTAINER } from "../plan/pod/kernel-boot.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
@@ -33,11 +34,38 @@ const STUCK: ReadonlySet<string> = new Set([
   "RunContainerError",
 ]);
 
-/** What the pod's container waits for, if it waits. */
+/** The kernel's image in a user's words; that of the container else. */
+function sayImage(pod: Pod, name: string): string {
+  const image = pod.spec.initContainers?.find((container) => container.name === name)?.image ?? "";
+  return name === KERNEL_CONTAINER
+    ? `image ${image} of firmware.kernelBoot.container`
+    : `launcher image ${image}`;
+}
+
+function waitingOf({ state }: ContainerStatus): Obstacle | undefined {
+  return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
+}
+
+/** Init containers run before the others, which wait for them. */
+function waitings(pod: Pod | undefined): readonly Obstacle[] {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
+  const before = initContainerStatuses.flatMap((status) => {
+    const waiting = waitingOf(status);
+    if (pod === undefined || waiting === undefined) return [];
+    const { reason, message } = waiting;
+    return [{ reason, message: `${sayImage(pod, status.name)}: ${message}` }];
+  });
+  return [...before, ...containerStatuses.flatMap((status) => waitingOf(status) ?? [])];
+}
+
+function isStuck({ reason }: Obstacle): boolean {
+  return STUCK.has(reason);
+}
+
+/** What the pod's containers wait for, if they wait: first what does not end by itself, last what each pod waits for. */
 export function findWaiting(pod: Pod | undefined): Obstacle | undefined {
-  const waiting = pod?.status?.containerStatuses?.find(({ state }) => state.waiting !== undefined)
-    ?.state.waiting;
-  return waiting && { reason: waiting.reason, message: waiting.message ?? "" };
+  const all = waitings(pod);
+  return all.find(isStuck) ?? all.at(-1);
 }
 
 function unsupported(problems: readonly FieldProblem[]): Obstacle | undefined {
@@ -56,13 +84,33 @@ function unschedulable(pod: Pod | undefined): Obstacle | undefined {
 function dropped(pod: Pod | undefined): Obstacle | undefined {
   if (pod === undefined || !hasLostKernel(pod)) return undefined;
   const message =
-    "the API server has dropped the image of the launcher pod's volume with the kernel: image volumes need Kubernetes 1.31 with feature gate ImageVolume, which is on from 1.35";
+    "the API server has dropped the image of the launcher pod's volume with the kernel; the pod is made anew, and copies the kernel";
   return { reason: "PodFieldDropped", message };
 }
 
 function stuck(pod: Pod | undefined): Obstacle | undefined {
-  const waiting = findWaiting(pod);
-  return waiting !== undefined && STUCK.has(waiting.reason) ? waiting : undefined;
+  return waitings(pod).find(isStuck);
+}
+
+const NOT_COPIED = "KernelNotCopied";
+
+type End = NonNullable<ContainerStatus["state"]["terminated"]>;
+
+/** Its last words, else how it ended. */
+function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
+  const said = message.trim().replace(/\s*\n\s*/g, "; ");
+  return said === "" ? `${reason}, exit code ${String(exitCode)}` : said;
+}
+
+/** A container that was to copy the kernel has failed, and the pod with it. */
+function notCopied(pod: Pod | undefined): Obstacle | undefined {
+  for (const { name, state } of pod?.status?.initContainerStatuses ?? []) {
+    const end = state.terminated;
+    if (pod === undefined || end === undefined || end.exitCode === 0) continue;
+    const message = `kernel and initrd were not copied: ${sayImage(pod, name)}: ${sayEnd(end)}`;
+    return { reason: NOT_COPIED, message };
+  }
+  return undefined;
 }
 
 /** What is known of a VMI. */
@@ -89,6 +137,7 @@ export function vmiObstacle(situation: VmiSituation): Obstacle | undefined {
     dropped(pod) ??
     toldByNode(vmi) ??
     unschedulable(pod) ??
+    notCopied(pod) ??
     stuck(pod)
   );
 }
@@ -112,14 +161,21 @@ function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
   return { reason: "NameTaken", message };
 }
 
+/** What its VMI tells; between two starts, which the kernel's image may make fail one after the other, what the last one told. */
+function toldByVmi({ vm, vmi }: VmSituation): Obstacle | undefined {
+  if (vmi !== undefined) return findObstacle(vmi.status?.conditions);
+  const told = vm.status?.startFailure && findObstacle(vm.status.conditions);
+  return told?.reason === NOT_COPIED ? told : undefined;
+}
+
 /** Of a VM: its own, else that of its VMI. */
 export function vmObstacle(situation: VmSituation): Obstacle | undefined {
-  const { startProblems, failures, vmi } = situation;
+  const { startProblems, failures } = situation;
   return (
     unsupported(startProblems) ??
     nameTaken(situation) ??
     sayFailures(failures) ??
-    findObstacle(vmi?.status?.conditions)
+    toldByVmi(situation)
   );
 }
 

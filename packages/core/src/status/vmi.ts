@@ -13,6 +13,7 @@ import {
 } from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
+import { hasLostKernel } from "../plan/pod/kernel-boot.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
   READY,
@@ -92,9 +93,16 @@ function conditionsOf(facts: VmiSituation, now: string): Conditions {
   return [...withTimes(own, stored, now), ...others];
 }
 
+/** A pod that lost its kernel never has the guest: it goes, and another one comes. */
+function findLauncher({ vmi, pod }: VmiSituation): Pod | undefined {
+  const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
+  return isReplaced && hasLostKernel(pod) ? undefined : pod;
+}
+
 /** virt-controller's part of the status; `now` is RFC 3339. */
 export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256Hex): OwnVmiStatus {
-  const { vmi, pod } = facts;
+  const { vmi } = facts;
+  const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
   const attachments =

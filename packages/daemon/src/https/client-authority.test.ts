@@ -9,6 +9,7 @@ import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki
 import { createFakeFiles } from "@patchbay/ports/testing";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ClientAuthority } from "./client-authority.ts";
+import { trustInFile } from "./source.ts";
 
 const FILE = "/ca.pem";
 
@@ -47,8 +48,8 @@ function shown(chain: readonly X509Certificate[], authorized = true) {
 async function reading(caFile: string | undefined, names: readonly string[] = []) {
   const files = createFakeFiles();
   if (caFile !== undefined) await files.writeAtomic(FILE, caFile);
-  const authority = new ClientAuthority({ caFile: FILE, names });
-  const read = authority.read(files);
+  const authority = new ClientAuthority(trustInFile(files, { caFile: FILE, names }));
+  const read = authority.read();
   return { authority, files, text: await read };
 }
 
@@ -120,11 +121,11 @@ describe("the file", () => {
   });
 
   test("counts anew once it is read anew, and nobody counts before", async () => {
-    const unread = new ClientAuthority({ caFile: FILE, names: [] });
+    const unread = new ClientAuthority(trustInFile(createFakeFiles(), { caFile: FILE, names: [] }));
     expect(unread.vouchesFor(shown([await certificate(ours)]))).toBe(false);
     const { authority, files } = await reading(ours.certPem);
     await files.writeAtomic(FILE, renewed.certPem);
-    await authority.read(files);
+    await authority.read();
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(false);
     expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
   });

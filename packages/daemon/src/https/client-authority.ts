@@ -3,18 +3,8 @@
 import { X509Certificate } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
-
-const PEM_CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
-/** An authority and those of its clients that are meant: it may sign for others too. */
-export interface ClientAuthoritySettings {
-  /** PEM, one certificate or more. */
-  readonly caFile: string;
-  /** Common names of the clients that are meant; none: every client of this authority. */
-  readonly names: readonly string[];
-}
+import { splitBundle } from "@patchbay/pki";
+import type { Source, Trust } from "./source.ts";
 
 /** The certificate that the client has shown, and those that sign it, nearest first. */
 function chainOf(socket: TLSSocket): readonly X509Certificate[] {
@@ -36,27 +26,28 @@ function commonNameOf(certificate: X509Certificate): string | undefined {
 
 /** An authority whose clients are trusted with something. Trusts nobody before `read`. */
 export class ClientAuthority {
-  readonly #settings: ClientAuthoritySettings;
+  readonly #source: Source<Trust>;
+  #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
 
-  constructor(settings: ClientAuthoritySettings) {
-    this.#settings = settings;
+  constructor(source: Source<Trust>) {
+    this.#source = source;
   }
 
   /**
-   * Reads the file, again after a change; gives its text, for TLS to check certificates by.
-   * @throws AppError with OS_FILE_FAILED when it is not there; Error when it holds something else
+   * Reads whom to trust, again after a change; gives the authority's text, for TLS to check certificates by.
+   * @throws AppError with what its source throws; Error when that is no certificate
    */
-  async read(files: Files): Promise<string> {
-    const { caFile: path } = this.#settings;
-    const text = await files.readText(path);
-    if (text === undefined) {
-      throw new AppError("OS_FILE_FAILED", { call: "open", path, reason: "no such file" });
-    }
-    this.#certificates = (text.match(PEM_CERTIFICATES) ?? []).map(
-      (pem) => new X509Certificate(pem),
-    );
-    return text;
+  async read(): Promise<string> {
+    const { caPem, names } = await this.#source.read();
+    this.#certificates = splitBundle(caPem).map((pem) => new X509Certificate(pem));
+    this.#names = names;
+    return caPem;
+  }
+
+  /** Calls `changed` whenever it is to be read again, until the signal is aborted. */
+  follow(changed: () => void, signal: AbortSignal): void {
+    this.#source.follow(changed, signal);
   }
 
   /**
@@ -73,9 +64,8 @@ export class ClientAuthority {
   }
 
   #isMeant(client: X509Certificate): boolean {
-    const { names } = this.#settings;
     const name = commonNameOf(client);
-    return name !== undefined && (names.length === 0 || names.includes(name));
+    return name !== undefined && (this.#names.length === 0 || this.#names.includes(name));
   }
 
   #hasSigned(certificate: X509Certificate): boolean {

@@ -13,6 +13,7 @@ import { eventually } from "@patchbay/testing";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ClientAuthority } from "./client-authority.ts";
 import { startServer, type RunningServer } from "./server.ts";
+import { certificateInFiles, trustInFile } from "./source.ts";
 
 const FILES = { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" };
 const CA = "/clients/ca.pem";
@@ -65,8 +66,13 @@ function serve(
   const logger = { ...createSilentLogger(), debug: log, info: log, warn: log };
   return startServer(
     (_request, response) => void answers.push(() => response.end("done")),
-    { listenAddress: "127.0.0.1", port, ...FILES, clientAuthorities },
-    { files, log: logger, signal: stop.signal },
+    {
+      listenAddress: "127.0.0.1",
+      port,
+      certificate: certificateInFiles(files, FILES),
+      clientAuthorities,
+    },
+    { log: logger, signal: stop.signal },
   );
 }
 
@@ -81,7 +87,7 @@ async function meet(port: number) {
 
 test.each([FILES.certFile, FILES.keyFile, CA])("without %s nothing is served", async (path) => {
   await files.remove(path);
-  const clients = new ClientAuthority({ caFile: CA, names: [] });
+  const clients = new ClientAuthority(trustInFile(files, { caFile: CA, names: [] }));
   await expect(serve(0, [clients])).rejects.toMatchObject({
     code: "OS_FILE_FAILED",
     details: { call: "open", path, reason: "no such file" },

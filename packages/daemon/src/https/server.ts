@@ -2,11 +2,12 @@
 // How the application is served: TLS, with the API server's client certificate asked for, and new certificates taken up.
 import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
-import type { RequestListener } from "node:http";
-import { dirname } from "node:path";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Files, Logger } from "@patchbay/ports";
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { Duplex } from "node:stream";
+import { messageOf } from "@patchbay/core";
+import type { Logger } from "@patchbay/ports";
 import type { ClientAuthority } from "./client-authority.ts";
+import type { KeyPair, Source } from "./source.ts";
 
 /** Milliseconds in which a request must have come whole. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -18,17 +19,22 @@ export interface ServerSettings {
   readonly listenAddress: string;
   /** 0 takes a free one. */
   readonly port: number;
-  readonly certFile: string;
-  readonly keyFile: string;
-  /** Authorities of clients that are trusted with something; their files are read with the certificate. */
+  readonly certificate: Source<KeyPair>;
+  /** Authorities of clients that are trusted with something; they are read with the certificate. */
   readonly clientAuthorities: readonly ClientAuthority[];
+  /** Whether the handshake ends where a client shows no certificate of theirs; absent: it may come without. */
+  readonly demandsCertificate?: boolean;
 }
 
-/** From where certificates are read, where failures are told, and until when is served. */
+/** Takes over a connection that is to become something else; `head`: what came behind the request. */
+export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Where failures are told, and until when is served. */
 export interface ServerDeps {
-  readonly files: Files;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Absent: requests for an upgrade are requests like all others. */
+  readonly onUpgrade?: UpgradeListener;
 }
 
 /** A server to which clients can connect already. */
@@ -46,36 +52,33 @@ interface Certificates {
   readonly secureOptions: number;
 }
 
-async function readRequired(files: Files, path: string): Promise<string> {
-  const text = await files.readText(path);
-  if (text !== undefined) return text;
-  throw new AppError("OS_FILE_FAILED", { call: "open", path, reason: "no such file" });
-}
-
-async function readCertificates(files: Files, settings: ServerSettings): Promise<Certificates> {
-  const { certFile, keyFile, clientAuthorities } = settings;
+async function readCertificates(settings: ServerSettings): Promise<Certificates> {
+  const { certPem, keyPem } = await settings.certificate.read();
+  const authorities = settings.clientAuthorities.map((authority) => authority.read());
   return {
-    cert: await readRequired(files, certFile),
-    key: await readRequired(files, keyFile),
+    cert: certPem,
+    key: keyPem,
     // Without this member the authorities of the web would count.
-    ca: await Promise.all(clientAuthorities.map((authority) => authority.read(files))),
+    ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
     // No session is taken up again: every client shows its certificate. Counts for new certificates too, or not at all.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
 
-/** New connections get the certificates that are in the files now. */
+/** New connections get the certificates that are there now. */
 function followCertificates(server: Server, settings: ServerSettings, deps: ServerDeps): void {
-  const { files, log, signal } = deps;
+  const { log, signal } = deps;
   const reload = async (): Promise<void> => {
     try {
-      server.setSecureContext(await readCertificates(files, settings));
+      server.setSecureContext(await readCertificates(settings));
       log.info("certificates read");
     } catch (error) {
       log.warn("new certificates cannot be used; the old ones stay", { reason: messageOf(error) });
     }
   };
-  files.watchDirectory(dirname(settings.certFile), () => void reload(), signal);
+  for (const source of [settings.certificate, ...settings.clientAuthorities]) {
+    source.follow(() => void reload(), signal);
+  }
 }
 
 function listen(server: Server, settings: ServerSettings): Promise<number> {
@@ -108,24 +111,25 @@ function closeWhenAborted(server: Server, signal: AbortSignal): Promise<void> {
 
 /**
  * Serves until the signal is aborted.
- * @throws AppError with OS_FILE_FAILED when a certificate file cannot be read.
+ * @throws AppError with what the source of a certificate throws.
  */
 export async function startServer(
   app: RequestListener,
   settings: ServerSettings,
   deps: ServerDeps,
 ): Promise<RunningServer> {
-  const certificates = await readCertificates(deps.files, settings);
+  const certificates = await readCertificates(settings);
   const server = createServer(
     {
       ...certificates,
-      // Asked for, but not demanded: probes come without one.
       requestCert: settings.clientAuthorities.length > 0,
-      rejectUnauthorized: false,
+      // Where it is not demanded, probes come without one.
+      rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
     },
     app,
   );
+  if (deps.onUpgrade !== undefined) server.on("upgrade", deps.onUpgrade);
   server.on("tlsClientError", (error) => {
     deps.log.debug("TLS failed", { reason: messageOf(error) });
   });

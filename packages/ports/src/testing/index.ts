@@ -44,3 +44,9 @@ export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "../fake
 export { createFakeProcessRunner } from "../fakes/process-runner.ts";
 export { createFakeSandboxes } from "../fakes/sandboxes.ts";
 export { createFakeStore, type FakeStore } from "../fakes/store.ts";
+export { describeVolumeDiskContract, type VolumeDiskBench } from "../contracts/node/volume-disk.ts";
+export {
+  createFakeVolumeDisk,
+  type FakeMount,
+  type FakeVolumeDisk,
+} from "../fakes/node/volume-disk.ts";

@@ -7,7 +7,10 @@ import { findRemoteUser } from "./front-proxy.ts";
 
 /** An authority that vouches for everybody, or for nobody. */
 function vouching(isKnown: boolean): ClientAuthority {
-  const authority = new ClientAuthority({ caFile: "", names: [] });
+  const authority = new ClientAuthority({
+    read: () => Promise.resolve({ caPem: "", names: [] }),
+    follow: () => undefined,
+  });
   return Object.assign(authority, { vouchesFor: () => isKnown });
 }
 

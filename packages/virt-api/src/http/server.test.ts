@@ -9,7 +9,7 @@ import { createFiles } from "@patchbay/os";
 import { createFakeStore } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ClientAuthority } from "@patchbay/daemon";
+import { ClientAuthority, trustInFile } from "@patchbay/daemon";
 import { startBench, type Bench } from "../testing/bench.ts";
 
 const GET_GROUPS =
@@ -64,13 +64,11 @@ test.each(VERSIONS)("%s: no session is taken up again, also after a reload", asy
 test("nobody vouches for a session without a certificate that is taken up again", async () => {
   const files = createFiles();
   const read = async (name: string) => (await files.readText(join(bench.directory, name))) ?? "";
-  const authority = new ClientAuthority({
-    caFile: join(bench.directory, "front-proxy-ca.pem"),
-    names: [],
-  });
+  const caFile = join(bench.directory, "front-proxy-ca.pem");
+  const authority = new ClientAuthority(trustInFile(files, { caFile, names: [] }));
   const tls = { cert: await read("cert.pem"), key: await read("key.pem") };
   const server = createServer(
-    { ...tls, ca: await authority.read(files), requestCert: true, rejectUnauthorized: false },
+    { ...tls, ca: await authority.read(), requestCert: true, rejectUnauthorized: false },
     (request, response) => {
       response.end(`vouched: ${String(authority.vouchesFor(request))}`);
     },

@@ -16,7 +16,7 @@ import type { Store } from "@patchbay/ports";
 import { createFakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../http/app.ts";
-import { ClientAuthority, startServer } from "@patchbay/daemon";
+import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
 
 /** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
@@ -133,9 +133,12 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
   const { directory, files, caFile } = await writeCertificates(own, proxy.certPem);
   const log = createSilentLogger();
   const stop = new AbortController();
+  const ownFiles = createFiles();
+  const authorityOf = (name: string): ClientAuthority =>
+    new ClientAuthority(trustInFile(ownFiles, { caFile, names: [name] }));
   const callers = {
-    frontProxy: new ClientAuthority({ caFile, names: [PROXY_NAME] }),
-    webhooks: new ClientAuthority({ caFile, names: [WEBHOOKS_NAME] }),
+    frontProxy: authorityOf(PROXY_NAME),
+    webhooks: authorityOf(WEBHOOKS_NAME),
   };
   const deps = {
     ...depsOn(createFakeStore(), { log }),
@@ -145,8 +148,13 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
   };
   const { port, closed } = await startServer(
     createApp(deps, callers),
-    { listenAddress: "127.0.0.1", port: 0, ...files, clientAuthorities: Object.values(callers) },
-    { files: createFiles(), log, signal: stop.signal },
+    {
+      listenAddress: "127.0.0.1",
+      port: 0,
+      certificate: certificateInFiles(ownFiles, files),
+      clientAuthorities: Object.values(callers),
+    },
+    { log, signal: stop.signal },
   );
   return {
     port,

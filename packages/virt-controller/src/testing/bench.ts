@@ -19,6 +19,7 @@ import type { Cache, ObjectKey, Store } from "@patchbay/ports";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
+import { createImageVolumes } from "../image-volumes.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
 import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 
@@ -82,9 +83,17 @@ export class Bench {
       monotonicMs: () => this.nowMs,
       sleep: () => Promise.resolve(),
     };
+    const log = {
+      ...createSilentLogger(),
+      info: (message: string, fields?: object) =>
+        void this.lines.push(`${message} ${JSON.stringify(fields)}`),
+      warn: (message: string, fields?: object) =>
+        void this.lines.push(`${message} ${JSON.stringify(fields)}`),
+    };
+    const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      store: this.#refusingStore(),
+      store,
       ownWrites: createOwnWrites(),
       events: {
         record: ({ kind }, { type, reason, message }) => {
@@ -94,14 +103,11 @@ export class Bench {
       },
       pauses: createPauses({ clock, random: () => 0 }),
       clock,
-      log: {
-        ...createSilentLogger(),
-        info: (message, fields) => void this.lines.push(`${message} ${JSON.stringify(fields)}`),
-        warn: (message, fields) => void this.lines.push(`${message} ${JSON.stringify(fields)}`),
-      },
+      log,
       sha256Hex,
       randomBytes: (count) => new Uint8Array(count).fill(1),
       launcherImage: "virt-launcher",
+      imageVolumes: createImageVolumes({ store, log }),
     };
   }
 
@@ -196,7 +202,7 @@ export class Bench {
       list: server.list.bind(server),
       update: server.update.bind(server),
       create: async (type, object, options) => {
-        this.#try("create", type, object.metadata);
+        this.#try(options?.dryRun === true ? "ask" : "create", type, object.metadata);
         return server.create(type, object, options);
       },
       // eslint-disable-next-line max-params -- the port's

@@ -39,6 +39,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  RUNTIME_CONTAINER_REFUSED: {
+    summary: "container {container} cannot be made: {reason}",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
   RUNTIME_NOT_RUNNING: {
     summary: "patchbay is not running in {dataDir}",
     who: "user",

@@ -10,19 +10,18 @@ import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { domainNameOf } from "./domain-name.ts";
 import { nicDefinitionOf } from "./nic.ts";
+import { inLauncher, kernelFilesOf } from "../../spec/kernel.ts";
 import { machineOf, vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, queuesOf, topologyVersionOf } from "../../pcie/topology.ts";
 
 function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
-  const boot = domain.firmware?.kernelBoot;
-  const inKernelDir = (path: string): string =>
-    `${names.KERNEL_BOOT_DIR}/${path.replace(/^\/+/, "")}`;
-  const initrd = boot?.container?.initrdPath;
+  const { kernel, initrd } = kernelFilesOf(domain);
+  const args = domain.firmware?.kernelBoot?.kernelArgs;
   return {
-    path: inKernelDir(boot?.container?.kernelPath ?? "vmlinuz"),
-    ...(initrd === undefined ? {} : { initrdPath: inKernelDir(initrd) }),
-    ...(boot?.kernelArgs === undefined ? {} : { args: boot.kernelArgs }),
+    path: inLauncher(kernel),
+    ...(initrd === undefined ? {} : { initrdPath: inLauncher(initrd) }),
+    ...(args === undefined ? {} : { args }),
   };
 }
 

@@ -9,14 +9,15 @@ import {
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
-import { hasLostKernel, isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
+import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
 
 function sha256Hex(): string {
   return "0123456789abcdef";
 }
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
-  return launcherPodOf(vmi, { image: "launcher", useEmulation, ports: 8 }, sha256Hex);
+  const settings = { image: "launcher", useEmulation, keepsImageVolumes: true };
+  return launcherPodOf(vmi, { ...settings, ports: 8 }, sha256Hex);
 }
 
 function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
@@ -31,7 +32,7 @@ function resourcesWith(pcieRootPorts: number): unknown {
   const facts = {
     vmi: { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, memory, devices } } },
     pod: undefined,
-    settings: { image: "launcher", useEmulation: true },
+    settings: { image: "launcher", useEmulation: true, keepsImageVolumes: true },
     network: networkConfigOf(undefined),
   };
   const pods = planVmi(facts, sha256Hex).flatMap((action) =>
@@ -84,7 +85,13 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
       terminationGracePeriodSeconds: 35,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107, runAsNonRoot: true },
+      securityContext: {
+        runAsUser: 107,
+        runAsGroup: 107,
+        fsGroup: 107,
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
       containers: [
         {
           name: "compute",
@@ -92,25 +99,28 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
           imagePullPolicy: "IfNotPresent",
           env: [{ name: "SHUTDOWN_SECONDS", value: "30" }],
           resources: {
-            requests: { memory: "384Mi", ...devices },
-            limits: { memory: "400Mi", ...devices },
+            requests: { memory: "384Mi", "ephemeral-storage": "16Mi", ...devices },
+            limits: { memory: "400Mi", "ephemeral-storage": "178Mi", ...devices },
           },
           securityContext: {
             runAsUser: 107,
             runAsGroup: 107,
             runAsNonRoot: true,
+            readOnlyRootFilesystem: true,
             allowPrivilegeEscalation: false,
             capabilities: { drop: ["ALL"] },
           },
           volumeMounts: [
             { name: "launcher", mountPath: "/run/launcher" },
+            { name: "tmp", mountPath: "/tmp" },
             { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true },
           ],
         },
       ],
       volumes: [
-        { name: "launcher", emptyDir: {} },
-        { name: "kernel-boot", image: { reference: "guest", pullPolicy: "Never" } },
+        { name: "launcher", emptyDir: { sizeLimit: "64Mi" } },
+        { name: "tmp", emptyDir: { sizeLimit: "64Mi" } },
+        { name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } },
       ],
     },
   });
@@ -138,15 +148,7 @@ describe("a launcher", () => {
   test("asks for no networks where the VMI has none, and has no volume for no kernel", () => {
     const pod = podOf(withSpec({ domain: {} }));
     expect(pod.metadata.annotations).toEqual({ "kubevirt.io/domain": "vm1" });
-    expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher"]);
-    expect(hasLostKernel(pod)).toBe(false);
-  });
-
-  test("has lost its kernel when the server dropped the image of the volume", () => {
-    const pod = podOf(aVmi());
-    expect(hasLostKernel(pod)).toBe(false);
-    const volumes = pod.spec.volumes?.map(({ name }) => ({ name, emptyDir: {} })) ?? [];
-    expect(hasLostKernel({ ...pod, spec: { ...pod.spec, volumes } })).toBe(true);
+    expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher", "tmp"]);
   });
 
   test("has a name that a pod can have, however long the VMI's is", () => {

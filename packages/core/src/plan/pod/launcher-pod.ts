@@ -4,11 +4,16 @@ import {
   controllerOf,
   names,
   printNetworks,
+  type Container,
   type Pod,
+  type PodVolume,
+  type SecurityContext,
   type VirtualMachineInstance,
+  type VolumeMount,
 } from "@patchbay/api";
 import type { Sha256Hex } from "../../iface/names.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
+import { kernelPartsOf, type KernelParts } from "./kernel-boot.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
 /** What the cluster decides about launchers. */
@@ -17,6 +22,8 @@ export interface LauncherSettings {
   readonly image: string;
   /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
+  /** Whether the API server keeps volumes that are images; else kernels are copied out of theirs. */
+  readonly keepsImageVolumes: boolean;
 }
 
 /** What a launcher is made of beside its VMI. */
@@ -33,6 +40,24 @@ const OVERHEAD_MIB = 256;
  * ports 87 MiB, 32 ports 139, 64 ports 217, 128 ports 329. Afterwards a port takes 0.2 MiB.
  */
 const PEAK_MIB_PER_PORT = 2;
+/** What is written beside the guest's kernel: one directory for sockets and the console's log, one for libvirt's files. */
+const VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
+  { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
+  { name: "tmp", mountPath: "/tmp", mib: 64 },
+];
+/** What the node keeps of the launcher's output. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+const LOGS_MIB = 50;
+/** What a launcher commonly has on disk beside the kernel. */
+const COMMON_DISK_MIB = 16;
+/** All that the level `restricted` asks for of a container, and a root that nobody writes to. Source: Pod Security Standards. */
+const SECURITY: SecurityContext = {
+  runAsUser: names.LAUNCHER_UID,
+  runAsGroup: names.LAUNCHER_UID,
+  runAsNonRoot: true,
+  readOnlyRootFilesystem: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ["ALL"] },
+};
 /** Seconds for the guest to shut down. Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
 const DEFAULT_GRACE_SECONDS = 30;
 /** Seconds for libvirt to end after the guest. */
@@ -66,54 +91,54 @@ function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>>
     : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
 }
 
-/** Volume with the guest's kernel. */
-const KERNEL_VOLUME = "kernel-boot";
-
-/** Whether the API server dropped the image of the guest's kernel: a volume of a kind that it does not know is empty. */
-export function hasLostKernel({ spec }: Pod): boolean {
-  const volume = spec.volumes?.find(({ name }) => name === KERNEL_VOLUME);
-  return volume !== undefined && volume.image === undefined;
+function inMi(amount: number): string {
+  return `${String(amount)}Mi`;
 }
 
-function volumesOf(vmi: VirtualMachineInstance): NonNullable<Pod["spec"]["volumes"]> {
-  const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
-  return [
-    { name: names.LAUNCHER_VOLUME, emptyDir: {} },
-    ...(boot === undefined
-      ? []
-      : [{ name: KERNEL_VOLUME, image: { reference: boot.image, pullPolicy: "Never" as const } }]),
-  ];
+function volumesOf(kernel: KernelParts): readonly PodVolume[] {
+  const own = VOLUMES.map(({ name, mib }) => ({
+    name,
+    emptyDir: { sizeLimit: inMi(mib) },
+  }));
+  return [...own, ...kernel.volumes];
+}
+
+function resourcesOf(
+  vmi: VirtualMachineInstance,
+  request: LauncherRequest,
+  kernel: KernelParts,
+): NonNullable<Container["resources"]> {
+  const memoryMiB = memoryMiBOf(vmi.spec.domain) + OVERHEAD_MIB;
+  const peakMiB = memoryMiB + request.ports * PEAK_MIB_PER_PORT;
+  const volumesMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  const devices = devicesOf(request);
+  return {
+    requests: { memory: inMi(memoryMiB), "ephemeral-storage": inMi(COMMON_DISK_MIB), ...devices },
+    limits: {
+      memory: inMi(peakMiB),
+      "ephemeral-storage": inMi(volumesMiB + kernel.diskMiB),
+      ...devices,
+    },
+  };
 }
 
 function containerOf(
   vmi: VirtualMachineInstance,
   request: LauncherRequest,
-): Pod["spec"]["containers"][number] {
+  kernel: KernelParts,
+): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
-  const memoryMiB = memoryMiBOf(vmi.spec.domain) + OVERHEAD_MIB;
-  const peakMiB = memoryMiB + request.ports * PEAK_MIB_PER_PORT;
-  const devices = devicesOf(request);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
-    resources: {
-      requests: { memory: `${String(memoryMiB)}Mi`, ...devices },
-      limits: { memory: `${String(peakMiB)}Mi`, ...devices },
-    },
-    securityContext: {
-      runAsUser: names.LAUNCHER_UID,
-      runAsGroup: names.LAUNCHER_UID,
-      runAsNonRoot: true,
-      allowPrivilegeEscalation: false,
-      capabilities: { drop: ["ALL"] },
-    },
-    volumeMounts: volumesOf(vmi).map(({ name }) =>
-      name === names.LAUNCHER_VOLUME
-        ? { name, mountPath: names.LAUNCHER_DIR }
-        : { name, mountPath: names.KERNEL_BOOT_DIR, readOnly: true },
-    ),
+    resources: resourcesOf(vmi, request, kernel),
+    securityContext: SECURITY,
+    volumeMounts: [
+      ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...kernel.mounts,
+    ],
   };
 }
 
@@ -153,6 +178,8 @@ export function launcherPodOf(
 ): Pod {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const user = names.LAUNCHER_UID;
+  const kernel = kernelPartsOf(vmi, { ...request, securityContext: SECURITY });
+  const { initContainers, secrets } = kernel;
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -163,9 +190,17 @@ export function launcherPodOf(
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       ...(vmi.spec.nodeSelector === undefined ? {} : { nodeSelector: vmi.spec.nodeSelector }),
-      securityContext: { runAsUser: user, runAsGroup: user, fsGroup: user, runAsNonRoot: true },
-      containers: [containerOf(vmi, request)],
-      volumes: volumesOf(vmi),
+      ...(secrets.length === 0 ? {} : { imagePullSecrets: secrets }),
+      securityContext: {
+        runAsUser: user,
+        runAsGroup: user,
+        fsGroup: user,
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      ...(initContainers.length === 0 ? {} : { initContainers }),
+      containers: [containerOf(vmi, request, kernel)],
+      volumes: volumesOf(kernel),
     },
   };
 }

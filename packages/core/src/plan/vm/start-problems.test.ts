@@ -40,6 +40,16 @@ describe("a VMI", () => {
       ],
     },
     {
+      name: "with a kernel that is pulled nobody knows when",
+      domain: {
+        ...FINE,
+        firmware: { kernelBoot: { container: { image: "guest", imagePullPolicy: "always" } } },
+      },
+      want: [
+        "spec.domain.firmware.kernelBoot.container.imagePullPolicy: must be Always, IfNotPresent or Never",
+      ],
+    },
+    {
       name: "with less than the least memory",
       domain: { ...FINE, memory: { guest: "1023Ki" } },
       want: ["spec.domain.memory.guest: must be 1Mi or more"],

@@ -13,6 +13,7 @@ import {
 import { machineFamilyOf } from "@patchbay/domain";
 import { machineOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
+import { findPullPolicy } from "../pod/kernel-boot.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
@@ -22,8 +23,15 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
+function pullProblems(policy: string | undefined, base: string): readonly FieldProblem[] {
+  if (findPullPolicy(policy) !== undefined) return [];
+  const field = `${base}.domain.firmware.kernelBoot.container.imagePullPolicy`;
+  return [{ field, message: "must be Always, IfNotPresent or Never" }];
+}
+
 function bootProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
-  if (domain.firmware?.kernelBoot?.container !== undefined) return [];
+  const boot = domain.firmware?.kernelBoot?.container;
+  if (boot !== undefined) return pullProblems(boot.imagePullPolicy, base);
   const message = "is required; booting from disks is not supported yet";
   return [{ field: `${base}.domain.firmware.kernelBoot.container`, message }];
 }

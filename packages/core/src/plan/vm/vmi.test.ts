@@ -23,7 +23,7 @@ function sha256Hex(): string {
 }
 
 function plan(vmi: VirtualMachineInstance, pod?: Pod): ReturnType<typeof planVmi> {
-  const settings = { image: "launcher", useEmulation: true };
+  const settings = { image: "launcher", useEmulation: true, keepsImageVolumes: true };
   const facts: VmiFacts = { vmi, pod, settings, network: networkConfigOf(undefined) };
   return planVmi(facts, sha256Hex);
 }

@@ -16,6 +16,7 @@ import { isEqual } from "../../equal.ts";
 import type { Sha256Hex } from "../../iface/names.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
+import { hasImageVolume, hasLostKernel } from "../pod/kernel-boot.ts";
 import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { planPodNetworks } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
@@ -45,15 +46,17 @@ export function hasVm(vmi: VirtualMachineInstance): boolean {
   return controllerOf(vmi) !== undefined;
 }
 
+function deletionOf({ metadata }: Pod): VmiAction {
+  return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "" };
+}
+
 function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true
       ? [{ kind: "removeFinalizer" }]
       : [];
   }
-  return pod.metadata.deletionTimestamp === undefined
-    ? [{ kind: "deletePod", name: pod.metadata.name, uid: pod.metadata.uid ?? "" }]
-    : [];
+  return pod.metadata.deletionTimestamp === undefined ? [deletionOf(pod)] : [];
 }
 
 /** The elements of the pod's annotation; what cannot be read is treated as empty and written anew. */
@@ -97,6 +100,24 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
 }
 
+/**
+ * The pod by which is asked whether the API server keeps volumes that are images: the one that is to be made, if its kernel
+ * comes by such a volume. Undefined while none is to be made.
+ */
+export function planImageQuestion(facts: VmiFacts, sha256Hex: Sha256Hex): Pod | undefined {
+  const settings = { ...facts.settings, keepsImageVolumes: true };
+  const pods = planVmi({ ...facts, settings }, sha256Hex).flatMap((action) =>
+    action.kind === "createPod" ? [action.pod] : [],
+  );
+  return pods.find(hasImageVolume);
+}
+
+/** A launcher that was stored without its guest's kernel makes room for one that brings it otherwise. */
+function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
+  const isGoing = pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
+  return isGoing ? [] : [deletionOf(pod)];
+}
+
 /** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const { vmi, pod } = facts;
@@ -106,5 +127,6 @@ export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiActi
   }
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts, sha256Hex);
+  if (hasLostKernel(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   return [...planLabel(vmi, pod), ...planNetworks(vmi, pod, sha256Hex), ...planNics(vmi)];
 }

@@ -9,7 +9,13 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isLauncherOf, launcherPodName, type VmiFacts } from "@patchbay/core";
+import {
+  hasLostKernel,
+  isLauncherOf,
+  launcherPodName,
+  planImageQuestion,
+  type VmiFacts,
+} from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
@@ -41,6 +47,16 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
+/** Settings under which the pod that is to be made keeps its kernel. */
+async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
+  const { pod } = facts;
+  if (pod !== undefined && hasLostKernel(pod)) deps.imageVolumes.wereDropped();
+  const question = planImageQuestion(facts, deps.sha256Hex);
+  if (question === undefined) return facts;
+  const keepsImageVolumes = await deps.imageVolumes.areKept(question);
+  return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
+}
+
 /** The facts of a VMI; undefined when it is gone, or when the caches are behind this process's own writes. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const vmi = deps.vmis.find(parseKey(key));
@@ -48,6 +64,10 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const pod = await findLauncher(vmi, deps);
   if (pod !== undefined && deps.ownWrites.isBehind(pod)) return undefined;
   const kubevirt = deps.kubevirts.list()[0];
-  const settings = { image: deps.launcherImage, useEmulation: usesEmulation(kubevirt) };
-  return { vmi, pod, settings, network: networkConfigOf(kubevirt) };
+  const settings = {
+    image: deps.launcherImage,
+    useEmulation: usesEmulation(kubevirt),
+    keepsImageVolumes: false,
+  };
+  return withImageVolumes({ vmi, pod, settings, network: networkConfigOf(kubevirt) }, deps);
 }

@@ -134,9 +134,27 @@ describe("the launcher pod", () => {
   test("is made once, with the VMI's first status", async () => {
     await putVmi(aVmi());
     await bench.passVmi();
-    expect(bench.calls).toEqual([`create ${POD}`, `patch ${VMI}`]);
-    expect(bench.lines).toEqual([`created launcher pod {"pod":"default/${LAUNCHER}"}`]);
+    expect(bench.calls).toEqual([`ask ${POD}`, `create ${POD}`, `patch ${VMI}`]);
+    expect(bench.lines).toEqual([
+      'asked about image volumes {"areKept":true}',
+      `created launcher pod {"pod":"default/${LAUNCHER}"}`,
+    ]);
     expect((await bench.vmi())?.status?.phase).toBe("Pending");
+  });
+
+  test("is made anew, with its kernel, when it was stored without", async () => {
+    const lost = launcher();
+    const volumes = [{ name: "kernel-boot", emptyDir: {} }];
+    await putVmi(aVmi());
+    await bench.put(PODS, { ...lost, spec: { ...lost.spec, volumes } });
+    await bench.passVmi();
+    expect(bench.calls).toContain(`delete ${POD}`);
+    expect((await bench.vmi())?.status?.activePods).toBeUndefined();
+    await bench.catchUp();
+    await bench.passVmi();
+    expect(bench.calls).toEqual([`create ${POD}`, `patch ${VMI}`]);
+    const pod = await bench.server.find(PODS, { ...KEY, name: LAUNCHER });
+    expect(pod?.spec.initContainers?.map(({ image }) => image)).toEqual(["virt-launcher", "guest"]);
   });
 
   test.each([true, false])(

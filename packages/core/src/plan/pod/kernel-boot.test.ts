@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a guest's kernel come into its launcher, and was it lost on the way?
+import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { findPullPolicy, hasImageVolume, hasLostKernel, kernelPartsOf } from "./kernel-boot.ts";
+import { launcherPodOf } from "./launcher-pod.ts";
+
+type Boot = NonNullable<NonNullable<VmiSpec["domain"]["firmware"]>["kernelBoot"]>["container"];
+
+function vmiWith(container: Boot): VirtualMachineInstance {
+  const vmi = aVmi();
+  const kernelBoot = container === undefined ? {} : { container };
+  return { ...vmi, spec: { ...vmi.spec, domain: { firmware: { kernelBoot } } } };
+}
+
+function partsOf(container: Boot, keepsImageVolumes: boolean) {
+  const securityContext = { runAsUser: 107 };
+  return kernelPartsOf(vmiWith(container), {
+    image: "launcher",
+    keepsImageVolumes,
+    securityContext,
+  });
+}
+
+function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
+  const request = { image: "launcher", useEmulation: true, keepsImageVolumes, ports: 0 };
+  return launcherPodOf(vmiWith(container), request, () => "0123456789abcdef");
+}
+
+const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true };
+
+describe("a kernel comes", () => {
+  test("by a volume where the server keeps one", () => {
+    expect(partsOf({ image: "guest" }, true)).toEqual({
+      volumes: [{ name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } }],
+      initContainers: [],
+      mounts: [MOUNT],
+      secrets: [],
+      diskMiB: 0,
+    });
+  });
+
+  test("else by two containers: one brings the program, one of the kernel's image copies", () => {
+    const boot = { image: "guest", kernelPath: "/boot/linux", initrdPath: "/initrd" };
+    const { volumes, initContainers, mounts, diskMiB } = partsOf(boot, false);
+    expect(volumes).toEqual([
+      { name: "kernel-boot", emptyDir: { sizeLimit: "512Mi" } },
+      { name: "copy-files", emptyDir: { sizeLimit: "16Mi" } },
+    ]);
+    expect(mounts).toEqual([MOUNT]);
+    expect(diskMiB).toBe(528);
+    const copies = { memory: "128Mi", "ephemeral-storage": "16Mi" };
+    const shared = {
+      imagePullPolicy: "IfNotPresent",
+      terminationMessagePolicy: "FallbackToLogsOnError",
+      resources: { requests: copies, limits: copies },
+      securityContext: { runAsUser: 107 },
+    };
+    const program = { name: "copy-files", mountPath: "/patchbay/bin" };
+    const target = "/patchbay/kernel-boot";
+    expect(initContainers).toEqual([
+      {
+        ...shared,
+        name: "copy-files",
+        image: "launcher",
+        command: ["/usr/bin/copy-files", "--self", "/patchbay/bin"],
+        volumeMounts: [program],
+      },
+      {
+        ...shared,
+        name: "kernel-boot",
+        image: "guest",
+        command: ["/patchbay/bin/copy-files", "--parents", target, "/boot/linux", "/initrd"],
+        volumeMounts: [
+          { ...program, readOnly: true },
+          { name: "kernel-boot", mountPath: target },
+        ],
+      },
+    ]);
+  });
+
+  test("without an initrd where none is named", () => {
+    const [, copying] = partsOf({ image: "guest" }, false).initContainers;
+    expect(copying?.command?.slice(2)).toEqual(["/patchbay/kernel-boot", "/vmlinuz"]);
+  });
+
+  test.each([true, false])("pulled as its VM says; image volumes: %s", (keepsImageVolumes) => {
+    const boot = { image: "guest", imagePullPolicy: "Always", imagePullSecret: "key" };
+    const { spec } = podOf(boot, keepsImageVolumes);
+    expect(spec.imagePullSecrets).toEqual([{ name: "key" }]);
+    const image = spec.volumes?.find(({ name }) => name === "kernel-boot")?.image;
+    const policies = [image?.pullPolicy, spec.initContainers?.[1]?.imagePullPolicy];
+    expect(policies.filter((policy) => policy !== undefined)).toEqual(["Always"]);
+    expect(spec.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
+  });
+
+  test("not at all where there is none", () => {
+    const parts = { volumes: [], initContainers: [], mounts: [], secrets: [], diskMiB: 0 };
+    expect(partsOf(undefined, false)).toEqual(parts);
+    expect(partsOf({ image: "guest", imagePullSecret: "" }, true).secrets).toEqual([]);
+  });
+});
+
+test("what is copied counts to what the pod may have on disk", () => {
+  const limitOf = (keeps: boolean): unknown =>
+    podOf({ image: "guest" }, keeps).spec.containers[0]?.resources?.limits?.["ephemeral-storage"];
+  expect([limitOf(true), limitOf(false)]).toEqual(["178Mi", "706Mi"]);
+});
+
+test.each([
+  { name: undefined, want: "IfNotPresent" },
+  { name: "", want: "IfNotPresent" },
+  { name: "Never", want: "Never" },
+  { name: "never", want: undefined },
+])("the policy named $name is $want", ({ name, want }) => {
+  expect(findPullPolicy(name)).toBe(want);
+});
+
+describe("a stored pod", () => {
+  const kept = podOf({ image: "guest" }, true);
+  const copying = podOf({ image: "guest" }, false);
+  const volumes = [{ name: "kernel-boot", emptyDir: {} }];
+  const dropped: Pod = { ...kept, spec: { ...kept.spec, volumes } };
+  const others: Pod = { ...dropped, spec: { ...dropped.spec, initContainers: [] } };
+
+  test.each([
+    { name: "with its image", pod: kept, lost: false, image: true },
+    { name: "that copies", pod: copying, lost: false, image: false },
+    { name: "whose image was dropped", pod: dropped, lost: true, image: false },
+    { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },
+    { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
+  ])("$name: lost $lost", ({ pod, lost, image }) => {
+    expect(hasLostKernel(pod)).toBe(lost);
+    expect(hasImageVolume(pod)).toBe(image);
+  });
+});

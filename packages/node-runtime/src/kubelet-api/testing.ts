@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's server on a runtime in memory, with certificates, logs on disk, and clients of several kinds.
+import { mkdtemp, rm, writeFile, mkdir } from "node:fs/promises";
+import { request, type RequestOptions } from "node:https";
+import type { ClientRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Pod } from "@patchbay/api";
+import { createClock, createFiles } from "@patchbay/os";
+import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
+import type { ContainerConfig, SandboxConfig } from "@patchbay/ports";
+import {
+  createFakeCache,
+  createFakeContainerRuntime,
+  type FakeCache,
+  type FakeContainerRuntime,
+} from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { serveKubeletApi } from "./serve.ts";
+
+/** Whom the node takes for the API server. */
+const CLIENT = "kube-apiserver-kubelet-client";
+/** As the certificate knows the node. */
+const NODE = "node-1";
+const UID = "uid-1";
+
+const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
+const IMAGE = { id: "image-1", tags: ["i"], digests: [], bytes: 1, username: "" };
+
+function sandboxOf(directory: string): SandboxConfig {
+  return {
+    metadata: { name: "p", namespace: "ns", uid: UID, attempt: 0 },
+    ...{ hostname: "p", logDirectory: directory, cgroupParent: "", sysctls: {}, annotations: {} },
+    labels: { "io.kubernetes.pod.uid": UID },
+    security: {
+      ...{ namespaces: NAMESPACES, supplementalGroups: [], readonlyRootfs: false },
+      ...{ privileged: false, seccomp: "RuntimeDefault" },
+    },
+  };
+}
+
+function containerOf(attempt: number): ContainerConfig {
+  return {
+    ...{ metadata: { name: "c", attempt }, image: "i", command: [], args: [], workingDir: "" },
+    ...{ env: [], mounts: [], devices: [], annotations: {}, resources: {} },
+    labels: { "io.kubernetes.pod.uid": UID },
+    ...{ logPath: `c/${String(attempt)}.log`, stdin: false, stdinOnce: false, tty: false },
+    security: {
+      ...{ namespaces: NAMESPACES, capabilities: { add: [], drop: [] }, privileged: false },
+      ...{ readonlyRootfs: false, supplementalGroups: [], noNewPrivileges: true },
+      ...{ maskedPaths: [], readonlyPaths: [], seccomp: "RuntimeDefault" },
+    },
+  };
+}
+
+/** Pod `ns/p` with container `c`. */
+export const POD: Pod = {
+  ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: UID } },
+  spec: { containers: [{ name: "c", image: "i" }] },
+};
+
+/** A server, and what it serves from. */
+export interface KubeletBench {
+  readonly port: number;
+  readonly runtime: FakeContainerRuntime;
+  readonly pods: FakeCache<Pod>;
+  /** Starts container `c`; gives its id. */
+  run(): Promise<string>;
+  /** Writes lines to the log of its first run. */
+  write(...texts: readonly string[]): Promise<void>;
+  /** A request of the API server; `more` for others. */
+  open(path: string, more?: RequestOptions): ClientRequest;
+  /** A certificate of the authority that is believed, or of another. */
+  identity(commonName: string, authority?: Authority): Promise<{ cert: string; key: string }>;
+  stop(): Promise<void>;
+}
+
+async function issue(authority: Authority, commonName: string, usage: "server" | "client") {
+  const { certPem, keyPem } = await issueCertificate(authority, {
+    ...{ commonName, organizations: [], dnsNames: [NODE], ipAddresses: [] },
+    ...{ usages: [usage], validDays: 1 },
+  });
+  return { cert: certPem, key: keyPem };
+}
+
+/** Starts the server of one node. */
+export async function startKubeletBench(): Promise<KubeletBench> {
+  const clock = createClock();
+  const directory = await mkdtemp(join(tmpdir(), "kubelet-api-"));
+  const at = (name: string): string => join(directory, name);
+  const servers = await createAuthority("ca", clock);
+  const clients = await createAuthority("clients-ca", clock);
+  const { cert, key } = await issue(servers, `system:node:${NODE}`, "server");
+  await writeFile(at("kubelet.crt"), cert);
+  await writeFile(at("kubelet.key"), key);
+  await writeFile(at("clients.crt"), clients.certPem);
+  const runtime = createFakeContainerRuntime(clock);
+  runtime.putImage(IMAGE);
+  const pods = createFakeCache<Pod>();
+  pods.put(POD);
+  const stop = new AbortController();
+  const settings = {
+    ...{ listenAddress: "127.0.0.1", port: 0, certFile: at("kubelet.crt") },
+    ...{ keyFile: at("kubelet.key"), clientCaFile: at("clients.crt"), clientNames: [CLIENT] },
+  };
+  const deps = { runtime, pods, files: createFiles(), clock, log: createSilentLogger() };
+  const { port, closed } = await serveKubeletApi(deps, settings, stop.signal);
+  const identity = (name: string, authority = clients) => issue(authority, name, "client");
+  const own = await identity(CLIENT);
+  const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
+  const sandbox = sandboxOf(directory);
+  let attempt = -1;
+  return {
+    ...{ port, runtime, pods, identity },
+    run: async () => {
+      attempt += 1;
+      const [known] = await runtime.listSandboxes();
+      const box = known?.id ?? (await runtime.runSandbox(sandbox));
+      const id = await runtime.createContainer(box, containerOf(attempt), sandbox);
+      await runtime.startContainer(id);
+      return id;
+    },
+    write: async (...texts) => {
+      const log = at("c/0.log");
+      await mkdir(dirname(log), { recursive: true });
+      const text = texts.map((line) => `2026-11-22T09:00:00Z stdout F ${line}\n`).join("");
+      await writeFile(log, text, { flag: "a" });
+    },
+    open: (path, more = {}) => request({ ...tls, ...own, host: "127.0.0.1", port, path, ...more }),
+    stop: async () => {
+      stop.abort();
+      await closed;
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A container of a pod, as the container runtime is told. Pure.
+import type { Container, Pod, VolumeMount } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type {
+  ContainerConfig,
+  ContainerImage,
+  ContainerMount,
+  MountPropagation,
+} from "@patchbay/ports";
+import { devicesOf } from "./devices.ts";
+import { environmentOf, expand, type EnvContext } from "./environment.ts";
+import { hostsFileOf } from "./hosts.ts";
+import { containerLabels, logPathOf, RESTART_DELAY_ANNOTATION } from "./labels.ts";
+import { resourcesOf } from "./resources.ts";
+import { containerSecurityOf } from "./security.ts";
+
+/** One container to make. */
+export interface ContainerToMake extends EnvContext {
+  readonly container: Container;
+  readonly image: ContainerImage;
+  /** From 0; one more for each time that it is made. */
+  readonly attempt: number;
+  /** How long this start had been put off, seconds; undefined: it is the first. */
+  readonly delaySeconds?: number;
+  /** The host's path of each volume, by name. */
+  readonly volumes: ReadonlyMap<string, string>;
+  /** Directory of the pod on the host. */
+  readonly podDirectory: string;
+}
+
+const PROPAGATION: Readonly<Record<string, MountPropagation>> = {
+  HostToContainer: "HOST_TO_CONTAINER",
+  Bidirectional: "BIDIRECTIONAL",
+};
+
+function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
+  const volume = pod.spec.volumes?.find((one) => one.name === name);
+  const isShown = [
+    volume?.image,
+    volume?.configMap,
+    volume?.secret,
+    volume?.downwardAPI,
+    volume?.projected,
+  ];
+  return readOnly === true || isShown.some((source) => source !== undefined);
+}
+
+function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
+  const hostPath = make.volumes.get(mount.name);
+  if (hostPath === undefined) {
+    const reason = `volumeMounts: volume ${mount.name} is not there`;
+    throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: make.container.name, reason });
+  }
+  return {
+    containerPath: mount.mountPath,
+    hostPath,
+    readonly: isReadOnly(make.pod, mount),
+    propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
+  };
+}
+
+function mountsOf(make: ContainerToMake): readonly ContainerMount[] {
+  const mounts = (make.container.volumeMounts ?? []).map((mount) => mountOf(make, mount));
+  const isHosts = ({ containerPath }: ContainerMount): boolean => containerPath === "/etc/hosts";
+  if (make.pod.spec.hostNetwork === true || mounts.some(isHosts)) return mounts;
+  const hosts: ContainerMount = {
+    containerPath: "/etc/hosts",
+    hostPath: hostsFileOf(make.podDirectory),
+    readonly: true,
+    propagation: "PRIVATE",
+  };
+  return [...mounts, hosts];
+}
+
+/**
+ * The container's configuration.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED
+ */
+export function containerConfigOf(make: ContainerToMake): ContainerConfig {
+  const { pod, container, image, attempt, delaySeconds } = make;
+  const variables = environmentOf(container, make);
+  const expanded = (texts: readonly string[] = []): readonly string[] =>
+    texts.map((text) => expand(text, variables));
+  return {
+    metadata: { name: container.name, attempt },
+    image: image.id,
+    command: expanded(container.command),
+    args: expanded(container.args),
+    workingDir: container.workingDir ?? "",
+    env: [...variables],
+    mounts: mountsOf(make),
+    devices: devicesOf(container),
+    labels: containerLabels(pod, container.name),
+    annotations:
+      delaySeconds === undefined ? {} : { [RESTART_DELAY_ANNOTATION]: String(delaySeconds) },
+    logPath: logPathOf(container.name, attempt),
+    stdin: container.stdin === true,
+    stdinOnce: container.stdinOnce === true,
+    tty: container.tty === true,
+    resources: resourcesOf(pod, container, make.node.memoryBytes),
+    security: containerSecurityOf(pod, container, image),
+  };
+}

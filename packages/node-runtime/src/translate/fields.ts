@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pod may be told of itself: fields of its object, and its containers' resources. Pure.
+import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } from "@patchbay/api";
+import { memoryLimitOf } from "./resources.ts";
+import type { NodeFacts } from "./node-facts.ts";
+
+/** What the object does not tell yet when its containers are made. */
+export interface FieldContext {
+  readonly node: NodeFacts;
+  /** Addresses of the sandbox. */
+  readonly podIps: readonly string[];
+}
+
+const SUBSCRIPT = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
+
+function plainFieldOf(
+  { metadata, spec }: Pod,
+  path: string,
+  context: FieldContext,
+): string | undefined {
+  const [podIp = ""] = context.podIps;
+  const fields: Readonly<Record<string, string>> = {
+    "metadata.name": metadata.name,
+    "metadata.namespace": metadata.namespace ?? "",
+    "metadata.uid": metadata.uid ?? "",
+    "spec.nodeName": spec.nodeName ?? context.node.name,
+    "spec.serviceAccountName": spec.serviceAccountName ?? "default",
+    "status.hostIP": context.node.hostIp,
+    "status.hostIPs": context.node.hostIp,
+    "status.podIP": podIp,
+    "status.podIPs": context.podIps.join(","),
+  };
+  return fields[path];
+}
+
+/** The value of a field as text; undefined when it is none that a pod may ask for. Source: Kubernetes fieldpath. */
+export function fieldOf(pod: Pod, path: string, context: FieldContext): string | undefined {
+  const match = SUBSCRIPT.exec(path);
+  if (match === null) return plainFieldOf(pod, path, context);
+  const [, kind, key = ""] = match;
+  const { labels = {}, annotations = {} } = pod.metadata;
+  return (kind === "labels" ? labels : annotations)[key] ?? "";
+}
+
+function amountOf(container: Container, resource: string): number {
+  if (resource === "limits.memory") return memoryLimitOf(container);
+  const [list, ...name] = resource.split(".");
+  const { limits = {}, requests = {} } = container.resources ?? {};
+  const quantity = (list === "limits" ? limits : requests)[name.join(".")];
+  return parseQuantity(quantity ?? "0") ?? 0;
+}
+
+/** The amount in units of its divisor, rounded up; that of `own` where no container is named. */
+export function resourceFieldOf(
+  pod: Pod,
+  { containerName, resource, divisor }: ResourceFieldSelector,
+  own?: Container,
+): string {
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  const container = all.find(({ name }) => name === containerName) ?? own;
+  const unit = parseQuantity(divisor ?? "1") ?? 1;
+  const amount = container === undefined ? 0 : amountOf(container, resource);
+  return String(Math.ceil(amount / (unit > 0 ? unit : 1)));
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may a container use? From requests and limits to what the kernel is told.
+import { parseQuantity, type Container, type Pod } from "@patchbay/api";
+import type { ContainerResources } from "@patchbay/ports";
+
+/** Memory of a container that names no limit: no pod may take the machine's. */
+export const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
+/** Microseconds. Source: Kubernetes kubelet cm, QuotaPeriod. */
+const CPU_PERIOD = 100_000;
+/** Source: Kubernetes kubelet cm, MinQuotaPeriod and MinShares. */
+const MIN_QUOTA = 1_000;
+const MIN_SHARES = 2;
+const SHARES_PER_CPU = 1024;
+/** Source: Kubernetes kubelet qos/policy.go. */
+const OOM_GUARANTEED = -997;
+const OOM_BEST_EFFORT = 1000;
+
+/** Source: Kubernetes core/v1 PodQOSClass. */
+export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
+
+const COUNTED = ["cpu", "memory"];
+
+function amountOf(
+  amounts: Readonly<Record<string, string>> | undefined,
+  resource: string,
+): number | undefined {
+  const quantity = amounts?.[resource];
+  return quantity === undefined ? undefined : parseQuantity(quantity);
+}
+
+/** What is requested; a limit without a request is one. Source: Kubernetes defaulting of resources. */
+function requestOf({ resources }: Container, resource: string): number {
+  return amountOf(resources?.requests, resource) ?? amountOf(resources?.limits, resource) ?? 0;
+}
+
+function isGuaranteed(container: Container): boolean {
+  return COUNTED.every((resource) => {
+    const limit = amountOf(container.resources?.limits, resource) ?? 0;
+    return limit > 0 && requestOf(container, resource) === limit;
+  });
+}
+
+/** How much a pod has been promised. Source: Kubernetes "Quality of Service classes". */
+export function qosClassOf({ spec }: Pod): QosClass {
+  const all = [...(spec.initContainers ?? []), ...spec.containers];
+  const isPromised = (one: Container): boolean =>
+    COUNTED.some((resource) => requestOf(one, resource) > 0);
+  if (!all.some(isPromised)) return "BestEffort";
+  return all.every(isGuaranteed) ? "Guaranteed" : "Burstable";
+}
+
+function oomScoreOf(pod: Pod, container: Container, memoryBytes: number): number {
+  const qos = qosClassOf(pod);
+  if (qos === "Guaranteed") return OOM_GUARANTEED;
+  if (qos === "BestEffort") return OOM_BEST_EFFORT;
+  const part = requestOf(container, "memory") / Math.max(memoryBytes, 1);
+  const score = Math.floor(1000 - 1000 * part);
+  return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
+}
+
+/** Its own limit, else {@link DEFAULT_MEMORY_BYTES} or what it requests, if that is more; bytes. */
+export function memoryLimitOf(container: Container): number {
+  const limit = amountOf(container.resources?.limits, "memory") ?? 0;
+  if (limit > 0) return Math.ceil(limit);
+  return Math.ceil(Math.max(requestOf(container, "memory"), DEFAULT_MEMORY_BYTES));
+}
+
+/** What the kernel is told; `memoryBytes` is the machine's. */
+export function resourcesOf(
+  pod: Pod,
+  container: Container,
+  memoryBytes: number,
+): ContainerResources {
+  const shares = Math.floor(requestOf(container, "cpu") * SHARES_PER_CPU);
+  const cpus = amountOf(container.resources?.limits, "cpu") ?? 0;
+  const quota = Math.max(Math.floor(cpus * CPU_PERIOD), MIN_QUOTA);
+  return {
+    cpuShares: Math.max(shares, MIN_SHARES),
+    ...(cpus > 0 && { cpuQuota: quota, cpuPeriod: CPU_PERIOD }),
+    memoryLimitBytes: memoryLimitOf(container),
+    oomScoreAdj: oomScoreOf(pod, container, memoryBytes),
+  };
+}

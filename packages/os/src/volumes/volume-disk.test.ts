@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeVolumeDiskContract } from "@patchbay/ports/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createProcessRunner } from "../processes/process-runner.ts";
+import { mountsAt } from "./mounts.ts";
+import { createVolumeDisk } from "./volume-disk.ts";
+
+const MEBIBYTE = 2 ** 20;
+const ACCESS = { uid: 107, gid: 108, mode: 0o2770 };
+const disk = createVolumeDisk({ runner: createProcessRunner() });
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-volumes-"));
+});
+async function clean(): Promise<void> {
+  await disk.unmountAll(directory);
+  rmSync(directory, { recursive: true, force: true });
+}
+afterEach(clean);
+
+function fileOf(text: string, mode = 0o644): { bytes: Uint8Array; mode: number } {
+  return { bytes: Buffer.from(text), mode };
+}
+
+function accessOf(path: string): typeof ACCESS {
+  const { uid, gid, mode } = statSync(path);
+  return { uid, gid, mode: mode & 0o7777 };
+}
+
+function read(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
+describeVolumeDiskContract("a machine", () =>
+  Promise.resolve({ disk, directory, read, close: clean }),
+);
+
+describe("a file system of its own", () => {
+  test.each(["memory", "image"] as const)(
+    "in %s is full at its size, and its owner's",
+    async (type) => {
+      const path = join(directory, "volume");
+      const sizeBytes = 8 * MEBIBYTE;
+      if (type === "memory") await disk.mountMemory(path, { access: ACCESS, sizeBytes });
+      else
+        await disk.mountImage(path, { access: ACCESS, image: join(directory, "image"), sizeBytes });
+      expect(accessOf(path)).toEqual(ACCESS);
+      expect(readdirSync(path)).toEqual([]);
+      const { bavail, bsize } = statfsSync(path);
+      expect(bavail * bsize).toBeGreaterThanOrEqual(sizeBytes);
+      expect(bavail * bsize).toBeLessThan(sizeBytes * 1.2);
+      const flood = (): void => {
+        writeFileSync(join(path, "flood"), Buffer.alloc(sizeBytes * 1.2));
+      };
+      expect(flood).toThrow(/ENOSPC/);
+    },
+  );
+
+  test("in a file keeps what is in it over a reboot, and takes no more of the disk than that", async () => {
+    const path = join(directory, "volume");
+    const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: 1024 * MEBIBYTE };
+    await disk.mountImage(path, options);
+    writeFileSync(join(path, "kept"), "1");
+    await disk.unmountAll(path);
+    await disk.mountImage(path, options);
+    expect(readFileSync(join(path, "kept"), "utf8")).toBe("1");
+    expect(statSync(options.image).blocks * 512).toBeLessThan(8 * MEBIBYTE);
+  });
+
+  test("in a file that is damaged is made anew", async () => {
+    const path = join(directory, "volume");
+    const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: MEBIBYTE };
+    writeFileSync(options.image, "no file system");
+    await disk.mountImage(path, options);
+    expect(readdirSync(path)).toEqual([]);
+  });
+});
+
+describe("published files", () => {
+  const volume = (): string => join(directory, "volume");
+
+  test("are seen through ..data, with their modes and owners, and nothing else is there", async () => {
+    await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
+    await disk.publish(volume(), new Map([["a", fileOf("1")]]));
+    const secret = { ...fileOf("2", 0o440), uid: 107, gid: 108 };
+    await disk.publish(volume(), new Map([["deep/b", secret]]));
+    expect(readdirSync(volume()).filter((name) => !name.startsWith(".."))).toEqual(["deep"]);
+    expect(readlinkSync(join(volume(), "deep"))).toBe("..data/deep");
+    expect(readdirSync(volume())).toHaveLength(3); // ..data, what it names, deep
+    expect(accessOf(join(volume(), "deep/b"))).toEqual({ uid: 107, gid: 108, mode: 0o440 });
+  });
+
+  test("come also where an earlier write was cut short", async () => {
+    mkdirSync(join(volume(), "..left"), { recursive: true });
+    symlinkSync("..left", join(volume(), "..data_tmp"));
+    mkdirSync(join(volume(), "a"));
+    await disk.publish(volume(), new Map([["a", fileOf("1")]]));
+    expect(readFileSync(join(volume(), "a"), "utf8")).toBe("1");
+    expect(readdirSync(volume())).toHaveLength(3);
+  });
+
+  test("are never seen half: a reader of two files that change together reads one generation", async () => {
+    await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
+    const generation = (text: string) =>
+      new Map([
+        ["a", fileOf(text)],
+        ["b", fileOf(text)],
+      ]);
+    await disk.publish(volume(), generation("0"));
+    const over = new AbortController();
+    const writing = (async () => {
+      for (let turn = 1; turn <= 50; turn += 1)
+        await disk.publish(volume(), generation(String(turn)));
+      over.abort();
+    })();
+    let reads = 0;
+    while (!over.signal.aborted) {
+      const data = readlinkSync(join(volume(), "..data"));
+      const [a, b] = ["a", "b"].map((name) => read(join(volume(), data, name)));
+      expect(a).toBe(b);
+      reads += 1;
+      await new Promise(setImmediate);
+    }
+    await writing;
+    expect(reads).toBeGreaterThan(0);
+  });
+});
+
+test("the use of a tree is what it takes of the disk", async () => {
+  const path = join(directory, "volume");
+  await disk.makeDirectory(path, ACCESS);
+  writeFileSync(join(path, "file"), Buffer.alloc(MEBIBYTE));
+  execFileSync("truncate", ["-s", "1G", join(path, "sparse")]);
+  const used = (await disk.usedBytes([path])).get(path) ?? 0;
+  expect(used).toBeGreaterThanOrEqual(MEBIBYTE);
+  expect(used).toBeLessThan(2 * MEBIBYTE);
+});
+
+test("mount points are found with blanks in their names, and none beside the path", () => {
+  const lines = ["/p/a", "/p/a\\040b", "/p/a/x", "/q"].map(
+    (point) => `1 2 0:1 / ${point} rw - t s o`,
+  );
+  const text = `${lines.join("\n")}\n`;
+  expect(mountsAt(text, "/p/a")).toEqual(["/p/a", "/p/a/x"]);
+  expect(mountsAt(text, "/p/a b")).toEqual(["/p/a b"]);
+});

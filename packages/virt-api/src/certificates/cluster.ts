@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Certificates that the cluster keeps: virt-api's own in a Secret, the front proxy's authority in a ConfigMap.
+import {
+  API_SERVICES,
+  CONFIG_MAPS,
+  MUTATING_WEBHOOKS,
+  names,
+  parseJson,
+  SECRETS,
+  VALIDATING_WEBHOOKS,
+  type ConfigMap,
+  type KubeObject,
+  type ResourceType,
+  type Secret,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { DaemonContext, KeyPair, Source, Trust } from "@patchbay/daemon";
+import {
+  createCache,
+  createQueue,
+  runReconciler,
+  waitForCaches,
+  type StartableCache,
+} from "@patchbay/kube";
+import type { Cache, ObjectKey } from "@patchbay/ports";
+import { keepCertificates } from "./keeper.ts";
+import { contentsOf, SECRET_KEY } from "./kept.ts";
+
+/** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
+export const AUTHENTICATION_KEY = {
+  namespace: "kube-system",
+  name: "extension-apiserver-authentication",
+} as const;
+
+function followCache<T extends KubeObject>(cache: Cache<T>): Source<unknown>["follow"] {
+  return (changed, signal) => {
+    signal.addEventListener("abort", cache.onChange(changed), { once: true });
+  };
+}
+
+/** What virt-api serves with. */
+export function certificateInSecret(secrets: Cache<Secret>): Source<KeyPair> {
+  const read = (): Promise<KeyPair> => {
+    const { certPem, keyPem } = contentsOf(secrets.find(SECRET_KEY) ?? {});
+    if (certPem !== "" && keyPem !== "") return Promise.resolve({ certPem, keyPem });
+    const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
+    const resource = "the certificate in secret";
+    return Promise.reject(new AppError("KUBE_NOT_FOUND", { resource, object }));
+  };
+  return { read, follow: followCache(secrets) };
+}
+
+/** Names as the API server writes them; no names: every client of the authority is meant. */
+function namesIn(text: string | undefined): readonly string[] | undefined {
+  const parsed = parseJson(text ?? "[]");
+  const isNames = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
+  return isNames ? parsed : undefined;
+}
+
+/** Whom the API server's front proxy is known by; nobody where it says nothing of itself. */
+export function trustInConfigMap(configMaps: Cache<ConfigMap>): Source<Trust> {
+  const read = (): Promise<Trust> => {
+    const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
+    const names = namesIn(data["requestheader-allowed-names"]);
+    // Whom it does not name in a way that can be read, nobody is.
+    const caPem = names === undefined ? "" : (data["requestheader-client-ca-file"] ?? "");
+    return Promise.resolve({ caPem, names: names ?? [] });
+  };
+  return { read, follow: followCache(configMaps) };
+}
+
+/** A cache of the one object of that name: nothing else may be read. */
+function watchOne<T extends KubeObject>(
+  { client, log, signal }: DaemonContext,
+  type: ResourceType<T>,
+  { namespace, name }: ObjectKey,
+): StartableCache<T> {
+  const fieldSelector = `metadata.name=${name}`;
+  const selection = { fieldSelector, ...(namespace !== undefined && { namespace }) };
+  const cache = createCache(client.reflect(type, selection), { logger: log });
+  cache.start(signal);
+  return cache;
+}
+
+/** The front proxy's authority, as soon as it was read once. */
+export async function followFrontProxy(context: DaemonContext): Promise<Source<Trust>> {
+  const configMaps = watchOne(context, CONFIG_MAPS, AUTHENTICATION_KEY);
+  await waitForCaches([configMaps], context.signal);
+  if (!context.signal.aborted && configMaps.find(AUTHENTICATION_KEY) === undefined) {
+    const { namespace, name } = AUTHENTICATION_KEY;
+    context.log.warn("subresources are refused until the API server says who its front proxy is", {
+      configMap: `${namespace}/${name}`,
+    });
+  }
+  return trustInConfigMap(configMaps);
+}
+
+/** Resolves when the source can be read, or the signal is aborted. */
+async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const over = new AbortController();
+  const look = (): void => {
+    source.read().then(
+      () => {
+        resolve(undefined);
+      },
+      () => undefined, // not yet
+    );
+  };
+  signal.addEventListener(
+    "abort",
+    () => {
+      resolve(undefined);
+    },
+    { once: true },
+  );
+  source.follow(look, over.signal);
+  look();
+  await promise;
+  over.abort();
+}
+
+/** Makes and renews virt-api's own certificate until the signal is aborted; resolves when there is one. */
+export async function keepOwnCertificate(context: DaemonContext): Promise<Source<KeyPair>> {
+  const { client, clock, log, signal } = context;
+  const webhooks = { name: names.WEBHOOKS_NAME };
+  const caches = {
+    secrets: watchOne(context, SECRETS, SECRET_KEY),
+    apiServices: watchOne(context, API_SERVICES, { name: `v1.${names.SUBRESOURCES_GROUP}` }),
+    mutating: watchOne(context, MUTATING_WEBHOOKS, webhooks),
+    validating: watchOne(context, VALIDATING_WEBHOOKS, webhooks),
+  };
+  await waitForCaches(Object.values(caches), signal);
+  const queue = createQueue({ clock });
+  const key = SECRET_KEY.name;
+  for (const cache of Object.values(caches)) {
+    cache.onChange(() => {
+      queue.add(key);
+    });
+  }
+  queue.add(key);
+  const reconcile = (): ReturnType<typeof keepCertificates> =>
+    keepCertificates({ ...caches, store: client.store, clock, log });
+  void runReconciler({ name: "certificates", queue, reconcile, log, clock }, signal);
+  const source = certificateInSecret(caches.secrets);
+  await untilReadable(source, signal);
+  return source;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Secret with virt-api's certificates holds, and what of it is good.
+import { names, type Secret } from "@patchbay/api";
+import {
+  endOfCertificate,
+  isIssuedFor,
+  isKeyOf,
+  splitBundle,
+  type IssuedCertificate,
+} from "@patchbay/pki";
+import { isAppError } from "@patchbay/core";
+import type { KeyPair } from "@patchbay/daemon";
+
+/** Where the Secret is. */
+export const SECRET_KEY = {
+  namespace: names.SERVICES_NAMESPACE,
+  name: names.CERTIFICATES_SECRET,
+} as const;
+
+/** The name by which the API server calls virt-api. Source: Kubernetes, a webhook's or APIService's service. */
+export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
+
+/** What the members of the Secret are called. Source: Kubernetes kubernetes.io/tls; cert-manager for the authority. */
+const MEMBERS = {
+  bundlePem: "ca.crt",
+  caKeyPem: "ca.key",
+  certPem: "tls.crt",
+  keyPem: "tls.key",
+} as const;
+
+/** The Secret's content, PEM; what is not there is empty. */
+export type Contents = Readonly<Record<keyof typeof MEMBERS, string>>;
+
+/** What is good of a Secret's content. */
+export interface Kept {
+  readonly contents: Contents;
+  /** The authority that signs: the first of the bundle, whose key is there. */
+  readonly authority?: IssuedCertificate & { readonly endMs: number };
+  /** What is served with: of that authority, and for the Service's name. */
+  readonly serving?: KeyPair & { readonly endMs: number };
+}
+
+/** Reads the members of a Secret; what is no base64 is what is left of it. */
+export function contentsOf({ data }: Pick<Secret, "data">): Contents {
+  const read = (member: string): string =>
+    Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
+  return {
+    bundlePem: read(MEMBERS.bundlePem),
+    caKeyPem: read(MEMBERS.caKeyPem),
+    certPem: read(MEMBERS.certPem),
+    keyPem: read(MEMBERS.keyPem),
+  };
+}
+
+/** The Secret's data. */
+export function printContents(contents: Contents): Readonly<Record<string, string>> {
+  const encode = (text: string): string => Buffer.from(text).toString("base64");
+  return {
+    [MEMBERS.bundlePem]: encode(contents.bundlePem),
+    [MEMBERS.caKeyPem]: encode(contents.caKeyPem),
+    [MEMBERS.certPem]: encode(contents.certPem),
+    [MEMBERS.keyPem]: encode(contents.keyPem),
+  };
+}
+
+/** What a person or another program has put there may be anything: it then counts as nothing. */
+function unlessUnreadable<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isAppError(error, "PKI_PEM_INVALID")) return undefined;
+    throw error;
+  }
+}
+
+function authorityIn({ bundlePem, caKeyPem: keyPem }: Contents): Kept["authority"] {
+  const [certPem] = splitBundle(bundlePem);
+  if (certPem === undefined || !isKeyOf(certPem, keyPem)) return undefined;
+  return { certPem, keyPem, endMs: endOfCertificate(certPem) };
+}
+
+function servingIn({ certPem, keyPem }: Contents, authorityPem: string): Kept["serving"] {
+  const isGood = isIssuedFor(certPem, authorityPem, SERVER_NAME) && isKeyOf(certPem, keyPem);
+  return isGood ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
+}
+
+/** Reads the Secret. */
+export function readKept(secret: Pick<Secret, "data">): Kept {
+  const contents = contentsOf(secret);
+  const authority = unlessUnreadable(() => authorityIn(contents));
+  if (authority === undefined) return { contents };
+  const serving = unlessUnreadable(() => servingIn(contents, authority.certPem));
+  return { contents, authority, ...(serving !== undefined && { serving }) };
+}
+
+/** The authorities of a bundle that are good for something, the newest first. */
+export function livingAuthorities(bundlePem: string, nowMs: number): readonly string[] {
+  return splitBundle(bundlePem).filter(
+    (pem) => (unlessUnreadable(() => endOfCertificate(pem)) ?? 0) > nowMs,
+  );
+}

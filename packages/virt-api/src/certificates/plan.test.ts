@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done about certificates, in which order, and when is looked again?
+import { expect, test } from "vitest";
+import { planCertificates, type CertificateFacts } from "./plan.ts";
+
+const DAY = 24 * 3_600_000;
+const KNOWN = { target: "apiService", isCurrent: true } as const;
+const UNKNOWN = { target: "mutating", isCurrent: false } as const;
+
+function planOf(facts: Partial<CertificateFacts>) {
+  const { actions, lookAgainMs } = planCertificates({ nowMs: 1000 * DAY, targets: [], ...facts });
+  return {
+    steps: actions.map((action) => ("target" in action ? action.target : action.kind)),
+    days: lookAgainMs / DAY,
+  };
+}
+
+test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; days?: number }>([
+  { name: "nothing is there: the authority, nothing else", given: {}, steps: ["makeAuthority"] },
+  {
+    name: "an authority: everybody is told of it before anything is served with it",
+    given: { authorityEndMs: 4650 * DAY, targets: [KNOWN, UNKNOWN] },
+    steps: ["mutating", "issueServing"],
+  },
+  {
+    name: "all is well: looked at again when a third of its time is left",
+    given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, targets: [KNOWN] },
+    steps: [],
+    days: 60,
+  },
+  {
+    name: "a configuration was written anew without authorities",
+    given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, targets: [UNKNOWN] },
+    steps: ["mutating"],
+    days: 60,
+  },
+  {
+    name: "a third is left: renewed",
+    given: { authorityEndMs: 4650 * DAY, servingEndMs: 1030 * DAY, targets: [KNOWN] },
+    steps: ["issueServing"],
+  },
+  {
+    name: "a day more than a third: not yet",
+    given: { authorityEndMs: 4650 * DAY, servingEndMs: 1031 * DAY },
+    steps: [],
+    days: 1,
+  },
+  {
+    name: "the authority ends in a year: another one, while the first is good",
+    given: { authorityEndMs: 1365 * DAY, servingEndMs: 1090 * DAY },
+    steps: ["makeAuthority"],
+  },
+  {
+    name: "the authority ends in a year and two days: looked at again in time",
+    given: { authorityEndMs: 1367 * DAY, servingEndMs: 1090 * DAY },
+    steps: [],
+    days: 2,
+  },
+])("$name", ({ given, steps, days = 60_000 / DAY }) => {
+  expect(planOf(given)).toEqual({ steps, days });
+});

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// When is the API server asked about image volumes, and what is made of its answers?
+import { names, PODS, type Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { createFakeStore } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import { createImageVolumes, type ImageVolumes } from "./image-volumes.ts";
+
+const VOLUME = { name: "kernel-boot", image: { reference: "guest" } };
+
+function podNamed(name: string): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "ns" },
+    spec: { containers: [{ name: names.LAUNCHER_CONTAINER, image: "i" }], volumes: [VOLUME] },
+  };
+}
+
+type Answer = "kept" | "dropped" | AppError;
+
+let answer: Answer;
+let asked: string[];
+let volumes: ImageVolumes;
+
+beforeEach(() => {
+  asked = [];
+  answer = "kept";
+  const server = createFakeStore();
+  const log = createSilentLogger();
+  volumes = createImageVolumes({
+    log,
+    store: {
+      create: async (type, object, options) => {
+        asked.push(object.metadata.name);
+        if (answer instanceof AppError) throw answer;
+        const stored = await server.create(type, object, options);
+        if (answer === "kept") return stored;
+        return { ...stored, spec: { containers: [], volumes: [{ ...VOLUME, image: undefined }] } };
+      },
+    },
+  });
+});
+
+const NO_SOURCE = new AppError("KUBE_REFUSED", {
+  verb: "create",
+  resource: PODS.resource,
+  object: "ns/a",
+  message: 'Pod "a" is invalid: spec.volumes[0]: Required value: must specify a volume type',
+});
+const QUOTA = new AppError("KUBE_FORBIDDEN", { message: "exceeded quota" });
+const AWAY = new AppError("KUBE_UNREACHABLE", { server: "s", message: "gone" });
+
+describe("an answer", () => {
+  test.each<{ name: string; given: Answer; want: boolean }>([
+    { name: "with the volume: kept", given: "kept", want: true },
+    { name: "without its image: not kept", given: "dropped", want: false },
+    { name: "that refuses the volume: not kept", given: NO_SOURCE, want: false },
+  ])("$name, and is remembered", async ({ given, want }) => {
+    answer = given;
+    expect(await volumes.areKept(podNamed("a"))).toBe(want);
+    answer = want ? "dropped" : "kept";
+    expect(await volumes.areKept(podNamed("b"))).toBe(want);
+    expect(asked).toEqual(["a"]);
+  });
+
+  test("that refuses the pod for another reason tells nothing, and is not asked for again", async () => {
+    answer = QUOTA;
+    expect(await volumes.areKept(podNamed("a"))).toBe(false);
+    answer = "kept";
+    expect(await volumes.areKept(podNamed("a"))).toBe(false);
+    expect(await volumes.areKept(podNamed("b"))).toBe(true);
+    expect(await volumes.areKept(podNamed("a"))).toBe(true);
+    expect(asked).toEqual(["a", "b"]);
+  });
+
+  test("that does not come is waited for", async () => {
+    answer = AWAY;
+    await expect(volumes.areKept(podNamed("a"))).rejects.toBe(AWAY);
+    answer = "kept";
+    expect(await volumes.areKept(podNamed("a"))).toBe(true);
+  });
+
+  test("is wrong once a stored pod has lost its volume", async () => {
+    expect(await volumes.areKept(podNamed("a"))).toBe(true);
+    volumes.wereDropped();
+    expect(await volumes.areKept(podNamed("b"))).toBe(false);
+    expect(asked).toEqual(["a"]);
+  });
+});
