@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole loop over one pod, on a runtime in memory.
+import { expect, test } from "vitest";
+import { aContainer, aPod, IMAGE } from "../testing/pods.ts";
+import { PodWorld } from "../testing/world.ts";
+
+const ALWAYS = { restartPolicy: "Always" } as const;
+
+async function aWorld(pod = aPod()): Promise<PodWorld> {
+  const world = new PodWorld();
+  await world.put(pod);
+  await world.run();
+  return world;
+}
+
+test("a new pod runs, and its status says so", async () => {
+  const world = await aWorld();
+  expect(await world.remains()).toEqual(["sandbox 0 READY", "compute 0 RUNNING"]);
+  const { status } = (await world.pod()) ?? {};
+  expect(status).toMatchObject({ phase: "Running", podIP: "10.244.0.2", qosClass: "BestEffort" });
+  expect(status?.conditions?.map(({ type, status: is }) => `${type} ${is}`)).toEqual([
+    "Initialized True",
+    "Ready True",
+    "ContainersReady True",
+    "PodScheduled True",
+  ]);
+  const [compute] = status?.containerStatuses ?? [];
+  expect(compute).toMatchObject({ ready: true, started: true, restartCount: 0, imageID: IMAGE.id });
+  expect(compute?.containerID).toMatch(/^fake:\/\/container-/);
+});
+
+test("at rest nothing is written and nothing is changed", async () => {
+  const world = await aWorld();
+  const before = [world.runtime.calls.length, world.writes.length];
+  await world.run();
+  expect([world.runtime.calls.length, world.writes.length]).toEqual(before);
+});
+
+test("init containers run one after the other, before the others", async () => {
+  const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];
+  const world = await aWorld(aPod({ initContainers }));
+  expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 RUNNING"]);
+  expect((await world.pod())?.status?.containerStatuses?.[0]?.state).toEqual({
+    waiting: { reason: "PodInitializing" },
+  });
+  world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
+  await world.run();
+  world.runtime.endContainer(await world.running("two"), { exitCode: 0 });
+  await world.run();
+  expect((await world.pod())?.status).toMatchObject({ phase: "Running" });
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
+test("an init container that fails ends a pod that is never restarted", async () => {
+  const world = await aWorld(aPod({ initContainers: [aContainer({ name: "one" })] }));
+  world.runtime.endContainer(await world.running("one"), { exitCode: 3 });
+  await world.run();
+  expect((await world.pod())?.status?.phase).toBe("Failed");
+  expect(await world.remains()).toEqual(["sandbox 0 NOTREADY", "one 0 EXITED"]);
+});
+
+test.each([
+  { exitCode: 0, phase: "Succeeded", reason: "Completed" },
+  { exitCode: 7, phase: "Failed", reason: "Error" },
+])(
+  "a container that ends with $exitCode makes the pod $phase",
+  async ({ exitCode, phase, reason }) => {
+    const world = await aWorld();
+    world.runtime.endContainer(await world.running(), { exitCode });
+    await world.run();
+    const { status } = (await world.pod()) ?? {};
+    expect(status?.phase).toBe(phase);
+    expect(status?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
+    expect(await world.remains()).toEqual(["sandbox 0 NOTREADY", "compute 0 EXITED"]);
+  },
+);
+
+test("who was killed for want of memory is told so", async () => {
+  const world = await aWorld();
+  world.runtime.endContainer(await world.running(), { exitCode: 137, reason: "OOMKilled" });
+  await world.run();
+  const state = (await world.pod())?.status?.containerStatuses?.[0]?.state;
+  expect(state?.terminated).toMatchObject({ exitCode: 137, reason: "OOMKilled" });
+});
+
+test("a container that keeps ending is started ever later", async () => {
+  const world = await aWorld(aPod(ALWAYS));
+  const waited: number[] = [];
+  for (let round = 0; round < 8; round += 1) {
+    world.runtime.endContainer(await world.running(), { exitCode: 1 });
+    let seconds = 0;
+    await world.run();
+    while (!(await world.remains()).some((one) => one.includes("RUNNING"))) {
+      seconds += 5;
+      await world.clock.advance(5000);
+      await world.run();
+    }
+    waited.push(seconds);
+  }
+  expect(waited).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
+  const [status] = (await world.pod())?.status?.containerStatuses ?? [];
+  expect(status).toMatchObject({ restartCount: 8, ready: true });
+  expect(status?.lastState?.terminated?.exitCode).toBe(1);
+  // The one that runs, and the last that ended.
+  expect((await world.remains()).filter((one) => one.startsWith("compute"))).toHaveLength(2);
+});
+
+test("while it waits to be started again the status says why", async () => {
+  const world = await aWorld(aPod(ALWAYS));
+  world.runtime.endContainer(await world.running(), { exitCode: 1 });
+  await world.run();
+  world.runtime.endContainer(await world.running(), { exitCode: 1 });
+  await world.run();
+  const [status] = (await world.pod())?.status?.containerStatuses ?? [];
+  expect(status?.state.waiting?.reason).toBe("CrashLoopBackOff");
+  expect(status?.lastState?.terminated?.exitCode).toBe(1);
+});
+
+test("a deleted pod is asked to end, ends, and nothing of it is left", async () => {
+  const world = await aWorld();
+  await world.askDeletion(30);
+  await world.run();
+  await world.run();
+  expect(world.runtime.calls).toContain("stopContainer container-2 30");
+  expect(await world.remains()).toEqual([]);
+  expect(await world.pod()).toBeUndefined();
+  expect(world.files.paths).toEqual([]);
+});
+
+test("how a deleted pod ended is told before it goes", async () => {
+  const world = await aWorld();
+  await world.askDeletion(30);
+  await world.run();
+  await world.run();
+  expect(world.writes.slice(-2)).toEqual(["patch pods ns/a", "delete pods ns/a"]);
+});
+
+test("one that does not end is ended when its grace is over", async () => {
+  const world = await aWorld();
+  world.runtime.ignoresStop = () => true;
+  await world.askDeletion(30);
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+  await world.clock.advance(30_000);
+  await world.run();
+  expect(await world.remains()).toEqual([]);
+});
+
+test("a shorter grace is passed on", async () => {
+  const world = await aWorld();
+  world.runtime.ignoresStop = () => true;
+  await world.askDeletion(30);
+  await world.run();
+  await world.askDeletion(5);
+  await world.run();
+  expect(world.runtime.calls).toContain("stopContainer container-2 5");
+});
+
+test("what is left of a pod whose object is gone is removed", async () => {
+  const world = await aWorld();
+  await world.store.delete(
+    { group: "", version: "v1", kind: "Pod", resource: "pods", namespaced: true },
+    { namespace: "ns", name: "a" },
+  );
+  await world.run();
+  await world.run();
+  expect(await world.remains()).toEqual([]);
+  expect(world.files.paths).toEqual([]);
+});
+
+test("a pod that is never restarted fails when its sandbox dies", async () => {
+  const world = await aWorld();
+  world.runtime.reboot();
+  await world.run();
+  const { status } = (await world.pod()) ?? {};
+  expect(status?.phase).toBe("Failed");
+  expect(status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(255);
+  expect(await world.remains()).toEqual(["sandbox 0 NOTREADY", "compute 0 EXITED"]);
+});
+
+test("another one gets a new sandbox, and its container counts on", async () => {
+  const world = await aWorld(aPod(ALWAYS));
+  world.runtime.reboot();
+  await world.run();
+  expect(await world.remains()).toEqual(["sandbox 1 READY", "compute 1 RUNNING"]);
+  const [status] = (await world.pod())?.status?.containerStatuses ?? [];
+  expect(status?.restartCount).toBe(1);
+});
+
+test("a pod that may not run fails, says why, and nothing is made", async () => {
+  const world = await aWorld(aPod({ hostNetwork: true, hostPID: true }));
+  const { status } = (await world.pod()) ?? {};
+  expect(status).toMatchObject({ phase: "Failed", reason: "PodForbidden" });
+  expect(status?.message).toContain("spec.hostNetwork: is for Patchbay's own pods only");
+  expect(world.notes.map(({ reason }) => reason)).toEqual(["PodForbidden"]);
+  expect(world.runtime.calls).toEqual([]);
+});
+
+test("a container that would run as root is told of, and the pod waits", async () => {
+  const image = { ...IMAGE, id: "sha256:2", tags: ["localhost/root:dev"], uid: 0 };
+  const world = new PodWorld();
+  world.runtime.putImage(image);
+  await world.put(
+    aPod({ securityContext: {}, containers: [aContainer({ image: "localhost/root:dev" })] }),
+  );
+  await world.run();
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.reason).toBe("CreateContainerConfigError");
+  expect(waiting?.message).toContain("securityContext.runAsUser");
+});
+
+test("an image is fetched, and the pod goes on when it is there", async () => {
+  const world = new PodWorld();
+  world.runtime.putRemoteImage({ ...IMAGE, id: "sha256:3", tags: ["reg/x:1"] });
+  await world.put(aPod({ containers: [aContainer({ image: "reg/x:1" })] }));
+  await world.run();
+  expect(await world.remains()).toEqual(["sandbox 0 READY", "compute 0 RUNNING"]);
+  expect(world.notes.map(({ reason }) => reason)).toEqual(["Pulling", "Pulled"]);
+});
+
+test("an image that cannot be fetched is told of, and asked for ever later", async () => {
+  const world = await aWorld(aPod({ containers: [aContainer({ image: "reg/none:1" })] }));
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.reason).toBe("ImagePullBackOff");
+  const pulls = (): number => world.runtime.calls.filter((call) => call.startsWith("pull")).length;
+  expect(pulls()).toBe(1);
+  await world.clock.advance(5000);
+  await world.run();
+  expect(pulls()).toBe(1);
+  await world.clock.advance(10_000);
+  await world.run();
+  expect(pulls()).toBe(2);
+});
+
+test("an image that is never fetched is waited for", async () => {
+  const world = await aWorld(
+    aPod({ containers: [aContainer({ image: "guest", imagePullPolicy: "Never" })] }),
+  );
+  expect((await world.pod())?.status?.containerStatuses?.[0]?.state.waiting).toEqual({
+    reason: "ErrImageNeverPull",
+    message: "image guest is not there; add it with: patchbay image add guest SOURCE",
+  });
+  world.runtime.putImage({ ...IMAGE, id: "sha256:4", tags: ["guest"] });
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
+test("what a volume lacks is told, and the pod goes on when it is there", async () => {
+  const world = new PodWorld();
+  world.volumeProblem = "ConfigMap x is not there";
+  await world.put(aPod());
+  await world.run();
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.message).toContain("ConfigMap x is not there");
+  expect(world.notes.map(({ reason }) => reason)).toEqual(["FailedMount"]);
+  world.volumeProblem = undefined;
+  await world.clock.advance(60_000);
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
+test("while the runtime is away nothing is told of the pod, and then it goes on", async () => {
+  const world = await aWorld();
+  const before = (await world.pod())?.status;
+  world.runtime.stop();
+  await world.run();
+  expect((await world.pod())?.status).toEqual(before);
+  world.runtime.start();
+  await world.run();
+  expect((await world.pod())?.status).toEqual(before);
+});
+
+test("an unhealthy container is ended and started again", async () => {
+  const world = await aWorld(aPod(ALWAYS));
+  const id = await world.running();
+  world.health.set(id, { isStarted: true, isReady: false, isUnhealthy: true });
+  await world.run();
+  expect(await world.running()).not.toBe(id);
+});
+
+test("one that is not ready yet makes the pod not ready", async () => {
+  const world = await aWorld();
+  world.health.set(await world.running(), { isStarted: true, isReady: false, isUnhealthy: false });
+  await world.run();
+  const ready = (await world.pod())?.status?.conditions?.find(({ type }) => type === "Ready");
+  expect(ready).toMatchObject({ status: "False", reason: "ContainersNotReady" });
+});
+
+const EFFECTS = Array.from({ length: 16 }, (_, index) => index + 1);
+
+test.each(
+  EFFECTS.flatMap((at) => [
+    { at, when: "before" as const },
+    { at, when: "after" as const },
+  ]),
+)(
+  "a process that dies $when effect $at makes nothing twice and leaves nothing",
+  async ({ at, when }) => {
+    const world = new PodWorld();
+    world.dieAt(at, when);
+    await world.put(aPod({ initContainers: [aContainer({ name: "one" })] }));
+    await world.run();
+    const init = (await world.remains()).some((one) => one === "one 0 RUNNING");
+    expect(init).toBe(true);
+    world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
+    await world.run();
+    await world.run();
+    expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 EXITED", "compute 0 RUNNING"]);
+    await world.askDeletion(30);
+    await world.run();
+    await world.run();
+    expect(await world.remains()).toEqual([]);
+    expect(await world.pod()).toBeUndefined();
+    expect(world.runtime.calls.filter((call) => call.startsWith("runSandbox"))).toHaveLength(1);
+    expect(world.files.paths).toEqual([]);
+  },
+);

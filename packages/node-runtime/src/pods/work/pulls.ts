@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images that containers need: there, being fetched, or not to be had. No pass waits for a registry.
+import type { Container } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import { createPauses } from "@patchbay/kube";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
+import type { ImageFacts, Reason } from "../facts.ts";
+
+/** One start of a container that needs its image. */
+export interface ImageUse {
+  readonly uid: string;
+  readonly container: Container;
+  readonly attempt: number;
+}
+
+/** What of a pull people are told. */
+export interface PullNote {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Pulls that are under way, and how the last ones ended. */
+export interface Pulls {
+  find(use: ImageUse): Promise<ImageFacts>;
+  /** Fetches the image, unless that is under way; wakes the pods that wait for it. */
+  begin(use: ImageUse, note: (note: PullNote) => void): void;
+  forget(uid: string): void;
+}
+
+/** What pulls need. */
+export interface PullDeps {
+  readonly runtime: ContainerRuntime;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly wake: (uid: string) => void;
+}
+
+/** Source: Kubernetes kubelet, imageBackOff and MaxContainerBackOff. */
+const RANGE = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
+/** The runtime tells nobody of images that a person adds, so one that waits for it asks again, milliseconds. */
+const ABSENT_MS = 3000;
+
+type Policy = NonNullable<Container["imagePullPolicy"]>;
+
+/** Source: Kubernetes, default imagePullPolicy. */
+export function pullPolicyOf({ image, imagePullPolicy }: Container): Policy {
+  if (imagePullPolicy !== undefined) return imagePullPolicy;
+  const [last = ""] = image.split("/").slice(-1);
+  const isLatest = !last.includes("@") && (!last.includes(":") || last.endsWith(":latest"));
+  return isLatest ? "Always" : "IfNotPresent";
+}
+
+class BackgroundPulls implements Pulls {
+  readonly #deps: PullDeps;
+  readonly #pauses;
+  /** uids that wait, by reference. */
+  readonly #underWay = new Map<string, Set<string>>();
+  /** Starts whose image was fetched for them, by uid: policy Always asks the registry for each. */
+  readonly #fetched = new Map<string, Set<string>>();
+
+  constructor(deps: PullDeps) {
+    this.#deps = deps;
+    this.#pauses = createPauses<Reason>({ clock: deps.clock, range: RANGE });
+  }
+
+  async find(use: ImageUse): Promise<ImageFacts> {
+    const { image: reference } = use.container;
+    const policy = pullPolicyOf(use.container);
+    const waiting = this.#underWay.get(reference);
+    if (waiting !== undefined) {
+      waiting.add(use.uid);
+      return { kind: "pulling" };
+    }
+    const image = await this.#deps.runtime.findImage(reference);
+    const isFetched = this.#fetched.get(use.uid)?.has(keyOf(use)) === true;
+    if (image !== undefined && (policy !== "Always" || isFetched)) {
+      return { kind: "present", image };
+    }
+    if (policy === "Never") return absent(reference);
+    const held = this.#pauses.findHeld({ ...stepOf(reference), circumstances: "" });
+    return held === undefined ? { kind: "absent" } : { kind: "failed", ...held };
+  }
+
+  begin(use: ImageUse, note: (note: PullNote) => void): void {
+    const { image } = use.container;
+    const waiting = this.#underWay.get(image) ?? new Set();
+    waiting.add(use.uid);
+    if (this.#underWay.has(image)) return;
+    this.#underWay.set(image, waiting);
+    note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
+    void this.#pull(use, note).finally(() => {
+      this.#underWay.delete(image);
+      for (const uid of waiting) this.#deps.wake(uid);
+    });
+  }
+
+  forget(uid: string): void {
+    this.#fetched.delete(uid);
+  }
+
+  async #pull(use: ImageUse, note: (note: PullNote) => void): Promise<void> {
+    const { clock, log, runtime } = this.#deps;
+    const { image } = use.container;
+    const startMs = clock.monotonicMs();
+    try {
+      await runtime.pullImage(image);
+      const durationMs = Math.round(clock.monotonicMs() - startMs);
+      this.#pauses.succeed(stepOf(image));
+      const fetched = this.#fetched.get(use.uid) ?? new Set();
+      this.#fetched.set(use.uid, fetched.add(keyOf(use)));
+      log.info("image pulled", { object: image, durationMs });
+      const message = `pulled image ${image} in ${String(durationMs)} ms`;
+      note({ type: "Normal", reason: "Pulled", message });
+    } catch (error) {
+      const message = `image ${image} cannot be pulled: ${messageOf(error)}`;
+      const shown = { reason: "ImagePullBackOff", message };
+      this.#pauses.fail({ ...stepOf(image), circumstances: "" }, { code: "pull", shown });
+      note({ type: "Warning", reason: "ErrImagePull", message });
+    }
+  }
+}
+
+function keyOf({ container, attempt }: ImageUse): string {
+  return JSON.stringify([container.name, attempt]);
+}
+
+function stepOf(reference: string): { readonly scope: string; readonly name: string } {
+  return { scope: reference, name: "pull" };
+}
+
+function absent(reference: string): ImageFacts {
+  const message = `image ${reference} is not there; add it with: patchbay image add ${reference} SOURCE`;
+  return { kind: "failed", shown: { reason: "ErrImageNeverPull", message }, pauseMs: ABSENT_MS };
+}
+
+/** No pull is under way at first, and none has failed. */
+export function createPulls(deps: PullDeps): Pulls {
+  return new BackgroundPulls(deps);
+}

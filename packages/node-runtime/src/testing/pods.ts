@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builders of pods, of facts and of what the runtime has of them.
+import type { Container, Pod } from "@patchbay/api";
+import type { ContainerImage } from "@patchbay/ports";
+import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
+import { podProblems } from "../policy/pod-policy.ts";
+import type { NodeFacts } from "../translate/node-facts.ts";
+
+export const UID = "0f1e2d3c";
+
+/** An image that runs as user 107. */
+export const IMAGE: ContainerImage = {
+  id: "sha256:1",
+  tags: ["localhost/launcher:dev"],
+  digests: [],
+  bytes: 1,
+  uid: 107,
+  username: "",
+};
+
+export const NODE: NodeFacts = {
+  name: "node-1",
+  hostIp: "192.0.2.1",
+  podsDir: "/p",
+  logDir: "/logs",
+  cgroupParent: "/patchbay",
+  memoryBytes: 4 * 2 ** 30,
+};
+
+/** A container of that image. */
+export function aContainer(change: Partial<Container> = {}): Container {
+  return { name: "compute", image: "localhost/launcher:dev", ...change };
+}
+
+/** A pod with one container that is never started again. */
+export function aPod(
+  spec: Partial<Pod["spec"]> = {},
+  metadata: Partial<Pod["metadata"]> = {},
+): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "a", namespace: "ns", uid: UID, resourceVersion: "1", ...metadata },
+    spec: {
+      nodeName: "node-1",
+      restartPolicy: "Never",
+      securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107, runAsNonRoot: true },
+      containers: [aContainer()],
+      ...spec,
+    },
+  };
+}
+
+/** A sandbox that runs. */
+export function aSandbox(change: Partial<SandboxFacts> = {}): SandboxFacts {
+  return {
+    id: "s0",
+    metadata: { name: "a", namespace: "ns", uid: UID, attempt: 0 },
+    state: "READY",
+    createdAt: 1n,
+    labels: {},
+    annotations: {},
+    ips: ["10.0.0.2"],
+    ...change,
+  };
+}
+
+/** A container that runs in that sandbox. */
+export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
+  return {
+    ...{ id: "c0", sandboxId: "s0", name: "compute", attempt: 0, state: "RUNNING" },
+    ...{ createdAt: 1n, image: IMAGE.id, imageRef: IMAGE.id, labels: {}, annotations: {} },
+    ...{ startedAt: 1_000_000_000n, finishedAt: 0n, exitCode: 0, reason: "", message: "" },
+    logPath: "/logs/0.log",
+    ...change,
+  };
+}
+
+/** Facts of that pod, of which nothing is there but its image. */
+export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
+  const pod = "pod" in change ? change.pod : aPod();
+  return {
+    ...{ uid: UID, pod, sandboxes: [], containers: [], hasRemains: false },
+    images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
+    ...{ held: new Map(), released: new Set(), health: new Map() },
+    problems: pod === undefined ? [] : podProblems(pod),
+    ...change,
+  };
+}

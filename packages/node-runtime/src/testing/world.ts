@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node in memory for the tests of the loop: API server, runtime and disk outlive the process, which can die at any effect.
+import { PODS, type Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { createPauses, type Note } from "@patchbay/kube";
+import type { ContainerRuntime, Store } from "@patchbay/ports";
+import {
+  createFakeCache,
+  createFakeClock,
+  createFakeContainerRuntime,
+  createFakeFiles,
+  createFakeLogger,
+  createFakeStore,
+  settle,
+} from "@patchbay/ports/testing";
+import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
+import type { ContainerHealth } from "../pods/facts.ts";
+import { reconcilePod } from "../pods/index.ts";
+import { createOwners } from "../pods/work/owners.ts";
+import { createPulls } from "../pods/work/pulls.ts";
+import { createStops } from "../pods/work/stops.ts";
+import { UID_LABEL } from "../translate/labels.ts";
+import { IMAGE, NODE, UID } from "./pods.ts";
+
+/** The process died here. */
+class Death extends Error {}
+
+/** Effects on the runtime and the API server, in whose middle the process can die. */
+const EFFECTS: readonly string[] = [
+  ...["runSandbox", "stopSandbox", "removeSandbox", "createContainer", "startContainer"],
+  ...["removeContainer", "patch", "delete"],
+];
+const PASSES_MAX = 40;
+
+export class PodWorld {
+  readonly clock = createFakeClock();
+  readonly runtime = createFakeContainerRuntime(this.clock);
+  readonly store = createFakeStore();
+  readonly files = createFakeFiles();
+  readonly log = createFakeLogger();
+  readonly pods = createFakeCache<Pod>({ [BY_UID]: (pod) => [pod.metadata.uid ?? ""] });
+  readonly notes: Note[] = [];
+  readonly health = new Map<string, ContainerHealth>();
+  /** Why volumes cannot be made. */
+  volumeProblem: string | undefined;
+  /** Effects so far. */
+  effects = 0;
+  #dieAt = Infinity;
+  #diesBefore = false;
+  #deps = this.#newProcess();
+
+  constructor() {
+    this.runtime.putImage(IMAGE);
+  }
+
+  /** What was written to the API server. */
+  get writes(): readonly string[] {
+    return this.store.calls.filter((call) => !call.startsWith("get"));
+  }
+
+  get deps(): PodDeps {
+    return this.#deps;
+  }
+
+  /** What somebody asks the API server for. */
+  async put(pod: Pod): Promise<void> {
+    this.store.put(PODS, pod);
+    await this.#watch();
+  }
+
+  async pod(): Promise<Pod | undefined> {
+    return this.store.find(PODS, { namespace: "ns", name: "a" });
+  }
+
+  /** A DELETE of the pod with that grace. */
+  async askDeletion(seconds: number): Promise<void> {
+    const pod = await this.pod();
+    if (pod === undefined) return;
+    const deletionTimestamp = new Date(this.clock.now() + seconds * 1000).toISOString();
+    await this.put({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
+  }
+
+  /** The process dies before or after its effect of that number, and a new one takes its place. */
+  dieAt(effect: number, when: "before" | "after"): void {
+    this.effects = 0;
+    this.#dieAt = effect;
+    this.#diesBefore = when === "before";
+  }
+
+  /** Passes until there is nothing to do but wait; how often that takes. */
+  async run(): Promise<void> {
+    for (let pass = 0; pass < PASSES_MAX; pass += 1) {
+      const before = this.#state();
+      const died = await this.#pass();
+      await settle();
+      await this.#watch();
+      if (!died && before === this.#state()) return;
+    }
+    throw new Error(`the loop does not come to rest: ${this.#state()}`);
+  }
+
+  /** Containers and sandboxes that there are, with their states. */
+  async remains(): Promise<readonly string[]> {
+    const labels = { [UID_LABEL]: UID };
+    const sandboxes = await this.runtime.listSandboxes({ labels });
+    const containers = await this.runtime.listContainers({ labels });
+    return [
+      ...sandboxes.map(({ metadata, state }) => `sandbox ${String(metadata.attempt)} ${state}`),
+      ...containers.map(({ name, attempt, state }) => `${name} ${String(attempt)} ${state}`),
+    ];
+  }
+
+  /** The newest container of that name that runs. */
+  async running(name = "compute"): Promise<string> {
+    const found = await this.runtime.listContainers({ labels: { [UID_LABEL]: UID } });
+    const one = found.find((container) => container.name === name && container.state === "RUNNING");
+    if (one === undefined) throw new Error(`no ${name} runs: ${(await this.remains()).join(", ")}`);
+    return one.id;
+  }
+
+  /** One pass; whether the process died in it. */
+  async #pass(): Promise<boolean> {
+    try {
+      await reconcilePod(UID, this.#deps);
+    } catch (error) {
+      if (error instanceof Death) {
+        this.#deps = this.#newProcess();
+        return true;
+      }
+      if (!(error instanceof AppError)) throw error;
+    }
+    return false;
+  }
+
+  #state(): string {
+    const { calls } = this.runtime;
+    return JSON.stringify([calls.length, this.writes]);
+  }
+
+  /** The watch tells how the API server's pod is now. */
+  async #watch(): Promise<void> {
+    const pod = await this.pod();
+    if (pod === undefined) this.pods.take({ namespace: "ns", name: "a" });
+    else this.pods.put(pod);
+  }
+
+  /** Dies in the middle of what changes something. */
+  #mortal<T extends object>(port: T): T {
+    const act = async (name: string, call: () => unknown): Promise<unknown> => {
+      if (!EFFECTS.includes(name)) return call();
+      this.effects += 1;
+      const dies = this.effects === this.#dieAt;
+      if (dies && this.#diesBefore) throw new Death(name);
+      const result = await call();
+      if (dies) throw new Death(name);
+      return result;
+    };
+    return new Proxy(port, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) =>
+          act(String(name), () => Reflect.apply(member, target, args) as unknown);
+      },
+    });
+  }
+
+  #newProcess(): PodDeps {
+    const { clock, files, log, pods } = this;
+    const runtime: ContainerRuntime = this.#mortal(this.runtime);
+    const store: Store = this.#mortal(this.store);
+    const wake = (): void => undefined;
+    return {
+      ...{ store, pods, runtime, files, clock, log, node: NODE, runtimeName: "fake" },
+      recorder: {
+        record: (_, note) => void this.notes.push(note),
+        flush: () => Promise.resolve(),
+      },
+      volumes: this.#volumes(),
+      probes: { keep: () => undefined, healthOf: () => this.health },
+      pauses: createPauses({ clock, random: () => 0 }),
+      owners: createOwners(runtime),
+      pulls: createPulls({ runtime, clock, log, wake }),
+      stops: createStops({ runtime: this.runtime, clock, log, wake }),
+      released: new Set(),
+    };
+  }
+
+  #volumes(): Volumes {
+    return {
+      prepare: async (pod) => {
+        const { volumeProblem: reason } = this;
+        if (reason !== undefined) throw new AppError("RUNTIME_POD_FAILED", { pod: "a", reason });
+        await this.files.ensureDirectory(`/p/${UID}`);
+        return new Map((pod.spec.volumes ?? []).map(({ name }) => [name, `/p/${UID}/${name}`]));
+      },
+      remove: (uid) => this.files.remove(`/p/${uid}`),
+    };
+  }
+}
