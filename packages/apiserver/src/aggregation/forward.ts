@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes one request on to an aggregated server, and its answer back, as they stream.
-import type {
-  ClientRequest,
-  IncomingMessage,
-  OutgoingHttpHeaders,
-  ServerResponse,
-} from "node:http";
-import type { Socket } from "node:net";
-import { type RequestOptions, request as httpsRequest } from "node:https";
-import { once } from "node:events";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import type { User } from "../auth/user.ts";
-import { type Connections, type Peer } from "../backend/connections.ts";
-import { atAnyAddress } from "../backend/exchange.ts";
-import { describeFailure, printHostPort } from "../backend/failure.ts";
-import type { HostPort } from "../backend/service-address.ts";
+import { describeFailure } from "../backend/failure.ts";
+import { type Forwarding, openRequest, passBack } from "../backend/pass-on.ts";
 import { StatusError } from "../meta/status.ts";
-import { requestHeaders, responseHeaders } from "./front-proxy-headers.ts";
-
-/** One request and where it goes. */
-export interface Forwarding {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly user: User;
-  readonly peer: Peer;
-  readonly connections: Connections;
-}
 
 /** Source: kube-apiserver --request-timeout. */
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -46,9 +25,6 @@ export function sendUnavailable(response: ServerResponse, text: string): void {
   });
   response.end(`${text}\n`);
 }
-
-/** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
-const REDIRECTED = "the backend attempted to redirect this request, which is not permitted";
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
@@ -71,75 +47,6 @@ function deadlineOf(request: IncomingMessage): AbortSignal | undefined {
     url.searchParams.get("follow") === "true" ||
     LONG_RUNNING.test(url.pathname);
   return lasts ? undefined : AbortSignal.timeout(timeoutOf(url.searchParams.get("timeout") ?? ""));
-}
-
-/** Opens a request and waits until there is a connection. Nothing of the body has been sent then. */
-async function openAt(options: RequestOptions): Promise<ClientRequest> {
-  const outgoing = httpsRequest(options);
-  // The event of a request has its socket.
-  const [socket] = (await once(outgoing, "socket")) as [Socket];
-  if (!outgoing.reusedSocket) {
-    // A request without a connection fails with the connection.
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    outgoing.once("error", reject);
-    socket.once("secureConnect", resolve);
-    await promise;
-    outgoing.off("error", reject);
-  }
-  return outgoing;
-}
-
-/** A request to the first address that answers; `more`: headers beside the usual. Throws an Error with a text for people. */
-export async function openRequest(
-  forwarding: Forwarding,
-  more: OutgoingHttpHeaders = {},
-): Promise<ClientRequest> {
-  const { request, user, peer, connections } = forwarding;
-  let last: HostPort = { host: "", port: 0 };
-  try {
-    return await atAnyAddress(peer, (at) => {
-      last = at;
-      return openAt({
-        ...connections.optionsFor(peer, at),
-        method: request.method,
-        path: request.url,
-        headers: { ...requestHeaders(request, user, printHostPort(at)), ...more },
-      });
-    });
-  } catch (error) {
-    throw new Error(describeFailure(error, last), { cause: error });
-  }
-}
-
-/** Whether the answer sends the client elsewhere: it would take its credentials there. */
-function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
-  return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
-}
-
-/** Passes an answer back: body and trailers as they come. A redirection is not passed on. */
-export function passBack(answer: IncomingMessage, response: ServerResponse): void {
-  if (isRedirect(answer)) {
-    answer.destroy();
-    response.writeHead(502).end(REDIRECTED);
-    return;
-  }
-  response.writeHead(
-    answer.statusCode ?? 502,
-    answer.statusMessage,
-    responseHeaders(answer.headers),
-  );
-  response.flushHeaders();
-  answer.pipe(response, { end: false });
-  answer.on("end", () => {
-    response.addTrailers(answer.trailers);
-    response.end();
-  });
-  answer.on("error", () => response.destroy());
-  answer.on("close", () => {
-    if (!answer.complete) {
-      response.destroy();
-    }
-  });
 }
 
 /** Passes one request on and its answer back. Throws a StatusError 504. */

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an aggregated server is told who asks, and what it is not told. Source: Kubernetes "Aggregation layer".
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
+import { passedOn } from "../backend/passed-headers.ts";
 
 /** Where extra information about users goes. */
 export const EXTRA_PREFIX = "X-Remote-Extra-";
-
-/** Headers that concern one connection only. */
-const HOP_BY_HOP =
-  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
-
-/** Headers that only this server may set, and credentials that are meant for it. */
-const OWN =
-  /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
 
 /** Bytes that a header's name may not have. Source: RFC 9110 5.6.2; `%` is what escapes. */
 const UNSAFE_IN_NAME = /[^!#$&'*+\-.^_`|~0-9A-Za-z]/gu;
@@ -43,14 +36,6 @@ export function userHeaders(user: User): OutgoingHttpHeaders {
   };
 }
 
-/** Headers that are passed on; `Connection` may name more that are not. */
-function passedOn(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
-  const named = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
-  return Object.entries(headers).filter(
-    ([name]) => !HOP_BY_HOP.test(name) && !named.includes(name),
-  );
-}
-
 /** The headers of a request that is passed on to `host` for `user`. */
 export function requestHeaders(
   request: IncomingMessage,
@@ -58,23 +43,12 @@ export function requestHeaders(
   host: string,
 ): OutgoingHttpHeaders {
   const { headers, socket } = request;
-  const kept = passedOn(headers).filter(([name]) => !OWN.test(name));
   const before = headers["x-forwarded-for"];
   const from = [before ?? [], socket.remoteAddress ?? []].flat().join(", ");
   return {
-    ...Object.fromEntries(kept),
-    ...(headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
-    host,
+    ...passedOn(request, host),
     "x-forwarded-for": from,
     "x-forwarded-uri": (request.url ?? "").split("?")[0],
     ...userHeaders(user),
-  };
-}
-
-/** The headers of an answer that is passed back. Its trailers are announced as they were. */
-export function responseHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return {
-    ...Object.fromEntries(passedOn(headers)),
-    ...(headers.trailer === undefined ? {} : { trailer: headers.trailer }),
   };
 }

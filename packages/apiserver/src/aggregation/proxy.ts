@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose request is it: this server's, or that of an aggregated one?
-import { type Connections } from "../backend/connections.ts";
+import { messageOf } from "@patchbay/core/errors";
+import type { Connections } from "../backend/connections.ts";
+import type { Forwarding } from "../backend/pass-on.ts";
+import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import type { Aggregator } from "../http/app.ts";
 import { textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import { availableCondition, findByPath, resolveApiService, toPeer } from "./api-services.ts";
 import { forward, sendUnavailable } from "./forward.ts";
-import { isUpgrade, tunnel } from "./tunnel.ts";
+import { requestHeaders } from "./front-proxy-headers.ts";
 
 /** Where APIServices and the Services behind them are found, and how their servers are reached. */
 export interface ProxyDeps {
@@ -14,6 +17,15 @@ export interface ProxyDeps {
   readonly connections: Connections;
   /** Aborted when the server stops: open tunnels end. */
   readonly stop: AbortSignal;
+}
+
+/** Passes an upgrade on, or says why it cannot. */
+async function tunnelOrSay(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
+  try {
+    await tunnel(forwarding, stop);
+  } catch (error) {
+    sendUnavailable(forwarding.response, `error trying to reach service: ${messageOf(error)}`);
+  }
 }
 
 /** Makes the proxy. An APIService that names a Service wins over a definition of the same group version. */
@@ -31,8 +43,11 @@ export function makeAggregator(deps: ProxyDeps): Aggregator {
         return true;
       }
       const peer = toPeer(apiService, resolution);
-      const forwarding = { request, response, user, peer, connections: deps.connections };
-      await (isUpgrade(request) ? tunnel(forwarding, deps.stop) : forward(forwarding));
+      const forwarding: Forwarding = {
+        ...{ request, response, peer, connections: deps.connections, path: request.url ?? "" },
+        headersFor: (host) => requestHeaders(request, user, host),
+      };
+      await (isUpgrade(request) ? tunnelOrSay(forwarding, deps.stop) : forward(forwarding));
       return true;
     },
   };

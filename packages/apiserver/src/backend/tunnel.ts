@@ -4,8 +4,7 @@ import { type IncomingMessage, type RequestListener, ServerResponse } from "node
 import type { Server } from "node:https";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
-import { type Forwarding, openRequest, passBack, sendUnavailable } from "./forward.ts";
-import { messageOf } from "@patchbay/core/errors";
+import { type Forwarding, openRequest, passBack } from "./pass-on.ts";
 
 /** What is left of a request whose connection is to become something else. */
 interface Upgrade {
@@ -70,7 +69,7 @@ function join(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Passes an upgrade on; where the server refuses it, its answer. */
+/** Passes an upgrade on; where the server refuses it, its answer. Throws an Error with a text for people while nothing was answered. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);
@@ -78,29 +77,25 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
     throw new Error("the request is no upgrade");
   }
   const { socket, head } = upgrade;
-  try {
-    const protocol = { connection: "Upgrade", upgrade: request.headers.upgrade };
-    const outgoing = await openRequest(forwarding, protocol);
-    socket.once("close", () => outgoing.destroy());
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    outgoing.on("error", reject);
-    outgoing.on("response", (answer) => {
-      passBack(answer, response);
-      response.once("close", () => {
-        resolve(undefined);
-      });
-    });
-    outgoing.on("upgrade", (answer, remote, remoteHead) => {
-      response.detachSocket(socket);
-      socket.write(headText(answer));
-      socket.write(remoteHead);
-      remote.write(head);
-      join(socket, remote, stop);
+  const protocol = { connection: "Upgrade", upgrade: request.headers.upgrade };
+  const outgoing = await openRequest(forwarding, protocol);
+  socket.once("close", () => outgoing.destroy());
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  outgoing.on("error", reject);
+  outgoing.on("response", (answer) => {
+    passBack(answer, response);
+    response.once("close", () => {
       resolve(undefined);
     });
-    outgoing.end();
-    await promise;
-  } catch (error) {
-    sendUnavailable(response, `error trying to reach service: ${messageOf(error)}`);
-  }
+  });
+  outgoing.on("upgrade", (answer, remote, remoteHead) => {
+    response.detachSocket(socket);
+    socket.write(headText(answer));
+    socket.write(remoteHead);
+    remote.write(head);
+    join(socket, remote, stop);
+    resolve(undefined);
+  });
+  outgoing.end();
+  await promise;
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request that is passed on to a server behind this one, and its answer that is passed back, as they stream.
+import type {
+  ClientRequest,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
+import { type RequestOptions, request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
+import { once } from "node:events";
+import type { Connections, Peer } from "./connections.ts";
+import { atAnyAddress } from "./exchange.ts";
+import { describeFailure, printHostPort } from "./failure.ts";
+import { responseHeaders } from "./passed-headers.ts";
+import type { HostPort } from "./service-address.ts";
+
+/** One request, and as what it goes where. */
+export interface Forwarding {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly peer: Peer;
+  readonly connections: Connections;
+  /** Path and query there. */
+  readonly path: string;
+  /** The headers there, for a server at `host`. */
+  readonly headersFor: (host: string) => OutgoingHttpHeaders;
+}
+
+/** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
+const REDIRECTED = "the backend attempted to redirect this request, which is not permitted";
+
+/** Opens a request and waits until there is a connection. Nothing of the body has been sent then. */
+async function openAt(options: RequestOptions): Promise<ClientRequest> {
+  const outgoing = httpsRequest(options);
+  // The event of a request has its socket.
+  const [socket] = (await once(outgoing, "socket")) as [Socket];
+  if (!outgoing.reusedSocket) {
+    // A request without a connection fails with the connection.
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    outgoing.once("error", reject);
+    socket.once("secureConnect", resolve);
+    await promise;
+    outgoing.off("error", reject);
+  }
+  return outgoing;
+}
+
+/** A request to the first address that answers; `more`: headers beside the usual. Throws an Error with a text for people. */
+export async function openRequest(
+  forwarding: Forwarding,
+  more: OutgoingHttpHeaders = {},
+): Promise<ClientRequest> {
+  const { request, peer, connections, path, headersFor } = forwarding;
+  let last: HostPort = { host: "", port: 0 };
+  try {
+    return await atAnyAddress(peer, (at) => {
+      last = at;
+      return openAt({
+        ...connections.optionsFor(peer, at),
+        method: request.method,
+        path,
+        headers: { ...headersFor(printHostPort(at)), ...more },
+      });
+    });
+  } catch (error) {
+    throw new Error(describeFailure(error, last), { cause: error });
+  }
+}
+
+/** Whether the answer sends the client elsewhere: it would take its credentials there. */
+function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
+  return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
+}
+
+/** Passes an answer back: body and trailers as they come. A redirection is not passed on. */
+export function passBack(answer: IncomingMessage, response: ServerResponse): void {
+  if (isRedirect(answer)) {
+    answer.destroy();
+    response.writeHead(502).end(REDIRECTED);
+    return;
+  }
+  response.writeHead(
+    answer.statusCode ?? 502,
+    answer.statusMessage,
+    responseHeaders(answer.headers),
+  );
+  response.flushHeaders();
+  answer.pipe(response, { end: false });
+  answer.on("end", () => {
+    response.addTrailers(answer.trailers);
+    response.end();
+  });
+  answer.on("error", () => response.destroy());
+  answer.on("close", () => {
+    if (!answer.complete) {
+      response.destroy();
+    }
+  });
+}
