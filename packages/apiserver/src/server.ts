@@ -23,6 +23,7 @@ import { startDefinitionNames } from "./controllers/definition/names.ts";
 import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
+import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
@@ -56,6 +57,8 @@ export interface ApiServerOptions {
   readonly frontProxyCaPem: string;
   /** What this server shows to webhooks; absent: nothing. */
   readonly webhookClient?: KeyPair;
+  /** What this server shows to kubelets, whose certificates are of the authority of its clients; absent: nothing. */
+  readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
   /** Signs tokens of service accounts: P-256, PKCS #8 PEM; absent: a new key, so that they end with this server. Secret. */
   readonly tokenKeyPem?: string;
@@ -109,9 +112,11 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
   const limits = { ...LIMITS, ...options.limits };
   const webhooks = new Connections(options.webhookClient);
   const aggregated = new Connections(options.frontProxy);
+  const kubelets = new Connections(options.kubeletClient);
   stop.addEventListener("abort", () => {
-    webhooks.close();
-    aggregated.close();
+    for (const connections of [webhooks, aggregated, kubelets]) {
+      connections.close();
+    }
   });
   const access = makeAccess(options, store);
   const admission = makeWebhookAdmission({
@@ -139,6 +144,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     stop,
     remote: new RemoteDiscovery(store),
     aggregator: makeAggregator({ store, connections: aggregated, stop }),
+    kubelets: { connections: kubelets, caPem: options.clientCaPem },
     connections: aggregated,
     rootCaPem: options.clientCaPem,
   };
@@ -175,7 +181,8 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       requestTimeout: limits.requestMs,
       connectionsCheckingInterval: Math.min(limits.headersMs, CHECKING_MS),
       maxHeaderSize: HEADERS_MAX_BYTES,
-      shouldUpgradeCallback: (request) => findByPath(deps.store, request.url ?? "") !== undefined,
+      shouldUpgradeCallback: ({ url = "" }) =>
+        isPodStream(url) || findByPath(deps.store, url) !== undefined,
     },
     app,
   );

@@ -87,6 +87,8 @@ export interface Harness {
   patch(path: string, body: unknown, type?: string): Promise<Answer>;
   delete(path: string, body?: unknown): Promise<Answer>;
   watch(path: string): Promise<Watch>;
+  /** An answer that goes on until it is aborted. */
+  open(path: string, signal: AbortSignal): Promise<IncomingMessage>;
   close(): Promise<void>;
 }
 
@@ -176,6 +178,7 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
     frontProxy: await identity(authority, "front-proxy-client", []),
     frontProxyCaPem: authority.certPem,
     webhookClient: await identity(authority, "webhook-client", []),
+    kubeletClient: await identity(authority, "kubelet-client", []),
     tokens: [{ token: "jane-token", user: "jane", groups: ["devs"] }],
     logger: QUIET,
     clock,
@@ -238,6 +241,7 @@ export async function startHarness(change: Partial<ApiServerOptions> = {}): Prom
     patch: (path, body, type = "application/merge-patch+json") =>
       ask("PATCH", path, { body, type }),
     delete: (path, body) => ask("DELETE", path, body === undefined ? {} : { body }),
+    open: (path, signal) => send(agent, `${server.url}${path}`, { signal }),
     watch: (path) =>
       Promise.resolve(new Watch((signal) => send(agent, `${server.url}${path}`, { signal }))),
     close: async () => {

@@ -9,6 +9,7 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
+import { type KubeletDeps, serveExec, serveLog } from "../kubelet/connect.ts";
 import { refuseKubelet } from "../verbs/subresource/kubelet.ts";
 import { listObjects } from "../verbs/list.ts";
 import { checkWriteOptions } from "../verbs/options/write-options.ts";
@@ -30,10 +31,7 @@ import { asksToWatch } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
 
 /** What all verbs together are given. */
-export interface DispatchDeps extends VerbDeps, ReviewDeps, TokenRequestDeps {
-  /** Aborted when the server stops: open watches end. */
-  readonly stop: AbortSignal;
-}
+export type DispatchDeps = VerbDeps & ReviewDeps & TokenRequestDeps & KubeletDeps;
 
 /** One request for a resource whose user is known and may ask for it; its body is not read yet. */
 export interface ResourceRequest {
@@ -44,7 +42,12 @@ export interface ResourceRequest {
   readonly response: ServerResponse;
 }
 
-type Serve = (call: Call, deps: DispatchDeps, method: string) => Reply | Promise<Reply>;
+/** Serves a call; undefined where it has answered by itself. */
+type Serve = (
+  call: Call,
+  deps: DispatchDeps,
+  given: ResourceRequest,
+) => Reply | Promise<Reply | undefined>;
 
 const COLLECTION: Readonly<Record<string, Serve>> = {
   GET: listObjects,
@@ -65,18 +68,31 @@ const STATUS: Readonly<Record<string, Serve>> = {
   PATCH: (call, deps) => patchObject(call, deps, "status"),
 };
 
-const KUBELET: Readonly<Record<string, Serve>> = { GET: refuseKubelet, POST: refuseKubelet };
+const REFUSED: Readonly<Record<string, Serve>> = { GET: refuseKubelet, POST: refuseKubelet };
+
+const serveExecuted: Serve = async (call, deps, given) => {
+  await serveExec(call, deps, given);
+  return undefined;
+};
+
+const serveLogged: Serve = async (call, deps, given) => {
+  await serveLog(call, deps, given);
+  return undefined;
+};
+
+const serveScaled: Serve = (call, deps, { request }) =>
+  serveScale(call, deps, request.method ?? "GET");
 
 const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = {
   status: STATUS,
-  attach: KUBELET,
-  exec: KUBELET,
-  log: KUBELET,
-  portforward: KUBELET,
+  attach: REFUSED,
+  exec: { GET: serveExecuted, POST: serveExecuted },
+  log: { GET: serveLogged },
+  portforward: REFUSED,
   binding: { POST: bindPod },
   eviction: { POST: evictPod },
   finalize: { PUT: finalizeNamespace },
-  scale: { GET: serveScale, PUT: serveScale, PATCH: serveScale },
+  scale: { GET: serveScaled, PUT: serveScaled, PATCH: serveScaled },
   token: { POST: requestToken },
 };
 
@@ -183,7 +199,7 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   }
   try {
     await takeTurn(call, deps, call.body.text.length);
-    const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, method);
+    const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, given);
     return { call, reply };
   } finally {
     setWarnings(response, call.warnings);

@@ -3,13 +3,13 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
-import { request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/testing";
 import { readText } from "../client.ts";
 import { readBytes, startExtension } from "./extension-server.ts";
 import { type Harness, startHarness } from "../harness.ts";
+import { KEY, upgrade } from "../upgrade.ts";
 
 let api: Harness;
 
@@ -25,8 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await api.close();
 });
-
-const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /** Source: RFC 6455 4.2.2. */
 function acceptKey(key: string): string {
@@ -51,39 +49,6 @@ function unmask(frame: Buffer): string {
   ).toString();
 }
 
-interface Upgraded {
-  readonly answer: IncomingMessage;
-  /** Absent where the upgrade was refused. */
-  readonly socket?: Duplex;
-}
-
-/** Asks for an upgrade with the administrator's rights, or with a token. */
-async function upgrade(path: string, headers: Readonly<Record<string, string>> = {}) {
-  const { promise, resolve, reject } = Promise.withResolvers<Upgraded>();
-  const outgoing = httpsRequest(`${api.server.url}${path}`, {
-    ca: api.authority.certPem,
-    agent: false,
-    headers: {
-      authorization: "Bearer admin-token",
-      connection: "Upgrade",
-      upgrade: "websocket",
-      "sec-websocket-key": KEY,
-      "sec-websocket-version": "13",
-      ...headers,
-    },
-  });
-  outgoing.on("error", reject);
-  outgoing.on("response", (answer) => {
-    resolve({ answer });
-  });
-  outgoing.on("upgrade", (answer, socket, head) => {
-    socket.unshift(head);
-    resolve({ answer, socket });
-  });
-  outgoing.end();
-  return promise;
-}
-
 function switchProtocols(request: IncomingMessage, socket: Duplex): void {
   const key = request.headers["sec-websocket-key"] ?? "";
   socket.write(
@@ -100,7 +65,7 @@ test("a WebSocket speaks both ways and closes both ways", async () => {
       socket.write(serverFrame("hello"));
     },
   });
-  const { answer, socket } = await upgrade(`${extension.path}/namespaces/default/things/x/do`);
+  const { answer, socket } = await upgrade(api, `${extension.path}/namespaces/default/things/x/do`);
   expect([answer.statusCode, answer.headers["sec-websocket-accept"]]).toEqual([
     101,
     acceptKey(KEY),
@@ -130,7 +95,7 @@ test("what the client ends is ended at the backend", async () => {
       socket.resume();
     },
   });
-  const { socket } = await upgrade(`${extension.path}/things`);
+  const { socket } = await upgrade(api, `${extension.path}/things`);
   socket?.destroy();
   await eventually(() => serverSide?.closed, { withinMs: 5000 });
 });
@@ -153,7 +118,7 @@ test("a reader that is slow slows the writer down, and nothing is lost", async (
       })();
     },
   });
-  const { socket } = await upgrade(`${extension.path}/things`);
+  const { socket } = await upgrade(api, `${extension.path}/things`);
   let [before, looks] = [0, 0];
   const stalled = () => {
     looks = written === before ? looks + 1 : 0;
@@ -177,7 +142,9 @@ test("SPDY goes through as well", async () => {
       socket.pipe(socket);
     },
   });
-  const { answer, socket } = await upgrade(`${extension.path}/things`, { upgrade: "SPDY/3.1" });
+  const { answer, socket } = await upgrade(api, `${extension.path}/things`, {
+    upgrade: "SPDY/3.1",
+  });
   expect(answer.headers.upgrade).toBe("SPDY/3.1");
   socket?.write("raw bytes");
   expect(socket === undefined ? "" : (await readBytes(socket, 9)).toString()).toBe("raw bytes");
@@ -190,7 +157,7 @@ test("a backend that refuses an upgrade answers itself", async () => {
       socket.end("HTTP/1.1 409 Conflict\r\nContent-Length: 7\r\nConnection: close\r\n\r\nnot now");
     },
   });
-  const { answer } = await upgrade(`${extension.path}/things`);
+  const { answer } = await upgrade(api, `${extension.path}/things`);
   expect([answer.statusCode, await readText(answer)]).toEqual([409, "not now"]);
 });
 
@@ -201,7 +168,7 @@ test.each([
   await using extension = await startExtension(api, {
     upgrade: (_request, socket) => socket.end(),
   });
-  const { answer } = await upgrade(`${extension.path}/things`, { authorization: token });
+  const { answer } = await upgrade(api, `${extension.path}/things`, { authorization: token });
   expect([answer.statusCode, JSON.parse(await readText(answer))]).toEqual([
     want,
     expect.objectContaining({ kind: "Status", code: want }),
@@ -210,7 +177,7 @@ test.each([
 });
 
 test("elsewhere the wish for an upgrade is passed over", async () => {
-  const { answer } = await upgrade("/api/v1/namespaces/default", { upgrade: "h2c" });
+  const { answer } = await upgrade(api, "/api/v1/namespaces/default", { upgrade: "h2c" });
   expect([answer.statusCode, JSON.parse(await readText(answer))]).toEqual([
     200,
     expect.objectContaining({ kind: "Namespace" }),
@@ -229,7 +196,7 @@ test("a server that stops ends the connections", async () => {
         socket.resume();
       },
     });
-    const { socket } = await upgrade(`${extension.path}/things`);
+    const { socket } = await upgrade(api, `${extension.path}/things`);
     socket?.on("error", () => undefined).resume();
     await own.close();
     await eventually(() => socket?.closed, { withinMs: 5000 });

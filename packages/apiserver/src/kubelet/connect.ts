@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes requests for logs of a pod, and for programs in it, on to the kubelet of its node.
+import { once } from "node:events";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { messageOf } from "@patchbay/core/errors";
+import type { Connections } from "../backend/connections.ts";
+import { describeFailure, printHostPort } from "../backend/failure.ts";
+import { passedOn } from "../backend/passed-headers.ts";
+import { type Forwarding, openRequest, passBack } from "../backend/pass-on.ts";
+import { isUpgrade, tunnel } from "../backend/tunnel.ts";
+import { parseTarget } from "../http/target.ts";
+import { StatusError, badRequest, internalError, notFound } from "../meta/status.ts";
+import { textAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { type Call, aboutOf, addressOf } from "../verbs/call.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
+import { admitBody } from "../verbs/subresource/admit-body.ts";
+import { connectionOf, execParametersOf } from "./exec-options.ts";
+import { logParametersOf } from "./log-options.ts";
+import { kubeletOf } from "./node-peer.ts";
+import { chooseContainer } from "./pod-container.ts";
+
+/** How kubelets are reached. */
+export interface Kubelets {
+  /** With the certificate that this server shows to them. */
+  readonly connections: Connections;
+  /** Authority of their certificates. */
+  readonly caPem: string;
+}
+
+/** What kubelets are reached with, and what requests for them are counted by. */
+export interface KubeletDeps extends VerbDeps {
+  readonly kubelets: Kubelets;
+  /** Aborted when the server stops: open streams end. */
+  readonly stop: AbortSignal;
+}
+
+/** The two ends of a request that a verb answers itself. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** A refusal of a kubelet is not read further. Source: Kubernetes registry/generic/rest, maxReadLength. */
+const REFUSAL_MAX_BYTES = 50_000;
+
+/** Whether the connection of a request for this target is to be passed on when it asks for an upgrade. */
+export function isPodStream(url: string): boolean {
+  const target = parseTarget(url.split("?")[0] ?? "");
+  return target?.group === "" && target.resource === "pods" && target.subresource === "exec";
+}
+
+function findPod(call: Call, deps: VerbDeps): KubeObject {
+  const pod = deps.store.find(addressOf(call))?.view();
+  if (pod === undefined) {
+    throw notFound(aboutOf(call.kind), call.name);
+  }
+  return pod;
+}
+
+function unreached(message: string, cause: unknown): StatusError {
+  const error = new StatusError({ code: 500, reason: "", message });
+  error.cause = cause;
+  return error;
+}
+
+/** What is asked of a kubelet: its own verb, about one container. */
+interface Question {
+  readonly verb: "containerLogs" | "exec";
+  readonly pod: KubeObject;
+  readonly container: string;
+  readonly parameters: URLSearchParams;
+}
+
+function forwardingOf(
+  { verb, pod, container, parameters }: Question,
+  { request, response }: Exchange,
+  { store, kubelets }: KubeletDeps,
+): Forwarding {
+  const segments = [pod.metadata.namespace ?? "", pod.metadata.name, container];
+  const query = parameters.size === 0 ? "" : `?${parameters.toString()}`;
+  return {
+    ...{ request, response, connections: kubelets.connections },
+    peer: kubeletOf(store, textAt(pod, "spec", "nodeName"), kubelets.caPem),
+    path: `/${verb}/${segments.map(encodeURIComponent).join("/")}${query}`,
+    headersFor: (host) => passedOn(request, host),
+  };
+}
+
+/** Counts a request that may last among the watches of its user, and writes down who has opened it. */
+async function whileCounted(
+  call: Call,
+  deps: KubeletDeps,
+  work: () => Promise<void>,
+): Promise<void> {
+  const release = deps.shares.of(call.user.name).addWatch();
+  try {
+    const object = `${call.namespace}/${call.name}`;
+    const resource = `pods/${call.subresource}`;
+    deps.logger.info("stream opened", { user: call.user.name, resource, object });
+    await work();
+  } finally {
+    release();
+  }
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer) {
+    // An answer without an encoding gives buffers.
+    const buffer = chunk as Buffer;
+    chunks.push(buffer);
+    bytes += buffer.length;
+    if (bytes >= REFUSAL_MAX_BYTES) {
+      break;
+    }
+  }
+  return Buffer.concat(chunks).toString("utf8", 0, REFUSAL_MAX_BYTES);
+}
+
+/** What a kubelet refuses, in the words of this server. Source: Kubernetes registry/generic/rest, ResponseChecker. */
+function refusalOf(code: number, text: string, pod: string): StatusError {
+  if (code === 400) {
+    return badRequest(text.trimEnd());
+  }
+  if (code === 500) {
+    return internalError(text.trimEnd());
+  }
+  const message =
+    code === 404
+      ? `the server could not find the requested resource ( pods/log ${pod})`
+      : `the server responded with the status code ${String(code)} but did not return more information ( pods/log ${pod})`;
+  const cause = { reason: "UnexpectedServerResponse", message: text.trimEnd() } as const;
+  const details = { name: pod, kind: "pods/log", causes: [cause] };
+  return new StatusError({ code, reason: code === 404 ? "NotFound" : "", message, details });
+}
+
+/** Opens the request, or says why there is no answer in the words of Go's HTTP client. */
+async function open(forwarding: Forwarding): Promise<ClientRequest> {
+  try {
+    return await openRequest(forwarding);
+  } catch (error) {
+    const [at = { host: "", port: 0 }] = forwarding.peer.at;
+    const url = `https://${printHostPort(at)}${forwarding.path}`;
+    throw unreached(`Get ${JSON.stringify(url)}: ${messageOf(error)}`, error);
+  }
+}
+
+async function answerOf(outgoing: ClientRequest, { peer }: Forwarding): Promise<IncomingMessage> {
+  outgoing.end();
+  try {
+    // The event of a request has its answer.
+    const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
+    return answer;
+  } catch (error) {
+    const [at = { host: "", port: 0 }] = peer.at;
+    throw unreached(describeFailure(error, at), error);
+  }
+}
+
+/** Sends a container's log as its kubelet sends it. Throws StatusErrors where the kubelet refuses or is not reached. */
+async function passLog(forwarding: Forwarding, pod: string): Promise<void> {
+  const { response } = forwarding;
+  const outgoing = await open(forwarding);
+  outgoing.on("error", () => response.destroy());
+  response.once("close", () => outgoing.destroy());
+  const answer = await answerOf(outgoing, forwarding);
+  const code = answer.statusCode ?? 0;
+  if (code < 200 || code > 206) {
+    throw refusalOf(code, await textOf(answer), pod);
+  }
+  passBack(answer, response);
+  await once(response, "close");
+}
+
+/** Serves `pods/log`. Throws StatusErrors. */
+export async function serveLog(call: Call, deps: KubeletDeps, exchange: Exchange): Promise<void> {
+  const pod = findPod(call, deps);
+  const parameters = logParametersOf(call.query, call.name);
+  const container = chooseContainer(pod, call.query.get("container") ?? "");
+  if (textAt(pod, "spec", "nodeName") === "") {
+    exchange.response.writeHead(204).end();
+    return;
+  }
+  const question = { verb: "containerLogs", pod, container, parameters } as const;
+  const forwarding = forwardingOf(question, exchange, deps);
+  await whileCounted(call, deps, () => passLog(forwarding, call.name));
+}
+
+async function untilClosed(socket: Socket): Promise<void> {
+  if (!socket.closed) {
+    await once(socket, "close");
+  }
+}
+
+/** Serves `pods/exec`; admission is asked before. Throws StatusErrors. */
+export async function serveExec(call: Call, deps: KubeletDeps, exchange: Exchange): Promise<void> {
+  const kind = { group: "", version: "v1", kind: "PodExecOptions" };
+  await admitBody(call, deps, { kind, body: connectionOf(call.query), operation: "CONNECT" });
+  const pod = findPod(call, deps);
+  const container = chooseContainer(pod, call.query.get("container") ?? "");
+  if (textAt(pod, "spec", "nodeName") === "") {
+    throw badRequest(`pod ${call.name} does not have a host assigned`);
+  }
+  const parameters = execParametersOf(call.query);
+  const forwarding = forwardingOf({ verb: "exec", pod, container, parameters }, exchange, deps);
+  if (!isUpgrade(exchange.request)) {
+    throw badRequest("Upgrade request required");
+  }
+  await whileCounted(call, deps, async () => {
+    try {
+      await tunnel(forwarding, deps.stop);
+    } catch (error) {
+      throw unreached(`error dialing backend: ${messageOf(error)}`, error);
+    }
+    await untilClosed(exchange.request.socket);
+  });
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of a kubelet, and what is refused before.
+import { describe, expect, test } from "vitest";
+import { StatusError } from "../meta/status.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { connectionOf, execParametersOf } from "./exec-options.ts";
+import { logParametersOf } from "./log-options.ts";
+import { chooseContainer } from "./pod-container.ts";
+
+function refusal(ask: () => unknown): readonly [number, string] | undefined {
+  try {
+    ask();
+    return undefined;
+  } catch (error) {
+    return error instanceof StatusError ? [error.code, error.message] : undefined;
+  }
+}
+
+describe("a log", () => {
+  test.each([
+    { query: "", want: "" },
+    { query: "container=c&follow=true&tailLines=5&unknown=x", want: "follow=true&tailLines=5" },
+    { query: "follow=false&previous=0&timestamps", want: "timestamps=true" },
+    {
+      query: "sinceTime=2026-11-22T09%3A00%3A00Z&limitBytes=1",
+      want: "limitBytes=1&sinceTime=2026-11-22T09%3A00%3A00Z",
+    },
+  ])("is asked for by $query", ({ query, want }) => {
+    expect(logParametersOf(new URLSearchParams(query), "p").toString()).toBe(want);
+  });
+
+  test.each([
+    ["tailLines=-1", 422, "tailLines: Invalid value: -1: must be greater than or equal to 0"],
+    ["limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"],
+    ["sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0: must be greater than 0"],
+    ["tailLines=x", 400, "strconv.ParseInt"],
+    ["sinceTime=now", 400, "parsing time"],
+    ["sinceTime=2026-11-22T09:00:00Z&sinceSeconds=5", 422, "at most one of"],
+  ])("is refused for %s", (query, code, text) => {
+    const refused = refusal(() => logParametersOf(new URLSearchParams(query), "p"));
+    expect(refused).toEqual([code, expect.stringContaining(text)]);
+  });
+});
+
+test("a program is named to the kubelet as it is named here", () => {
+  const query = new URLSearchParams("command=sh&command=-c&command=a%26b&stdin=true&tty=1&x=y");
+  expect(execParametersOf(query).toString()).toBe(
+    "command=sh&command=-c&command=a%26b&input=1&tty=1",
+  );
+  expect(connectionOf(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
+    ...{ container: "c", stdout: true, command: ["ls"] },
+  });
+});
+
+describe("a container", () => {
+  const podOf = (containers: readonly string[], initial: readonly string[] = []): KubeObject => ({
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "p" } },
+    spec: {
+      containers: containers.map((name) => ({ name })),
+      initContainers: initial.map((name) => ({ name })),
+    },
+  });
+
+  test.each([
+    { pod: podOf(["a"]), asked: "", want: "a" },
+    { pod: podOf(["a", "b"]), asked: "b", want: "b" },
+    { pod: podOf(["a"], ["i"]), asked: "i", want: "i" },
+  ])("is found: $want", ({ pod, asked, want }) => {
+    expect(chooseContainer(pod, asked)).toBe(want);
+  });
+
+  test.each([
+    [podOf(["a", "b"]), "", "a container name must be specified for pod p, choose one of: [a b]"],
+    [
+      podOf(["a", "b"], ["i"]),
+      "",
+      "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]",
+    ],
+    [podOf(["a"]), "x", "container x is not valid for pod p"],
+  ])("is refused", (pod, asked, message) => {
+    expect(refusal(() => chooseContainer(pod, asked))).toEqual([400, message]);
+  });
+});

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client whose connection is to become something else.
+import type { IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Duplex } from "node:stream";
+import type { Harness } from "./harness.ts";
+
+/** A key of a WebSocket's handshake. Source: RFC 6455 1.3, its example. */
+export const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/** What became of it. */
+export interface Upgraded {
+  readonly answer: IncomingMessage;
+  /** Absent where the upgrade was refused. */
+  readonly socket?: Duplex;
+}
+
+/** Asks for an upgrade with the token of `root`, unless `headers` say otherwise. */
+export async function upgrade(
+  api: Harness,
+  path: string,
+  { method = "GET", ...headers }: Readonly<Record<string, string>> = {},
+): Promise<Upgraded> {
+  const { promise, resolve, reject } = Promise.withResolvers<Upgraded>();
+  const outgoing = httpsRequest(`${api.server.url}${path}`, {
+    ca: api.authority.certPem,
+    agent: false,
+    method,
+    headers: {
+      authorization: "Bearer admin-token",
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-key": KEY,
+      "sec-websocket-version": "13",
+      ...headers,
+    },
+  });
+  outgoing.on("error", reject);
+  outgoing.on("response", (answer) => {
+    resolve({ answer });
+  });
+  outgoing.on("upgrade", (answer, socket, head) => {
+    socket.unshift(head);
+    resolve({ answer, socket });
+  });
+  outgoing.end();
+  return promise;
+}
