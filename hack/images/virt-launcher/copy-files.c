@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy-files DESTINATION-DIR SOURCE...   copies regular files of the image it runs in
-// copy-files --self DESTINATION-DIR      copies itself, for a container whose image is someone else's
+// copy-files DESTINATION-DIR SOURCE...             copies regular files of the image it runs in
+// copy-files --parents DESTINATION-DIR SOURCE...   each below its source's directory; directories are made
+// copy-files --self DESTINATION-DIR                copies itself, for a container whose image is someone else's
 //
 // The image may be hostile: paths and links of sources are resolved within the image's own file system, so that what
 // is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied. A file appears whole or not at
@@ -26,7 +27,7 @@ static _Noreturn void fail(const char *what, const char *reason) {
 }
 
 static _Noreturn void usage(void) {
-  fputs("usage: copy-files DESTINATION-DIR SOURCE...\n       copy-files --self DESTINATION-DIR\n", stderr);
+  fputs("usage: copy-files [--parents] DESTINATION-DIR SOURCE...\n       copy-files --self DESTINATION-DIR\n", stderr);
   exit(2);
 }
 
@@ -46,6 +47,26 @@ static int open_directory(const char *path) {
   int directory = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (directory < 0) fail(path, strerror(errno));
   return directory;
+}
+
+// Opens the directory of a path below the destination, where nobody but this program has written; makes what is missing.
+static int open_parent(int destination, const char *path) {
+  int directory = destination;
+  for (;;) {
+    path += strspn(path, "/");
+    size_t length = strcspn(path, "/");
+    if (path[length] == '\0') return directory;
+    char *name = strndup(path, length);
+    if (name == NULL) fail(path, strerror(errno));
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) fail(path, "has . or .. in it");
+    if (mkdirat(directory, name, 0755) != 0 && errno != EEXIST) fail(path, strerror(errno));
+    int next = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0) fail(path, strerror(errno));
+    if (directory != destination) close(directory);
+    free(name);
+    directory = next;
+    path += length;
+  }
 }
 
 // Opens a file of the image: links stay below its root, other mounts and /proc's links are refused.
@@ -96,19 +117,23 @@ int main(int count, char **words) {
     copy_self(words[2]);
     return 0;
   }
-  if (words[1][0] == '-') usage();
+  int parents = strcmp(words[1], "--parents") == 0;
+  int first = parents ? 2 : 1;
+  if (words[first][0] == '-' || count < first + 2) usage();
   // All names are looked at before anything is written.
-  for (int index = 2; index < count; index++) {
+  for (int index = first + 1; index < count; index++) {
     check_name(words[index]);
-    for (int other = 2; other < index; other++) {
-      if (strcmp(base_name(words[index]), base_name(words[other])) == 0)
+    for (int other = first + 1; other < index; other++) {
+      if (!parents && strcmp(base_name(words[index]), base_name(words[other])) == 0)
         fail(words[index], "another source has the same name");
     }
   }
-  int directory = open_directory(words[1]);
-  for (int index = 2; index < count; index++) {
+  int destination = open_directory(words[first]);
+  for (int index = first + 1; index < count; index++) {
     int source = open_source(words[index]);
+    int directory = parents ? open_parent(destination, words[index]) : destination;
     copy(source, directory, words[index], 0444);
+    if (directory != destination) close(directory);
     close(source);
   }
   return 0;
