@@ -14,6 +14,8 @@ export interface PluginHost {
   readonly binDirs: readonly string[];
   /** Whose plugins they are, the same for each process that follows another one: see {@link ProcessRunner.endFamily}. */
   readonly family: string;
+  /** A process in whose mount and network namespaces plugins run; absent: in the caller's. */
+  readonly hostProcess?: number;
 }
 
 /** One execution of a plugin, all that it is told. */
@@ -31,10 +33,26 @@ export interface Invocation {
 /** Codes after which only another configuration helps. Source: CNI SPEC 1.1 section 5, "Error". */
 const CONFIG_CODES = [1, 2, 6, 7];
 
+/** What a shell, and nsenter, exits with where there is no such program. Source: POSIX sh, 2.8.2. */
+const NO_SUCH_PROGRAM = 127;
+
+/** Plugins, what they load and what they call are the host's, and so are the links that they make: a runtime calls them so. */
+function argvOf(path: string, { hostProcess }: PluginHost): readonly [string, ...string[]] {
+  if (hostProcess === undefined) return [path];
+  return ["nsenter", "--target", String(hostProcess), "--mount", "--net", "--", path];
+}
+
+function isMissing(
+  { hostProcess }: PluginHost,
+  { exitCode }: { readonly exitCode: number },
+): boolean {
+  return hostProcess !== undefined && exitCode === NO_SUCH_PROGRAM;
+}
+
 async function runIn(directory: string, host: PluginHost, call: Invocation): Promise<Outcome> {
   try {
-    return await host.runner.run({
-      argv: [`${directory}/${call.plugin}`],
+    const outcome = await host.runner.run({
+      argv: argvOf(`${directory}/${call.plugin}`, host),
       stdin: call.stdin,
       env: {
         PATH: PROGRAM_PATH,
@@ -46,6 +64,7 @@ async function runIn(directory: string, host: PluginHost, call: Invocation): Pro
       // One that outlived us would work on the sandbox beside the plugins of our successor, and so would its IPAM plugin.
       family: host.family,
     });
+    return isMissing(host, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
     if (!isAppError(error, "OS_TIMED_OUT")) throw error;

@@ -226,6 +226,27 @@ describe("ADD", () => {
     expect(calls).toHaveLength(0);
   });
 
+  test("from a pod, runs each plugin in the host's namespaces, and finds those that the host has", async () => {
+    const argvs: string[] = [];
+    const runner: ProcessRunner = {
+      run: ({ argv }) => {
+        argvs.push(argv.join(" "));
+        const isThere = argv.at(-1)?.startsWith("/b/") === true;
+        const stdout = JSON.stringify(RESULT);
+        return Promise.resolve({ exitCode: isThere ? 0 : 127, stdout, stderr: "nsenter: failed" });
+      },
+      endFamily: () => Promise.resolve(),
+    };
+    const host = { runner, family: "test", hostProcess: 1 };
+    await createCni({ ...host, binDirs: ["/a", "/b"] }).add(REQUEST);
+    expect(argvs[0]).toBe("nsenter --target 1 --mount --net -- /a/first");
+    expect(argvs[1]).toBe("nsenter --target 1 --mount --net -- /b/first");
+    await expect(createCni({ ...host, binDirs: ["/a"] }).add(REQUEST)).rejects.toMatchObject({
+      code: "CNI_PLUGIN_MISSING",
+      details: { plugin: "first", path: "/a" },
+    });
+  });
+
   test.each([
     {
       name: "that does not know VERSION",

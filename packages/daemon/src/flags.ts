@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags that every service has.
 import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
-import { Option, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 
-/** What `--kubeconfig` and `--log-level` say, or their defaults. */
+/** What the common flags say, or their defaults. */
 export interface CommonFlags {
   /** Absent: the cluster that the process runs in. */
   readonly kubeconfig?: string;
   readonly logLevel: LogLevel;
+  /** Where is answered whether the service lives and does its work; absent: nowhere. */
+  readonly healthPort?: number;
 }
 
-/** Adds `--kubeconfig` and `--log-level`. */
+const PORT_MAX = 65_535;
+
+/**
+ * Reads a TCP port; 0 takes a free one.
+ * @throws InvalidArgumentError of commander
+ */
+export function toPort(text: string): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
+  throw new InvalidArgumentError("It must be a number from 0 to 65535.");
+}
+
+/** Adds `--kubeconfig`, `--log-level` and `--health-port`. */
 export function addCommonFlags(command: Command): Command {
   return command
     .option(
@@ -21,5 +35,31 @@ export function addCommonFlags(command: Command): Command {
       new Option("--log-level <level>", "least level that is logged")
         .choices(LOG_LEVELS)
         .default("info"),
+    )
+    .option(
+      "--health-port <port>",
+      "TCP port of /healthz and /readyz, over plain HTTP (default: none)",
+      toPort,
     );
+}
+
+/** A flag of the agents, which run in a pod of their own on a cluster. */
+export interface HostFlags {
+  /** A process whose namespaces are the host's; absent: the agent's own are. */
+  readonly hostProcess?: number;
+}
+
+function toPid(text: string): number {
+  const pid = Number(text);
+  if (Number.isInteger(pid) && pid > 0) return pid;
+  throw new InvalidArgumentError("It must be a process id.");
+}
+
+/** Adds `--host-process`. */
+export function addHostFlags(command: Command): Command {
+  return command.option(
+    "--host-process <pid>",
+    "process that is in the host's namespaces: 1 in a pod with the host's processes (default: this one is)",
+    toPid,
+  );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of daemon.
-export { addCommonFlags, type CommonFlags } from "./flags.ts";
+export { addCommonFlags, addHostFlags, toPort, type CommonFlags, type HostFlags } from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";
 export {

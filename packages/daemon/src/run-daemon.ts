@@ -6,6 +6,7 @@ import { createClock } from "@patchbay/os";
 import type { Clock, Logger } from "@patchbay/ports";
 import { createLogger } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
+import { serveHealth } from "./health.ts";
 
 /** How long a service may take to stop. */
 const STOP_TIMEOUT_MS = 5_000;
@@ -78,11 +79,13 @@ export async function runDaemon(
     const { kubeconfig } = flags;
     const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
     const client = createKubeClient(config, { logger: log, clock });
+    const signal = stopSignal(log);
+    const health = await serveHealth(flags.healthPort, log, signal);
     const ready = (): void => {
+      health.ready();
       log.info("ready", { server: client.server });
       process.stdout.write(`ready ${component}\n`);
     };
-    const signal = stopSignal(log);
     const context = { client, clock, log, signal, ready };
     await ended(start(context), signal, clock);
     await client.close();

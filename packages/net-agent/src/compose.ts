@@ -28,7 +28,7 @@ import {
   createNamespaces,
   createProcessRunner,
   readBootId,
-  readOwnNetnsInode,
+  readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Cache } from "@patchbay/ports";
@@ -73,12 +73,15 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
     podNetwork: createPodNetwork({ runner, clock }),
-    cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
+    cni: createCni({
+      ...{ runner, binDirs: flags.cniBinDir, family },
+      ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
+    }),
     resultCache: createResultCache(files, flags.cniCacheDir),
     failures: createFailures(clock),
     tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),
-    hostNetnsInode: readOwnNetnsInode(),
+    hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
   };
   await waitForCaches([caches.pods, caches.nads], signal);

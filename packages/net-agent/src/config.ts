@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
 import { hostname } from "node:os";
-import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { addCommonFlags, addHostFlags, type CommonFlags, type HostFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
-export interface Flags extends CommonFlags {
+export interface Flags extends CommonFlags, HostFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly stateDir: string;
@@ -18,7 +18,8 @@ export interface Flags extends CommonFlags {
   readonly concurrency: number;
 }
 
-const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
+/** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
+const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
 /** Source: Multus cniDir; CNI libcni CacheDir. */
 const CACHE_DIRS: readonly string[] = ["/var/lib/cni/multus", "/var/lib/cni"];
 
@@ -35,7 +36,7 @@ function collectDirectory(value: string, previous: readonly string[]): readonly 
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
-  const command = addCommonFlags(new Command("net-agent"))
+  const command = addHostFlags(addCommonFlags(new Command("net-agent")))
     .description("Attaches networks to the running pods of one node and detaches them.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")

@@ -14,7 +14,7 @@ export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
-export { createNamespaces, readOwnNetnsInode } from "./namespaces.ts";
+export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { replaceDirectory } from "./files/replace-directory.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { startRelay } from "./sockets/relay.ts";

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { describeNamespacesContract } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { createNamespaces, readOwnNetnsInode } from "./namespaces.ts";
+import { createNamespaces, readNetnsInode } from "./namespaces.ts";
 
 describeNamespacesContract("the kernel", () => ({
   namespaces: createNamespaces(),
@@ -11,8 +11,14 @@ describeNamespacesContract("the kernel", () => ({
   emptyPath: "/proc/self/ns/none",
 }));
 
-test("a process can tell the namespace that it is in", () => {
-  expect(readOwnNetnsInode()).toBe(String(statSync("/proc/self/ns/net").ino));
+test("a process can tell the namespace that it is in, and that of another one", () => {
+  const own = String(statSync("/proc/self/ns/net").ino);
+  expect(readNetnsInode()).toBe(own);
+  expect(readNetnsInode(process.pid)).toBe(own);
+});
+
+test("a process that is not there is told", () => {
+  expect(() => readNetnsInode(2 ** 30)).toThrow("/proc/1073741824/ns/net");
 });
 
 test("a plain file is no namespace", () => {

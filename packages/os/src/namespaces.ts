@@ -16,18 +16,18 @@ function openPath(path: string): number | undefined {
   }
 }
 
-/** Source: namespaces(7) */
-const OWN_NETNS = "/proc/self/ns/net";
-
 /**
- * Inode of the network namespace that this process is in, decimal text: on a node the host's own, in which no pod is.
- * @throws AppError with OS_FILE_FAILED
+ * Inode of the network namespace that a process is in, decimal text; without one that of this process. On a node the
+ * host's own is that of process 1, in which no pod is.
+ * @throws AppError with OS_FILE_FAILED when there is no such process, or it may not be looked at
  */
-export function readOwnNetnsInode(): string {
-  const netns = createNamespaces().open(OWN_NETNS);
+export function readNetnsInode(pid?: number): string {
+  // Source: namespaces(7)
+  const path = `/proc/${pid === undefined ? "self" : String(pid)}/ns/net`;
+  const netns = createNamespaces().open(path);
   netns?.close();
   if (netns !== undefined) return netns.inode;
-  throw toFileError(new Error("it is no namespace"), "open", OWN_NETNS);
+  throw toFileError(new Error("it is no namespace"), "open", path);
 }
 
 /** Network namespaces of this machine. */

@@ -86,7 +86,6 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   ]);
   const isOver = (): boolean => signal.aborted;
   if (isOver()) return;
-  let isReady = false;
   const deps = {
     store: client.store,
     log,
@@ -95,7 +94,6 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     mayReadNetwork: askApiServer(client.store),
     nodeOfPod: askForPods(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
-    isReady: () => isReady,
   };
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
@@ -107,7 +105,6 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   // A stop that comes before the API server has answered ends the waiting too.
   await waitForCaches(caches, signal);
   if (!isOver()) {
-    isReady = true;
     log.info("listening", { port: server.port });
     context.ready();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-api.
-import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
-import { Command, InvalidArgumentError } from "commander";
+import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
+import { Command } from "commander";
 
 /** Files of certificates are PEM; what is not named is kept in the cluster. */
 export interface Flags extends CommonFlags {
@@ -13,14 +13,6 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
-}
-
-const PORT_MAX = 65_535;
-
-function toPort(text: string): number {
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
-  throw new InvalidArgumentError("It must be a number from 0 to 65535.");
 }
 
 function toNames(text: string): readonly string[] {

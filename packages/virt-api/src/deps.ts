@@ -16,6 +16,4 @@ export interface Deps {
   readonly nodeOfPod: NodeOfPod;
   /** VMs, and VMIs without a VM, as far as they are known. */
   readonly listMacOwners: () => readonly MacOwner[];
-  /** Whether it is known which VMs there are. */
-  readonly isReady: () => boolean;
 }

@@ -11,7 +11,7 @@ import {
   createLaunchers,
   createProcessRunner,
   limitProcesses,
-  readOwnNetnsInode,
+  readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Hypervisor, Launchers } from "@patchbay/ports";
@@ -31,12 +31,13 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-function openLaunchers({ podsDir }: Flags): Launchers {
+function openLaunchers(flags: Flags): Launchers {
+  const { podsDir } = flags;
   return createLaunchers({
     podsDir,
     sandboxes: createNodeRuntimeSandboxes(createFiles(), podsDir),
     uid: names.LAUNCHER_UID,
-    hostNetnsInode: readOwnNetnsInode(),
+    hostNetnsInode: readNetnsInode(flags.hostProcess),
   });
 }
 

@@ -163,10 +163,6 @@ export function createApp(deps: Deps, callers: Callers): Express {
   app.get("/healthz", (_request, response) => {
     response.type("text/plain").send("ok");
   });
-  app.get("/readyz", (_request, response) => {
-    const [code, text] = deps.isReady() ? [200, "ok"] : [503, "VMs are not known yet"];
-    response.status(code).type("text/plain").send(text);
-  });
   serveAdmission(app, deps, callers);
   serveGroup(app, deps, callers);
   app.use((_request, response) => {

@@ -15,7 +15,6 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),
     listMacOwners: () => [],
-    isReady: () => true,
     ...others,
   };
 }
