@@ -134,6 +134,13 @@ module.exports = {
       to: { path: "node_modules/express/" },
     },
     {
+      name: "one-door-grpc",
+      severity: "error",
+      comment: "Take a ContainerRuntime or Sandboxes (ports); device-plugin serves kubelets.",
+      from: { pathNot: ["^packages/(cri|device-plugin)/", "^tests/"] },
+      to: { path: "node_modules/@grpc/" },
+    },
+    {
       name: "one-door-spawn",
       severity: "error",
       comment: "Take a ProcessRunner (ports); long-lived children are started by os too.",

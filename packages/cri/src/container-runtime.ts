@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime over CRI v1: each call of the port is one call on the wire.
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/core/errors";
 import type {
   Clock,
   ContainerConfig,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gRPC says of a call → one of ours. Pure.
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core/errors";
 
 /** Numbers of gRPC's statuses. Source: gRPC core, "Status codes and their use in gRPC". */
 const STATUSES: readonly string[] = [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which sandboxes and containers have changed? By containerd's own event service, else by CRI's; where a runtime has
 // neither, everything is looked at again every ten seconds.
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/ports";
 import type { Call, Endpoint } from "./grpc.ts";
 

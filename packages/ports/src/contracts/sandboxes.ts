@@ -36,8 +36,9 @@ export function describeSandboxesContract(name: string, make: () => SandboxesBen
     });
 
     test("each pod's own is found, the last one that was made", async () => {
-      const again = { ...ONE, id: "box-2", netnsInode: "403" };
-      const other = { ...ONE, id: "box-3", podUid: "uid-2" };
+      const again = { ...ONE, id: "box-2", netnsPath: "/run/netns/box-2", netnsInode: "403" };
+      const netnsPath = "/run/netns/box-3";
+      const other = { ...ONE, id: "box-3", podUid: "uid-2", netnsPath, netnsInode: "404" };
       for (const sandbox of [ONE, other, again]) await bench.put(sandbox);
       expect(await bench.sandboxes.find("uid-1")).toEqual(again);
       expect(await bench.sandboxes.find("uid-2")).toEqual(other);

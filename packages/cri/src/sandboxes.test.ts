@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Sandbox, SandboxStatus } from "@patchbay/ports";
+import { createFakeNamespaces, describeSandboxesContract } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createCriSandboxes, type SandboxDeps } from "./sandboxes.ts";
+
+const IN_NODE_NETWORK: SandboxStatus = {
+  id: "box-1",
+  metadata: { namespace: "ns1", name: "pod", uid: "uid-1", attempt: 0 },
+  state: "READY",
+  createdAt: 1n,
+  labels: { "io.kubernetes.pod.uid": "uid-1" },
+  annotations: {},
+  ips: ["10.0.0.1"],
+  pid: 77,
+};
+const STATUS = { ...IN_NODE_NETWORK, netnsPath: "/run/netns/box-1" };
+const ONE: Sandbox = {
+  ...{ id: "box-1", podUid: "uid-1", netnsPath: "/run/netns/box-1", netnsInode: "1" },
+  pod: { namespace: "ns1", name: "pod" },
+};
+
+/** A runtime that has these sandboxes, and lists them by their labels. */
+function runtimeOf(statuses: () => readonly SandboxStatus[]): SandboxDeps["runtime"] {
+  return {
+    listSandboxes: ({ labels = {} } = {}) =>
+      Promise.resolve(
+        statuses().filter((status) =>
+          Object.entries(labels).every(([key, value]) => status.labels[key] === value),
+        ),
+      ),
+    findSandbox: (id) => Promise.resolve(statuses().find((status) => status.id === id)),
+  };
+}
+
+describeSandboxesContract("CRI", () => {
+  const statuses = new Map<string, SandboxStatus>();
+  const namespaces = createFakeNamespaces();
+  const toStatus = ({ id, podUid: uid, netnsPath, pod }: Sandbox): SandboxStatus => ({
+    ...STATUS,
+    ...{ id, netnsPath },
+    metadata: { namespace: "", name: "", ...pod, uid, attempt: statuses.size },
+    labels: { "io.kubernetes.pod.uid": uid },
+  });
+  return {
+    sandboxes: createCriSandboxes({ runtime: runtimeOf(() => [...statuses.values()]), namespaces }),
+    put: (sandbox) => {
+      for (const [id, status] of statuses) {
+        if (status.metadata.uid === sandbox.podUid)
+          statuses.set(id, { ...status, state: "NOTREADY" });
+      }
+      statuses.set(sandbox.id, toStatus(sandbox));
+      namespaces.put(sandbox.netnsPath, sandbox.netnsInode);
+    },
+    take: (podUid) => {
+      for (const [id, status] of statuses) if (status.metadata.uid === podUid) statuses.delete(id);
+    },
+  };
+});
+
+test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sandbox> | undefined }>(
+  [
+    {
+      name: "the ready one",
+      statuses: [STATUS],
+      want: ONE,
+    },
+    {
+      name: "none that is not ready",
+      statuses: [{ ...STATUS, state: "NOTREADY" }],
+      want: undefined,
+    },
+    {
+      name: "none that only a label says to be the pod's",
+      statuses: [{ ...STATUS, metadata: { ...STATUS.metadata, uid: "uid-2" } }],
+      want: undefined,
+    },
+    {
+      name: "the last attempt of two that are ready",
+      statuses: [
+        { ...STATUS, id: "box-2", metadata: { ...STATUS.metadata, attempt: 1 } },
+        { ...STATUS },
+      ],
+      want: { id: "box-2" },
+    },
+    {
+      name: "the process's namespace where the path is not seen from here",
+      statuses: [{ ...STATUS, netnsPath: "/elsewhere" }],
+      want: { netnsPath: "/proc/77/ns/net", netnsInode: "2" },
+    },
+    {
+      name: "none where neither is seen",
+      statuses: [{ ...STATUS, netnsPath: "/elsewhere", pid: 78 }],
+      want: undefined,
+    },
+    { name: "none in the node's network", statuses: [IN_NODE_NETWORK], want: undefined },
+  ],
+)("a pod's sandbox: $name", async ({ statuses, want }) => {
+  const namespaces = createFakeNamespaces();
+  namespaces.put("/run/netns/box-1", "1");
+  namespaces.put("/proc/77/ns/net", "2");
+  const sandboxes = createCriSandboxes({ runtime: runtimeOf(() => statuses), namespaces });
+  const found = await sandboxes.find("uid-1");
+  expect(found).toEqual(want === undefined ? undefined : { ...ONE, ...want });
+  expect(namespaces.openCount).toBe(0);
+});
+
+test("one that ends between two answers is none", async () => {
+  const runtime = { ...runtimeOf(() => [STATUS]), findSandbox: () => Promise.resolve(undefined) };
+  const sandboxes = createCriSandboxes({ runtime, namespaces: createFakeNamespaces() });
+  expect(await sandboxes.find("uid-1")).toBeUndefined();
+});

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import {
+  toContainerStatus,
+  toContainerSummary,
+  toImage,
+  toProblem,
+  toSandboxStatus,
+  toSandboxSummary,
+} from "./from-wire.ts";
+import type { WireSandbox, WireSandboxStatus } from "./messages.ts";
+
+const LISTED: WireSandbox = {
+  id: "box",
+  metadata: { name: "pod", namespace: "ns1", uid: "uid-1", attempt: 2 },
+  state: "SANDBOX_READY",
+  createdAt: "1795340649794209456",
+  labels: { app: "one" },
+  annotations: { note: "two" },
+};
+const SANDBOX: WireSandboxStatus = {
+  ...LISTED,
+  network: { ip: "10.0.0.1", additionalIps: [{ ip: "fd00::1" }] },
+  linux: { namespaces: { options: { network: "POD" } } },
+};
+const SHOWN = { ...LISTED, state: "READY", createdAt: 1795340649794209456n };
+const info = { info: JSON.stringify({ pid: 7 }) };
+const path = "/run/netns/one";
+const withPath = {
+  info: JSON.stringify({
+    pid: 7,
+    runtimeSpec: { linux: { namespaces: [{ type: "network", path }] } },
+  }),
+};
+const NODE = { namespaces: { options: { network: "NODE" } } };
+
+test.each([
+  {
+    name: "with what the verbose part says",
+    answer: { status: SANDBOX, info: withPath },
+    want: { ...SHOWN, ips: ["10.0.0.1", "fd00::1"], pid: 7, netnsPath: path },
+  },
+  {
+    name: "by the process where no path is told",
+    answer: { status: SANDBOX, info },
+    want: { ...SHOWN, ips: ["10.0.0.1", "fd00::1"], pid: 7, netnsPath: "/proc/7/ns/net" },
+  },
+  {
+    name: "in the node's network, whatever else is told",
+    answer: { status: { ...SANDBOX, linux: NODE }, info: withPath },
+    want: { ...SHOWN, ips: [], pid: 7 },
+  },
+  {
+    name: "that has ended",
+    answer: {
+      status: {
+        ...SANDBOX,
+        state: "SANDBOX_NOTREADY" as const,
+        network: { ip: "", additionalIps: [] },
+      },
+      info: {},
+    },
+    want: { ...SHOWN, state: "NOTREADY", ips: [] },
+  },
+  {
+    name: "with nothing but an id",
+    answer: {
+      status: { ...SANDBOX, metadata: null, network: null, linux: null },
+      info: {},
+    },
+    want: { ...SHOWN, metadata: { name: "", namespace: "", uid: "", attempt: 0 }, ips: [] },
+  },
+  { name: "that is not told", answer: { status: null, info: {} }, want: undefined },
+])("the status of a sandbox: $name", ({ answer, want }) => {
+  expect(toSandboxStatus(answer)).toEqual(want);
+});
+
+test("a sandbox in a list", () => {
+  expect(toSandboxSummary(LISTED)).toEqual(SHOWN);
+});
+
+const CONTAINER = {
+  id: "c",
+  metadata: { name: "main", attempt: 3 },
+  image: { image: "localhost/one:1" },
+  createdAt: "5",
+  ...{ labels: {}, annotations: {} },
+};
+
+test.each([
+  ["CONTAINER_CREATED", "CREATED"],
+  ["CONTAINER_RUNNING", "RUNNING"],
+  ["CONTAINER_EXITED", "EXITED"],
+  ["CONTAINER_UNKNOWN", "UNKNOWN"],
+] as const)("a container in a list is, of %s, %s", (state, want) => {
+  expect(toContainerSummary({ ...CONTAINER, podSandboxId: "box", state })).toEqual({
+    ...{ id: "c", sandboxId: "box", name: "main", attempt: 3, image: "localhost/one:1" },
+    ...{ createdAt: 5n, labels: {}, annotations: {}, state: want },
+  });
+});
+
+test("the status of a container", () => {
+  const rest = { exitCode: 137, reason: "OOMKilled", message: "m", imageRef: "r", logPath: "/l" };
+  const times = { startedAt: "6", finishedAt: "7" };
+  expect(
+    toContainerStatus({
+      ...CONTAINER,
+      ...rest,
+      ...times,
+      state: "CONTAINER_EXITED",
+      ...{ metadata: null, image: null },
+    }),
+  ).toEqual({
+    ...{ id: "c", name: "", attempt: 0, image: "", state: "EXITED", labels: {}, annotations: {} },
+    ...{ createdAt: 5n, startedAt: 6n, finishedAt: 7n, ...rest },
+  });
+});
+
+test.each([
+  [{ value: "107" }, { uid: 107 }],
+  [null, {}],
+])("an image whose user is %j", (uid, want) => {
+  const image = { id: "i", repoTags: ["t"], repoDigests: ["d"], size: "210000000", username: "" };
+  expect(toImage({ ...image, uid })).toEqual({
+    ...{ id: "i", tags: ["t"], digests: ["d"], bytes: 210_000_000, username: "" },
+    ...want,
+  });
+});
+
+const READY = { type: "RuntimeReady", status: true, reason: "", message: "" };
+const NO_NETWORK = {
+  type: "NetworkReady",
+  status: false,
+  reason: "NetworkPluginNotReady",
+  message: "cni plugin not initialized",
+};
+
+test.each([
+  { name: "none", given: [READY, { ...READY, type: "NetworkReady" }], want: undefined },
+  {
+    name: "the network",
+    given: [READY, NO_NETWORK],
+    want: "NetworkPluginNotReady: cni plugin not initialized",
+  },
+  { name: "what is not told", given: [READY], want: "NetworkReady is not told" },
+])("what is wrong with a runtime: $name", ({ given, want }) => {
+  expect(toProblem(given)).toBe(want);
+});

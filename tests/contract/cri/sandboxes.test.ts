@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a pod's network namespace is, as a real containerd tells it. Needs root, containerd, runc and CNI's plugins.
+import { statSync } from "node:fs";
+import { createCriSandboxes } from "@patchbay/cri";
+import { createNamespaces } from "@patchbay/os";
+import type { SandboxConfig } from "@patchbay/ports";
+import { sandboxConfigFor } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startContainerdRuntime, type ContainerdRuntimeBench } from "./containerd-runtime.ts";
+
+let bench: ContainerdRuntimeBench;
+beforeAll(async () => {
+  bench = await startContainerdRuntime();
+});
+afterAll(() => bench.close());
+
+function configFor(name: string, attempt = 0): SandboxConfig {
+  const config = sandboxConfigFor(bench, name);
+  const { uid } = config.metadata;
+  const labels = { ...config.labels, "io.kubernetes.pod.uid": uid };
+  return { ...config, labels, metadata: { ...config.metadata, attempt } };
+}
+
+test("a pod's sandbox is found while it is ready, in the namespace of its processes", async () => {
+  const { runtime } = bench;
+  const namespaces = createNamespaces();
+  const sandboxes = createCriSandboxes({ runtime, namespaces });
+  const id = await runtime.runSandbox(configFor("one"));
+  await runtime.runSandbox(configFor("two"));
+  const { pid, netnsPath } = (await runtime.findSandbox(id)) ?? {};
+  const ofProcess = `/proc/${String(pid)}/ns/net`;
+  const netnsInode = statSync(ofProcess, { bigint: true }).ino.toString();
+  const pod = { namespace: "ns1", name: "one" };
+  const found = { id, podUid: "uid-of-one", pod, netnsPath, netnsInode };
+  expect(await sandboxes.find("uid-of-one")).toEqual(found);
+  const unseen = createCriSandboxes({
+    runtime,
+    namespaces: { open: (path) => (path === netnsPath ? undefined : namespaces.open(path)) },
+  });
+  expect(await unseen.find("uid-of-one")).toEqual({ ...found, netnsPath: ofProcess });
+
+  await runtime.stopSandbox(id);
+  expect(await sandboxes.find("uid-of-one")).toBeUndefined();
+  const again = await runtime.runSandbox(configFor("one", 1));
+  expect(await sandboxes.find("uid-of-one")).toMatchObject({ id: again });
+
+  await bench.killSandbox(again);
+  const isGone = async (): Promise<boolean> => (await sandboxes.find("uid-of-one")) === undefined;
+  await eventually(isGone, { withinMs: 10_000 });
+});
+
+test("a pod in the node's network has none, nor has a pod that is not there", async () => {
+  const { security, ...config } = configFor("shared");
+  const namespaces = { ...security.namespaces, network: "NODE" as const };
+  await bench.runtime.runSandbox({
+    ...config,
+    hostname: "",
+    security: { ...security, namespaces },
+  });
+  const deps = { runtime: bench.runtime, namespaces: createNamespaces() };
+  const sandboxes = createCriSandboxes(deps);
+  expect(await sandboxes.find("uid-of-shared")).toBeUndefined();
+  expect(await sandboxes.find("nobody")).toBeUndefined();
+});
