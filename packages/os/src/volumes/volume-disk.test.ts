@@ -107,6 +107,14 @@ describe("published files", () => {
     expect(accessOf(join(volume(), "deep/b"))).toEqual({ uid: 107, gid: 108, mode: 0o440 });
   });
 
+  test("of writes at the same time are those of the last one, and nothing else is left", async () => {
+    await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
+    const texts = ["1", "2", "3", "4"];
+    await Promise.all(texts.map((text) => disk.publish(volume(), new Map([["a", fileOf(text)]]))));
+    expect(read(join(volume(), "a"))).toBe("4");
+    expect(readdirSync(volume())).toHaveLength(3);
+  });
+
   test("come also where an earlier write was cut short", async () => {
     mkdirSync(join(volume(), "..left"), { recursive: true });
     symlinkSync("..left", join(volume(), "..data_tmp"));

@@ -40,6 +40,7 @@ interface ImageOptions {
 
 class MachineDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
+  readonly #publishing = new Map<string, Promise<boolean>>();
 
   constructor(runner: ProcessRunner) {
     this.#runner = runner;
@@ -74,9 +75,9 @@ class MachineDisk implements VolumeDisk {
   }
 
   async mountImage(path: string, { access, image, sizeBytes }: ImageOptions): Promise<void> {
-    await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
     if (!(await isMounted(path))) {
       if (!(await this.#isWhole(image))) await this.#makeImage(image, sizeBytes);
+      await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
       await this.#run("mount", "-t", "ext4", "-o", "loop,nosuid,nodev,discard", image, path);
       await rmdir(join(path, "lost+found")).catch(() => undefined); // e2fsck makes it anew where it needs it
     }
@@ -94,11 +95,20 @@ class MachineDisk implements VolumeDisk {
     return listMounts(path);
   }
 
+  /** Writes of one directory wait for each other: each takes away what the others have not finished. */
   async publish(path: string, files: Parameters<VolumeDisk["publish"]>[1]): Promise<boolean> {
+    const before = this.#publishing.get(path);
+    const writing = (async () => {
+      await before?.catch(() => undefined); // who started it is told
+      return publishFiles(path, files);
+    })();
+    this.#publishing.set(path, writing);
     try {
-      return await publishFiles(path, files);
+      return await writing;
     } catch (error) {
       throw toFileError(error, "publish", path);
+    } finally {
+      if (this.#publishing.get(path) === writing) this.#publishing.delete(path);
     }
   }
 

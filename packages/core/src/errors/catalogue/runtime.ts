@@ -45,6 +45,12 @@ export const RUNTIME_ERRORS = {
     retry: "on-change",
     http: 422,
   },
+  RUNTIME_VOLUME_FAILED: {
+    summary: "volume {volume} cannot be made: {reason}",
+    who: "user",
+    retry: "backoff",
+    http: 422,
+  },
   RUNTIME_NOT_RUNNING: {
     summary: "patchbay is not running in {dataDir}",
     who: "user",

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod, PodVolume } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aConfigMap, aPodWith, aSecret, createVolumeBench } from "../testing.ts";
+import { entriesOfConfigMap, entriesOfSecret } from "./object-files.ts";
+import { volumeReferencesOf } from "./references.ts";
+import { filesOf, type Shown } from "./volume-files.ts";
+
+const CONFIG = {
+  ...aConfigMap("config", { "a.txt": "A", b: "B" }),
+  binaryData: { raw: Buffer.from([0, 255]).toString("base64") },
+};
+const SECRET = aSecret("secret", { key: "hidden" });
+
+function shownBy(pod: Pod): Shown {
+  return {
+    pod,
+    node: createVolumeBench().deps.node,
+    entriesOf: ({ kind, name }) => {
+      if (name === "config") return entriesOfConfigMap(kind === "configMap" ? CONFIG : undefined);
+      return entriesOfSecret(kind === "secret" && name === "secret" ? SECRET : undefined);
+    },
+    tokenOf: ({ path }) => (path === "none" ? undefined : "token"),
+  };
+}
+
+/** `path mode text` of each file, and who owns it where that is not root. */
+function show(volume: PodVolume, change: Partial<Pod["spec"]> = {}): readonly string[] {
+  const files = filesOf(volume, shownBy(aPodWith([volume], change)));
+  return [...files].map(([path, { bytes, mode, uid, gid }]) => {
+    const owner = uid === undefined && gid === undefined ? "" : ` ${String(uid)}:${String(gid)}`;
+    return `${path} ${mode.toString(8)} ${Buffer.from(bytes).toString("latin1")}${owner}`;
+  });
+}
+
+const ONE_LABEL = { path: "labels", fieldRef: { fieldPath: "metadata.labels" } };
+
+const VOLUMES: readonly {
+  name: string;
+  volume: Omit<PodVolume, "name">;
+  want: readonly string[];
+}[] = [
+  {
+    name: "all entries of a ConfigMap, binary ones too",
+    volume: { configMap: { name: "config" } },
+    want: ["a.txt 644 A", "b 644 B", "raw 644 \u0000\u00ff"],
+  },
+  {
+    name: "items at paths and with modes of their own",
+    volume: {
+      configMap: {
+        name: "config",
+        defaultMode: 0o400,
+        items: [
+          { key: "b", path: "deep/er" },
+          { key: "a.txt", path: "x", mode: 0o755 },
+        ],
+      },
+    },
+    want: ["deep/er 400 B", "x 755 A"],
+  },
+  {
+    name: "a secret, decoded",
+    volume: { secret: { secretName: "secret", defaultMode: 0o440 } },
+    want: ["key 440 hidden"],
+  },
+  {
+    name: "nothing of an optional object that is not there",
+    volume: { configMap: { name: "none", optional: true } },
+    want: [],
+  },
+  {
+    name: "what is there of optional items",
+    volume: {
+      secret: {
+        secretName: "secret",
+        optional: true,
+        items: [
+          { key: "none", path: "n" },
+          { key: "key", path: "k" },
+        ],
+      },
+    },
+    want: ["k 644 hidden"],
+  },
+  {
+    name: "the pod's own fields and resources",
+    volume: {
+      downwardAPI: {
+        items: [
+          ONE_LABEL,
+          { path: "name", fieldRef: { fieldPath: "metadata.name" }, mode: 0o600 },
+          { path: "one", fieldRef: { fieldPath: "metadata.labels['app']" } },
+          {
+            path: "memory",
+            resourceFieldRef: { containerName: "main", resource: "limits.memory", divisor: "1Mi" },
+          },
+        ],
+      },
+    },
+    want: ['labels 644 app="x"', "name 600 a", "one 644 x", "memory 644 512"],
+  },
+  {
+    name: "several sources in one volume",
+    volume: {
+      projected: {
+        defaultMode: 0o444,
+        sources: [
+          { configMap: { name: "config", items: [{ key: "b", path: "b" }] } },
+          { secret: { name: "secret" } },
+          { downwardAPI: { items: [ONE_LABEL] } },
+          { serviceAccountToken: { path: "token" } },
+        ],
+      },
+    },
+    want: ["b 444 B", "key 444 hidden", 'labels 444 app="x"', "token 444 token"],
+  },
+];
+
+describe("a volume shows", () => {
+  test.each(VOLUMES)("$name", ({ volume, want }) => {
+    expect(show({ name: "v", ...volume })).toEqual(want);
+  });
+
+  test("tokens to the one user of the pod alone, or to its group", () => {
+    const volume = {
+      name: "v",
+      projected: { sources: [{ serviceAccountToken: { path: "token" } }] },
+    };
+    const securityContext = { runAsUser: 107 };
+    expect(show(volume, { securityContext })).toEqual(["token 600 token 107:undefined"]);
+    const group = { ...securityContext, fsGroup: 108 };
+    expect(show(volume, { securityContext: group })).toEqual(["token 640 token undefined:108"]);
+    const containers = [
+      { name: "one", image: "i" },
+      { name: "other", image: "i", securityContext: { runAsUser: 1 } },
+    ];
+    expect(show(volume, { securityContext, containers })).toEqual(["token 644 token"]);
+  });
+
+  test("files that the pod's group may read", () => {
+    const volume = { name: "v", secret: { secretName: "secret", defaultMode: 0o400 } };
+    expect(show(volume, { securityContext: { fsGroup: 108 } })).toEqual([
+      "key 440 hidden undefined:108",
+    ]);
+  });
+
+  test("labels by name, quoted as Go quotes", () => {
+    const pod = aPodWith([]);
+    const labels = { z: 'say "hi"\n', a: "\u0007\u000b\u001f\\" };
+    const volume = { name: "v", downwardAPI: { items: [ONE_LABEL] } };
+    const files = filesOf(volume, shownBy({ ...pod, metadata: { ...pod.metadata, labels } }));
+    const text = Buffer.from(files.get("labels")?.bytes ?? []).toString();
+    expect(text).toBe('a="\\a\\v\\x1f\\\\"\nz="say \\"hi\\"\\n"');
+  });
+});
+
+const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: string }[] = [
+  {
+    name: "an object that is not there",
+    volume: { configMap: { name: "x" } },
+    want: 'configmap "x" not found',
+  },
+  {
+    name: "an entry that is not there",
+    volume: { secret: { secretName: "secret", items: [{ key: "x", path: "x" }] } },
+    want: 'secret "secret" has no entry x',
+  },
+  {
+    name: "a token that is not there",
+    volume: { projected: { sources: [{ serviceAccountToken: { path: "none" } }] } },
+    want: "its token has not been given out",
+  },
+  {
+    name: "a field of the status",
+    volume: { downwardAPI: { items: [{ path: "x", fieldRef: { fieldPath: "status.podIP" } }] } },
+    want: "fieldPath status.podIP is not supported in volumes",
+  },
+  ...["/etc/passwd", "../x", "a/../../x", "..data", "a//b", "", ".", "x".repeat(256)].map(
+    (path) => ({
+      name: `a file at ${path.slice(0, 20)}`,
+      volume: { configMap: { name: "config", items: [{ key: "b", path }] } },
+      want: `invalid path ${JSON.stringify(path)}`,
+    }),
+  ),
+  {
+    name: "a file where a directory is",
+    volume: {
+      configMap: {
+        name: "config",
+        items: [
+          { key: "b", path: "a" },
+          { key: "b", path: "a/b" },
+        ],
+      },
+    },
+    want: "paths a/b and a collide",
+  },
+];
+
+test.each(REFUSED)("a volume is refused for $name", ({ volume, want }) => {
+  expect(() => show({ name: "v", ...volume })).toThrow(
+    expect.objectContaining({
+      code: "RUNTIME_VOLUME_FAILED",
+      details: { volume: "v", reason: want },
+    }),
+  );
+});
+
+test("each object is named once, from whatever volume", () => {
+  const pod = aPodWith([
+    { name: "a", configMap: { name: "config" } },
+    { name: "b", secret: { secretName: "secret" } },
+    {
+      name: "c",
+      projected: { sources: [{ configMap: { name: "config" } }, { secret: { name: "other" } }] },
+    },
+    { name: "d", emptyDir: {} },
+  ]);
+  expect(volumeReferencesOf(pod).map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+    "configMap/config",
+    "secret/secret",
+    "secret/other",
+  ]);
+});

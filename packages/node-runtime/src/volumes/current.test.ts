@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
+import { createFakeCache, settle } from "@patchbay/ports/testing";
+import { afterEach, describe, expect, test } from "vitest";
+import { keepVolumesCurrent } from "./current.ts";
+import { prepareVolumes } from "./prepare.ts";
+import { aConfigMap, aPodWith, createVolumeBench, PODS_DIR, UID } from "./testing.ts";
+
+const stop = { current: new AbortController() };
+afterEach(() => {
+  stop.current.abort();
+  stop.current = new AbortController();
+});
+
+const VOLUME = `${PODS_DIR}/${UID}/volumes/kubernetes.io~projected/v`;
+const POD = aPodWith([
+  {
+    name: "v",
+    projected: {
+      sources: [
+        { configMap: { name: "c" } },
+        {
+          downwardAPI: { items: [{ path: "labels", fieldRef: { fieldPath: "metadata.labels" } }] },
+        },
+        { serviceAccountToken: { path: "token", expirationSeconds: 1000 } },
+      ],
+    },
+  },
+]);
+
+/** A pod whose volumes are made and kept current. */
+async function running() {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  bench.put(aConfigMap("c", { key: "1" }));
+  pods.put(POD);
+  await prepareVolumes(bench.deps, POD);
+  await bench.files.ensureDirectory(VOLUME);
+  void keepVolumesCurrent(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  const text = (file: string): string | undefined => bench.disk.texts.get(`${VOLUME}/${file}`);
+  return Object.assign(bench, { pods, text });
+}
+
+async function wait(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await settle();
+}
+
+describe("a volume of a running pod", () => {
+  test("follows its ConfigMap, and stays as it was when that is taken away", async () => {
+    const bench = await running();
+    bench.put(aConfigMap("c", { key: "2" }));
+    await wait();
+    expect(bench.text("key")).toBe("2");
+    bench.take("ConfigMap", "c");
+    await wait();
+    expect(bench.text("key")).toBe("2");
+    expect(bench.log.lines.at(-1)).toMatchObject({ message: "volume stays as it was" });
+  });
+
+  test("follows the pod's labels", async () => {
+    const bench = await running();
+    expect(bench.text("labels")).toBe('app="x"');
+    bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+    await wait();
+    expect(bench.text("labels")).toBe('app="y"');
+  });
+
+  test("gets a new token after four fifths of the old one's life, and keeps it where none is given out", async () => {
+    const bench = await running();
+    expect(bench.requests).toEqual([" 1000"]);
+    await bench.clock.advance(799_999);
+    await wait();
+    expect(bench.text("token")).toBe("token 1");
+    await bench.clock.advance(1);
+    await wait();
+    expect(bench.text("token")).toBe("token 2");
+    bench.refuseTokens();
+    await bench.clock.advance(800_000);
+    await wait();
+    expect(bench.text("token")).toBe("token 2");
+    expect(bench.log.lines.at(-1)).toMatchObject({ message: "token not replaced" });
+  });
+
+  test("is not followed any more when the pod has ended", async () => {
+    const bench = await running();
+    bench.pods.put({ ...POD, status: { phase: "Succeeded" } });
+    await wait();
+    expect([...bench.watches.values()].map(({ isOpen }) => isOpen)).toEqual([false]);
+    expect(bench.deps.tokens.dueMs(UID)).toBeUndefined();
+  });
+});
+
+test("a pod whose volumes are not made yet is left to whoever makes them", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  pods.put(POD);
+  void keepVolumesCurrent(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  expect(bench.watches.size).toBe(0);
+  expect(bench.requests).toEqual([]);
+});

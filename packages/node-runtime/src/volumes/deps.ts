@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do volumes need of the machine and of the API server?
+import type { Pod } from "@patchbay/api";
+import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/ports";
+import type { NodeFacts } from "../translate/node-facts.ts";
+import type { PodObjects } from "./objects/pod-objects.ts";
+import type { PodTokens } from "./objects/pod-tokens.ts";
+
+/** Files of images, as the container runtime has them. */
+export interface ImageViews {
+  /** Mounts the image's files at the directory, read-only; again without complaint. */
+  show(reference: string, path: string): Promise<void>;
+  /** Gives back what `show` took; not there is success. */
+  release(path: string): Promise<void>;
+}
+
+/** One node. Lives as long as the process. */
+export interface VolumeDeps {
+  readonly disk: VolumeDisk;
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly node: NodeFacts;
+  readonly objects: PodObjects;
+  readonly tokens: PodTokens;
+  readonly images: ImageViews;
+  /** Whether a pod may mount paths of the node. */
+  readonly mayUseHostPaths: (pod: Pod) => boolean;
+}

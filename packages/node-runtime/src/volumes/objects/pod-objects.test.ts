@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeObject } from "@patchbay/api";
+import { createFakeCache, createFakeClock, settle } from "@patchbay/ports/testing";
+import { describe, expect, test } from "vitest";
+import { aConfigMap, createVolumeBench } from "../testing.ts";
+import { createPodObjects } from "./pod-objects.ts";
+
+const C = { kind: "configMap", name: "c" } as const;
+const D = { kind: "secret", name: "c" } as const;
+
+function openWatches(bench: ReturnType<typeof createVolumeBench>): readonly string[] {
+  return [...bench.watches].filter(([, { isOpen }]) => isOpen).map(([key]) => key);
+}
+
+describe("an object of a pod", () => {
+  test("is watched by its name while some pod has it, once for all of them", () => {
+    const bench = createVolumeBench();
+    const { objects } = bench.deps;
+    objects.hold("1", "ns", [C, D]);
+    objects.hold("2", "ns", [C]);
+    objects.hold("2", "ns", [C]);
+    expect(openWatches(bench)).toEqual([
+      "ConfigMap ns metadata.name=c",
+      "Secret ns metadata.name=c",
+    ]);
+    expect(bench.watches.size).toBe(2);
+    objects.hold("1", "ns", []);
+    expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
+    objects.hold("2", "ns", []);
+    expect(openWatches(bench)).toEqual([]);
+  });
+
+  test("tells its pods alone of its changes", async () => {
+    const bench = createVolumeBench();
+    const { objects } = bench.deps;
+    bench.put(aConfigMap("c", { key: "1" }));
+    objects.hold("1", "ns", [C]);
+    objects.hold("2", "ns", [D]);
+    const told: string[] = [];
+    const stop = objects.onChange((uid) => told.push(uid));
+    bench.put(aConfigMap("c", { key: "2" }));
+    expect(told).toEqual(["1"]);
+    const entries = await objects.read("ns", C);
+    expect(Buffer.from(entries?.get("key") ?? []).toString()).toBe("2");
+    expect(await objects.read("ns", D)).toBeUndefined();
+    stop();
+    bench.put(aConfigMap("c", { key: "3" }));
+    expect(told).toEqual(["1"]);
+  });
+
+  test("that the API server does not tell of is an error in the end", async () => {
+    const clock = createFakeClock();
+    const silent = Object.assign(createFakeCache<KubeObject>(), {
+      start: () => undefined,
+      synced: () => new Promise<void>(() => undefined),
+    });
+    const objects = createPodObjects(
+      { openCache: () => silent, clock },
+      new AbortController().signal,
+    );
+    objects.hold("1", "ns", [C]);
+    const reading = objects.read("ns", C);
+    await settle();
+    const late = clock.advance(10_000);
+    await expect(reading).rejects.toMatchObject({ code: "OS_TIMED_OUT" });
+    await late;
+  });
+});

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { makeEmptyDir } from "./empty-dir.ts";
+import { prepareVolumes } from "./prepare.ts";
+import { removeVolumes } from "./remove.ts";
+import { aConfigMap, aPodWith, aSecret, createVolumeBench, UID } from "./testing.ts";
+
+const VOLUMES = `/pods/${UID}/volumes`;
+const DISK = `${VOLUMES}/kubernetes.io~empty-dir/v`;
+const MI = 2 ** 20;
+
+describe("an emptyDir", () => {
+  test("on the disk has a wall at its limit, and the pod's group", async () => {
+    const { deps, disk } = createVolumeBench();
+    const securityContext = { fsGroup: 108 };
+    const pod = aPodWith([{ name: "v", emptyDir: { sizeLimit: "10Mi" } }], { securityContext });
+    expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", DISK]]));
+    const image = `/pods/${UID}/disks/v.ext4`;
+    expect(disk.mounts.get(DISK)).toEqual({ type: "image", image, sizeBytes: 10 * MI });
+    expect(disk.directories.get(DISK)).toEqual({ uid: 0, gid: 108, mode: 0o2777 });
+    expect(disk.directories.get(`/pods/${UID}`)?.mode).toBe(0o750);
+  });
+
+  test.each([
+    { name: "that of the containers", limits: { "ephemeral-storage": "5Mi" }, want: 5 * MI },
+    { name: "the default", limits: {}, want: 2 ** 31 },
+  ])("without a limit has a wall at $name", async ({ limits, want }) => {
+    const { deps, disk } = createVolumeBench();
+    const containers = [{ name: "main", image: "i", resources: { limits } }];
+    await prepareVolumes(deps, aPodWith([{ name: "v", emptyDir: {} }], { containers }));
+    expect(disk.mounts.get(DISK)?.sizeBytes).toBe(want);
+  });
+
+  test("is a directory where the kernel has no loop devices, and stays one", async () => {
+    const { deps, disk, log } = createVolumeBench();
+    disk.refuseImages();
+    const pod = aPodWith([{ name: "v", emptyDir: { sizeLimit: "10Mi" } }]);
+    await prepareVolumes(deps, pod);
+    await prepareVolumes(deps, pod);
+    expect(disk.directories.has(DISK)).toBe(true);
+    expect(disk.mounts.size).toBe(0);
+    expect(log.lines.map(({ message }) => message)).toEqual([
+      "volume has no wall, its use is measured",
+    ]);
+  });
+
+  test.each([
+    { name: "its own limit", sizeLimit: "10Mi", want: 10 * MI },
+    { name: "its containers' memory, which is less", sizeLimit: "10Gi", want: 512 * MI },
+  ])("in memory ends at $name", async ({ sizeLimit, want }) => {
+    const { deps, disk } = createVolumeBench();
+    await prepareVolumes(
+      deps,
+      aPodWith([{ name: "v", emptyDir: { medium: "Memory", sizeLimit } }]),
+    );
+    expect(disk.mounts.get(DISK)).toEqual({ type: "memory", sizeBytes: want });
+  });
+
+  test.each([
+    { emptyDir: { sizeLimit: "much" }, want: "sizeLimit much is no quantity" },
+    { emptyDir: { medium: "HugePages" }, want: "medium HugePages is not supported" },
+  ])("is refused: $want", async ({ emptyDir, want }) => {
+    const { deps } = createVolumeBench();
+    const make = { pod: aPodWith([]), name: "v", emptyDir, path: DISK };
+    await expect(makeEmptyDir(deps, make)).rejects.toMatchObject({ details: { reason: want } });
+  });
+});
+
+describe("volumes that show something", () => {
+  test("are in memory, but for a ConfigMap; the pod's paths are told by name", async () => {
+    const bench = createVolumeBench();
+    const { deps, disk } = bench;
+    bench.put(aConfigMap("c", { key: "1" }), aSecret("s", { key: "2" }));
+    const paths = await prepareVolumes(
+      deps,
+      aPodWith([
+        { name: "config", configMap: { name: "c" } },
+        { name: "hidden", secret: { secretName: "s" } },
+        {
+          name: "about",
+          downwardAPI: { items: [{ path: "n", fieldRef: { fieldPath: "metadata.name" } }] },
+        },
+        { name: "all", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } },
+      ]),
+    );
+    expect([...paths]).toEqual([
+      ["config", `${VOLUMES}/kubernetes.io~configmap/config`],
+      ["hidden", `${VOLUMES}/kubernetes.io~secret/hidden`],
+      ["about", `${VOLUMES}/kubernetes.io~downward-api/about`],
+      ["all", `${VOLUMES}/kubernetes.io~projected/all`],
+    ]);
+    const places = ["config/key", "hidden/key", "about/n", "all/token"];
+    const [config, hidden, about, all] = [...paths.values()];
+    expect([...disk.texts]).toEqual(
+      [config, hidden, about, all].map((path, index) => {
+        const file = (places[index] ?? "").split("/")[1] ?? "";
+        return [`${path ?? ""}/${file}`, ["1", "2", "a", "token 1"][index]];
+      }),
+    );
+    expect([...disk.mounts.keys()]).toEqual([hidden, about, all]);
+  });
+
+  test("wait for what is not there, and say for what", async () => {
+    const bench = createVolumeBench();
+    const { deps } = bench;
+    const pod = aPodWith([{ name: "hidden", secret: { secretName: "s" } }]);
+    const failure = { code: "RUNTIME_VOLUME_FAILED", details: { reason: 'secret "s" not found' } };
+    await expect(prepareVolumes(deps, pod)).rejects.toMatchObject(failure);
+    const told: string[] = [];
+    deps.objects.onChange((uid) => told.push(uid));
+    bench.put(aSecret("s", { key: "2" }));
+    expect(told).toEqual([UID]);
+    await prepareVolumes(deps, pod);
+  });
+});
+
+describe("a path of the node", () => {
+  const product = { metadata: { name: "a", namespace: "patchbay", uid: UID } };
+  const podWith = (hostPath: { path: string; type?: string }) => ({
+    ...aPodWith([{ name: "v", hostPath }]),
+    ...product,
+  });
+
+  test("is the product's alone", async () => {
+    const { deps } = createVolumeBench();
+    await expect(
+      prepareVolumes(deps, aPodWith([{ name: "v", hostPath: { path: "/etc" } }])),
+    ).rejects.toMatchObject({ details: { reason: "hostPath is for the product's own pods" } });
+  });
+
+  test("is what it says it is, and made where it may be", async () => {
+    const { deps, disk, files } = createVolumeBench();
+    disk.setKind("/run/x.sock", "Socket");
+    for (const [path, type] of [
+      ["/run/x.sock", "Socket"],
+      ["/run/x.sock", ""],
+      ["/var/made", "DirectoryOrCreate"],
+    ] as const) {
+      expect(await prepareVolumes(deps, podWith({ path, type }))).toEqual(new Map([["v", path]]));
+    }
+    expect(disk.directories.get("/var/made")?.mode).toBe(0o755);
+    await expect(
+      prepareVolumes(deps, podWith({ path: "/var/file", type: "FileOrCreate" })),
+    ).rejects.toMatchObject({ code: "RUNTIME_VOLUME_FAILED" }); // the fake's disk does not see the fake's files
+    expect(files.paths).toEqual(["/var/file"]);
+  });
+
+  test.each([
+    {
+      path: "/run/x.sock",
+      type: "Directory",
+      want: "hostPath /run/x.sock is a Socket, not a Directory",
+    },
+    { path: "/none", type: "", want: "hostPath /none is not there" },
+    { path: "/run/../etc", type: "", want: "hostPath /run/../etc must be absolute and without .." },
+    { path: "etc", type: "", want: "hostPath etc must be absolute and without .." },
+    { path: "/none", type: "Pipe", want: "hostPath has no type Pipe" },
+  ])("$path of type $type is refused", async ({ path, type, want }) => {
+    const { deps, disk } = createVolumeBench();
+    disk.setKind("/run/x.sock", "Socket");
+    await expect(prepareVolumes(deps, podWith({ path, type }))).rejects.toMatchObject({
+      details: { reason: want },
+    });
+  });
+});
+
+test("an image's files are shown, and a volume of another kind is refused", async () => {
+  const { deps, views } = createVolumeBench();
+  const path = `${VOLUMES}/kubernetes.io~image/v`;
+  await prepareVolumes(deps, aPodWith([{ name: "v", image: { reference: "guest" } }]));
+  expect([...views]).toEqual([[path, "guest"]]);
+  await expect(prepareVolumes(deps, aPodWith([{ name: "v" }]))).rejects.toMatchObject({
+    details: { reason: "volumes of its kind are not supported" },
+  });
+});
+
+test("removal gives back images, watches, tokens and mounts, and the directory; again without complaint", async () => {
+  const bench = createVolumeBench();
+  const { deps, disk, files, views, watches } = bench;
+  bench.put(aSecret("s", { key: "2" }));
+  const pod = aPodWith([
+    { name: "v", emptyDir: {} },
+    { name: "i", image: { reference: "guest" } },
+    { name: "s", secret: { secretName: "s" } },
+    { name: "t", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } },
+  ]);
+  await prepareVolumes(deps, pod);
+  await files.ensureDirectory(`/pods/${UID}`);
+  for (let turn = 0; turn < 2; turn += 1) await removeVolumes(deps, UID);
+  expect(views.size).toBe(0);
+  expect([...watches.values()].map(({ isOpen }) => isOpen)).toEqual([false]);
+  expect(deps.tokens.dueMs(UID)).toBeUndefined();
+  expect(disk.mounts.size).toBe(0);
+  expect(await files.exists(`/pods/${UID}`)).toBe(false);
+});

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes away everything that a pod has on this node, whatever its containers made of it.
+import { join } from "node:path";
+import type { VolumeDeps } from "./deps.ts";
+import { kindDirectory, podDirectory } from "./layout.ts";
+
+/**
+ * Unmounts and removes the pod's directory; not there is success. Its containers must have ended: what they still use is
+ * unmounted under their feet.
+ */
+export async function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
+  const { disk, files, images, node, objects, tokens } = deps;
+  objects.hold(uid, "", []);
+  tokens.forget(uid);
+  const views = kindDirectory(node.podsDir, uid, "image");
+  for (const name of await files.list(views)) await images.release(join(views, name));
+  const directory = podDirectory(node.podsDir, uid);
+  await disk.unmountAll(directory);
+  await files.remove(directory);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aPodWith } from "../testing.ts";
+import {
+  DEFAULT_STORAGE_BYTES,
+  headroomOf,
+  isWalkDue,
+  pressureVictim,
+  printBytes,
+  storageFault,
+  storageLimitOf,
+  type PodUsage,
+} from "./limits.ts";
+
+const MI = 2 ** 20;
+const GI = 2 ** 30;
+
+function limited(...limits: readonly (string | undefined)[]): Pod {
+  const containers = limits.map((limit, index) => ({
+    name: `c${String(index)}`,
+    image: "i",
+    ...(limit === undefined ? {} : { resources: { limits: { "ephemeral-storage": limit } } }),
+  }));
+  const volumes = [
+    { name: "small", emptyDir: { sizeLimit: "10Mi" } },
+    { name: "free", emptyDir: {} },
+    { name: "memory", emptyDir: { medium: "Memory", sizeLimit: "1Gi" } },
+  ];
+  return aPodWith(volumes, { containers });
+}
+
+function usage(volumes: Record<string, number>, containers: Record<string, number> = {}): PodUsage {
+  return {
+    volumes: new Map(Object.entries(volumes)),
+    containers: new Map(Object.entries(containers)),
+  };
+}
+
+describe("a pod's limit on the disk", () => {
+  test.each([
+    {
+      name: "the default and its volumes' own",
+      pod: limited(undefined),
+      want: DEFAULT_STORAGE_BYTES + 10 * MI,
+    },
+    { name: "its containers' together", pod: limited("1Gi", "512Mi"), want: 1.5 * GI },
+    { name: "that of the one that has one", pod: limited("1Gi", undefined), want: GI },
+  ])("is $name", ({ pod, want }) => {
+    expect(storageLimitOf(pod)).toBe(want);
+  });
+});
+
+describe("a pod has to go", () => {
+  test.each([
+    {
+      name: "for a volume over its size",
+      pod: limited(undefined),
+      used: usage({ small: 12.34 * MI }),
+      want: 'Usage of EmptyDir volume "small" (12.3Mi) exceeds the limit "10Mi".',
+    },
+    {
+      name: "for logs and files of a container",
+      pod: limited("20Mi"),
+      used: usage({}, { c0: 21 * MI }),
+      want: 'Container c0 (21Mi) exceeded its local ephemeral storage limit "20Mi".',
+    },
+    {
+      name: "for everything together",
+      pod: limited(undefined),
+      used: usage({ free: 2 * GI }, { c0: 200 * MI }),
+      want: 'Pod ephemeral local storage usage (2.2Gi) exceeds its limit "2Gi"; most of it is in volume "free" (2Gi).',
+    },
+  ])("$name", ({ pod, used, want }) => {
+    expect(storageFault(pod, used)).toBe(want);
+  });
+
+  test("not at its limits, and not for files in memory", () => {
+    expect(storageFault(limited("1Gi"), usage({ small: 10 * MI, memory: 0 }))).toBeUndefined();
+    expect(
+      storageFault(limited(undefined), usage({ free: DEFAULT_STORAGE_BYTES })),
+    ).toBeUndefined();
+  });
+});
+
+describe("on a disk that is nearly full", () => {
+  const usages = new Map([
+    ["little", usage({ free: 65 * MI })],
+    ["much", usage({ free: 100 * MI }, { c0: MI })],
+  ]);
+
+  test("the pod that uses most has to go, and is told the numbers", () => {
+    expect(pressureVictim(usages, { sizeBytes: 10 * GI, freeBytes: 0.4 * GI })).toEqual({
+      uid: "much",
+      message:
+        'The node was low on resource: ephemeral-storage. 409.6Mi of 10Gi were left, and this pod used most (101Mi); most of it is in volume "free" (100Mi).',
+    });
+  });
+
+  test.each([
+    { name: "there is room", disk: { sizeBytes: 10 * GI, freeBytes: 0.5 * GI }, of: usages },
+    { name: "a large disk has 1 GiB", disk: { sizeBytes: 1000 * GI, freeBytes: GI }, of: usages },
+    {
+      name: "no pod uses enough for its end to help",
+      disk: { sizeBytes: 10 * GI, freeBytes: 0 },
+      of: new Map([["little", usage({ free: 63 * MI })]]),
+    },
+  ])("nobody has to where $name", ({ disk, of }) => {
+    expect(pressureVictim(of, disk)).toBeUndefined();
+  });
+});
+
+describe("the trees are walked", () => {
+  const last = { atMs: 100_000, freeBytes: 50 * GI, headroomBytes: 2 * GI };
+  test.each([
+    { name: "at first", last: undefined, afterMs: 0, writtenBytes: 0, want: true },
+    { name: "not while nothing is written", last, afterMs: 59_999, writtenBytes: 0, want: false },
+    {
+      name: "when half of what a pod may was written",
+      last,
+      afterMs: 10_000,
+      writtenBytes: GI,
+      want: true,
+    },
+    { name: "not for less", last, afterMs: 10_000, writtenBytes: GI - 1, want: false },
+    {
+      name: "not for what is written at any time, though a pod is at its limit",
+      last: { ...last, headroomBytes: 0 },
+      afterMs: 10_000,
+      writtenBytes: MI - 1,
+      want: false,
+    },
+    { name: "not again at once", last, afterMs: 9_999, writtenBytes: 40 * GI, want: false },
+    {
+      name: "when the disk is nearly full",
+      last: { ...last, freeBytes: GI - 1 },
+      afterMs: 10_000,
+      writtenBytes: 0,
+      want: true,
+    },
+    { name: "once a minute whatever else", last, afterMs: 60_000, writtenBytes: -GI, want: true },
+  ])("$name", ({ last: before, afterMs, writtenBytes, want }) => {
+    const freeBytes = (before?.freeBytes ?? 50 * GI) - writtenBytes;
+    expect(isWalkDue(before, { sizeBytes: 100 * GI, freeBytes, atMs: 100_000 + afterMs })).toBe(
+      want,
+    );
+  });
+});
+
+test("a pod may write up to the nearest of its limits", () => {
+  expect(headroomOf(limited(undefined), usage({ small: 4 * MI }))).toBe(6 * MI);
+  expect(headroomOf(limited("1Gi"), usage({ free: GI - MI }))).toBe(MI);
+  expect(headroomOf(limited("1Gi"), usage({ free: 2 * GI }))).toBe(0);
+});
+
+test.each([
+  [0, "0"],
+  [1023, "1023"],
+  [1536, "1.5Ki"],
+  [12.34 * MI, "12.3Mi"],
+  [3 * GI, "3Gi"],
+])("%d bytes are written as %s", (bytes, want) => {
+  expect(printBytes(bytes)).toBe(want);
+});

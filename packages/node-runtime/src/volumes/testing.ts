@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes on fakes, for the tests of this folder.
+import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api";
+import type { StartableCache } from "@patchbay/kube";
+import {
+  createFakeCache,
+  createFakeClock,
+  createFakeFiles,
+  createFakeLogger,
+  createFakeVolumeDisk,
+  type FakeCache,
+  type FakeClock,
+  type FakeFiles,
+  type FakeLogger,
+  type FakeVolumeDisk,
+} from "@patchbay/ports/testing";
+import type { VolumeDeps } from "./deps.ts";
+import { createPodObjects } from "./objects/pod-objects.ts";
+import { createPodTokens, type RequestToken } from "./objects/pod-tokens.ts";
+
+export const PODS_DIR = "/pods";
+export const UID = "0f1e2d3c";
+
+/** A node without pods, and what a test does to it. */
+export interface VolumeBench {
+  readonly deps: VolumeDeps;
+  readonly disk: FakeVolumeDisk;
+  readonly files: FakeFiles;
+  readonly clock: FakeClock;
+  readonly log: FakeLogger;
+  /** Every watch that was opened, by what it selects, for example `secrets ns metadata.name=a`; it stays when it ended. */
+  readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
+  /** Images that are shown, by path. */
+  readonly views: ReadonlyMap<string, string>;
+  /** Tokens that were asked for, as audience and seconds. */
+  readonly requests: readonly string[];
+  /** Puts objects on the API server before somebody watches them, or changes them. */
+  put(...objects: readonly (ConfigMap | Secret)[]): void;
+  take(kind: "ConfigMap" | "Secret", name: string): void;
+  /** Gives out no token any more. */
+  refuseTokens(): void;
+}
+
+/** A pod with those volumes. */
+export function aPodWith(volumes: readonly PodVolume[], change: Partial<Pod["spec"]> = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "a", namespace: "ns", uid: UID, labels: { app: "x" } },
+    spec: {
+      nodeName: "n",
+      serviceAccountName: "default",
+      containers: [{ name: "main", image: "i" }],
+      volumes,
+      ...change,
+    },
+  };
+}
+
+export function aConfigMap(name: string, data: Readonly<Record<string, string>>): ConfigMap {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: "ns", uid: name },
+    data,
+  };
+}
+
+export function aSecret(name: string, texts: Readonly<Record<string, string>>): Secret {
+  const data: Record<string, string> = {};
+  for (const [key, text] of Object.entries(texts)) data[key] = btoa(text);
+  const metadata = { name, namespace: "ns", uid: name };
+  return { apiVersion: "v1", kind: "Secret", metadata, data };
+}
+
+class Bench implements VolumeBench {
+  readonly disk = createFakeVolumeDisk();
+  readonly files = createFakeFiles();
+  readonly clock = createFakeClock();
+  readonly log = createFakeLogger();
+  readonly watches = new Map<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>();
+  readonly views = new Map<string, string>();
+  readonly requests: string[] = [];
+  readonly deps: VolumeDeps;
+  readonly #objects = new Map<string, KubeObject>();
+  #refusesTokens = false;
+
+  constructor(signal: AbortSignal) {
+    const { clock, log } = this;
+    const images = {
+      show: (reference: string, path: string) => {
+        this.views.set(path, reference);
+        return this.files.ensureDirectory(path);
+      },
+      release: (path: string) => {
+        this.views.delete(path);
+        return Promise.resolve();
+      },
+    };
+    const node = { name: "n", hostIp: "192.0.2.1", podsDir: PODS_DIR, logDir: "/logs" };
+    this.deps = {
+      ...{ disk: this.disk, files: this.files, clock, log, images },
+      node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
+      objects: createPodObjects(
+        { openCache: (type, at) => this.#open(type.kind, at), clock },
+        signal,
+      ),
+      tokens: createPodTokens(this.#request, { clock, log }),
+      mayUseHostPaths: ({ metadata }) => metadata.namespace === "patchbay",
+    };
+  }
+
+  put(...objects: readonly (ConfigMap | Secret)[]): void {
+    for (const object of objects) {
+      this.#objects.set(`${object.kind}/${object.metadata.name}`, object);
+      for (const [key, { cache, isOpen }] of this.watches) {
+        if (isOpen && key === this.#keyOf(object.kind, object.metadata.name)) cache.put(object);
+      }
+    }
+  }
+
+  take(kind: "ConfigMap" | "Secret", name: string): void {
+    this.#objects.delete(`${kind}/${name}`);
+    this.watches.get(this.#keyOf(kind, name))?.cache.take({ namespace: "ns", name });
+  }
+
+  refuseTokens(): void {
+    this.#refusesTokens = true;
+  }
+
+  readonly #request: RequestToken = (_pod, { audience = "", expirationSeconds }) => {
+    if (this.#refusesTokens) return Promise.reject(new Error("no tokens today"));
+    this.requests.push(`${audience} ${String(expirationSeconds)}`);
+    const text = `token ${String(this.requests.length)}`;
+    return Promise.resolve({ text, expiresMs: this.clock.now() + expirationSeconds * 1000 });
+  };
+
+  #keyOf(kind: string, name: string): string {
+    return `${kind} ns metadata.name=${name}`;
+  }
+
+  #open(
+    kind: string,
+    { namespace, fieldSelector }: { readonly namespace: string; readonly fieldSelector: string },
+  ): StartableCache<KubeObject> {
+    const cache = createFakeCache<KubeObject>();
+    const watch = { cache, isOpen: false };
+    this.watches.set(`${kind} ${namespace} ${fieldSelector}`, watch);
+    const start = (signal: AbortSignal): void => {
+      watch.isOpen = true;
+      signal.addEventListener("abort", () => {
+        watch.isOpen = false;
+      });
+      const object = this.#objects.get(`${kind}/${fieldSelector.replace("metadata.name=", "")}`);
+      if (object !== undefined) cache.put(object);
+    };
+    return Object.assign(cache, { start });
+  }
+}
+
+/** A node on fakes; what it watches ends with the signal. */
+export function createVolumeBench(signal: AbortSignal = new AbortController().signal): VolumeBench {
+  return new Bench(signal);
+}
