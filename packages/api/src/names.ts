@@ -64,6 +64,10 @@ export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** The emptyDir volume of a launcher pod that holds the sockets of libvirt and of the console. */
 export const LAUNCHER_VOLUME = "launcher";
+/** What a launcher's container runs from: libvirt, QEMU and what copies kernels. */
+export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
+/** What a sandbox's first container runs from: a program that waits. */
+export const PAUSE_IMAGE = "localhost/patchbay/pause:dev";
 /** Container of a launcher pod that runs libvirt and the guest. Source: KubeVirt. */
 export const LAUNCHER_CONTAINER = "compute";
 /** User and group of every launcher. Source: KubeVirt `util.NonRootUID`. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of containerd.
-export { ctr, waitUntilServing, type CtrDeps } from "./ctr.ts";
-export { archiveDirectory, type DirectoryImage } from "./images/archive-directory.ts";
+export { ctr, waitUntilServing } from "./ctr.ts";
+export { archiveDirectory } from "./images/archive-directory.ts";
 export {
   findImage,
   importImage,
@@ -11,7 +11,7 @@ export {
   type ImageDeps,
 } from "./images/images.ts";
 export { fullReference, shortReference } from "./images/reference.ts";
-export { layoutOf, type ContainerdLayout, type ContainerdPlaces } from "./layout.ts";
+export { layoutOf, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { mountsBelow, unmountBelow } from "./leftovers/mounts.ts";

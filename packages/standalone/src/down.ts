@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay down`: shuts guests down, stops everything, cleans the host; data stays unless it is to be purged.
+import { listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import {
   createClock,
@@ -14,7 +15,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
-import { mountsBelow } from "./host/leftovers.ts";
+import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
 import { isOurs } from "./settings/settings.ts";
@@ -71,7 +72,9 @@ async function hasRemains({ files, paths }: Deps): Promise<boolean> {
     const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
     if (textOf(fields, "bootId") === bootId && (await isRunning(process))) return true;
   }
-  return (await files.list(paths.pods)).length > 0;
+  if ((await files.list(paths.pods)).length > 0) return true;
+  const { socket } = containerdLayoutOf(paths);
+  return shimsOf(await listProcesses(files), socket).length > 0;
 }
 
 /** No supervisor is left: this process does its work once. */

@@ -7,6 +7,7 @@ import type { Files } from "@patchbay/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
 import { parseFields, textOf } from "./data-dir/json.ts";
+import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { machineFacts, makeDirectories } from "./prepare.ts";
 import { installService } from "./host/service-unit.ts";
@@ -184,7 +185,8 @@ async function leaveAlone(options: Options, deps: Deps): Promise<void> {
 
 /**
  * Brings everything up and returns when it is ready. A machine that is up already is left alone.
- * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, and before anything is made STANDALONE_SETTING_INVALID
+ * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, and before anything is made STANDALONE_SETTING_INVALID,
+ * CONTAINERD_PATH_TOO_LONG
  */
 export async function up(asked: UpOptions): Promise<void> {
   const options: Options = { print: printProgress, ...asked };
@@ -192,6 +194,7 @@ export async function up(asked: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
   const deps = { files, paths };
+  containerdLayoutOf(paths); // before anything is made
   const running = await findSupervisor(files, paths);
   if (running?.phase === "ready" || running?.phase === "starting") await leaveAlone(options, deps);
   if (running?.phase === "ready") {

@@ -10,6 +10,7 @@ import { afterAll, expect, test } from "vitest";
 const UP_MS = 120_000;
 const COMPONENTS = [
   "apiserver",
+  "containerd",
   "net-agent",
   "node-runtime",
   "virt-api",

@@ -16,6 +16,8 @@ export interface Paths {
   readonly pods: string;
   readonly nodeRuntime: string;
   readonly netAgent: string;
+  /** Configuration, images and state of the machine's containerd. */
+  readonly containerd: string;
   readonly cniConf: string;
   readonly cniLeases: string;
   readonly logs: string;
@@ -41,6 +43,7 @@ export function pathsOf(dataDir: string): Paths {
     pods: below("pods"),
     nodeRuntime: below("node-runtime"),
     netAgent: below("net-agent"),
+    containerd: below("containerd"),
     cniConf: below("cni", "net.d"),
     cniLeases: below("cni", "leases"),
     logs: below("logs"),

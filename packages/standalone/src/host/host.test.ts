@@ -2,7 +2,6 @@
 // What is read from the host and written for it.
 import { describe, expect, test } from "vitest";
 import { defaultNetworkOf } from "./cni-conf.ts";
-import { mountsBelow } from "./leftovers.ts";
 import { restoreText, rulesWithin } from "./masquerade.ts";
 import { unitText } from "./service-unit.ts";
 import { chooseSubnetBeside, rangeOf } from "../settings/subnet.ts";
@@ -66,16 +65,6 @@ test("masquerade rules of our subnet only are taken away, rule before chain", ()
       "",
     ].join("\n"),
   );
-});
-
-test("mounts below the data directory are listed, the innermost first", () => {
-  const mountinfo = [
-    "22 1 8:1 / / rw - ext4 /dev/sda1 rw",
-    String.raw`40 22 0:30 / /var/lib/pb/a\040b rw - tmpfs tmpfs rw`,
-    String.raw`41 40 0:31 / /var/lib/pb/a\040b/c rw - tmpfs tmpfs rw`,
-    "42 22 0:32 / /var/lib/pbx rw - tmpfs tmpfs rw",
-  ].join("\n");
-  expect(mountsBelow(mountinfo, "/var/lib/pb")).toEqual(["/var/lib/pb/a b/c", "/var/lib/pb/a b"]);
 });
 
 test("a unit quotes what systemd would read", () => {

@@ -117,6 +117,45 @@ test("one that ends before it is ready says why, in its last words", async () =>
   });
 });
 
+test("one whose readiness is asked for is ready when that says so, and is prepared before each start", async () => {
+  const marker = join(deps.paths.run, "prepared");
+  const ready = Promise.withResolvers<undefined>();
+  const made = new Component(
+    {
+      name: "it",
+      argv: ["/bin/sh", "-c", `test -e ${marker} && rm ${marker} && exec sleep 60`],
+      beforeStart: () => files.writeAtomic(marker, ""),
+      untilReady: () => ready.promise,
+    },
+    deps,
+  );
+  components.push(made);
+  let isStarted = false;
+  const started = made.start().then(() => {
+    isStarted = true;
+  });
+  await expect.poll(() => files.exists(marker)).toBe(false);
+  await expect.poll(async () => isRunning(await processOf())).toBe(true);
+  expect(isStarted).toBe(false);
+  ready.resolve(undefined);
+  await started;
+});
+
+test("one that cannot be asked says why it did not start", async () => {
+  const log = join(deps.paths.logs, "it.log");
+  await files.writeAtomic(log, '{"level":"fatal","error":"no space","msg":"containerd"}\n');
+  const made = new Component(
+    {
+      name: "it",
+      argv: ["/bin/sleep", "60"],
+      untilReady: () => Promise.reject(new Error("nobody answers")),
+    },
+    deps,
+  );
+  components.push(made);
+  await expect(made.start()).rejects.toThrow("nobody answers: no space");
+});
+
 test("one that ignores SIGTERM is killed", async () => {
   const impatient: ComponentDeps = {
     ...deps,

@@ -29,6 +29,10 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
+  /** Before each start of a process. */
+  readonly beforeStart?: () => Promise<void>;
+  /** Resolves when it is ready; absent: it prints the line `ready`. */
+  readonly untilReady?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Where a component's process is noted, and by which start of the host the note is believed. */
@@ -150,6 +154,7 @@ export class Component {
   async #spawn(): Promise<Running> {
     const { files, clock, log, bootId } = this.#deps;
     const { argv } = this.#program;
+    await this.#program.beforeStart?.();
     const started = await startDetached({
       argv,
       env: { PATH },
@@ -168,10 +173,7 @@ export class Component {
     const late = AbortSignal.timeout(READY_TIMEOUT_MS);
     try {
       const outcome = await Promise.race([
-        waitForLine(this.#outFile(), "ready", AbortSignal.any([stop.signal, late])).then(
-          () => undefined,
-          messageOf,
-        ),
+        this.#untilReady(AbortSignal.any([stop.signal, late])).then(() => undefined, messageOf),
         running.ended,
       ]);
       if (outcome === undefined) return;
@@ -183,13 +185,21 @@ export class Component {
     }
   }
 
+  async #untilReady(signal: AbortSignal): Promise<void> {
+    const { untilReady } = this.#program;
+    if (untilReady !== undefined) await untilReady(signal);
+    else await waitForLine(this.#outFile(), "ready", signal);
+  }
+
   /** What the component's last line of the log says. */
   async #lastReason(): Promise<string> {
     const text = (await this.#deps.files.readText(this.#logFile())) ?? "";
     const last = text.trimEnd().split("\n").at(-1) ?? "";
     const fields = parseFields(last);
     if (fields === undefined) return last;
-    return textOf(fields, "reason") || textOf(fields, "message");
+    // Of ours, and of containerd's.
+    const names = ["reason", "error", "message", "msg"];
+    return names.map((name) => textOf(fields, name)).find((text) => text !== "") ?? "";
   }
 
   /** Waits for the end, pauses, starts again, for ever. */

@@ -3,6 +3,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FRONT_PROXY_CLIENT, kubeconfigOf, WEBHOOK_CLIENT } from "../data-dir/certificates.ts";
+import type { Files, ProcessRunner } from "@patchbay/ports";
+import { commandFor } from "../config.ts";
+import { containerdProgram } from "../runtime/own-containerd.ts";
 import type { ComponentProgram } from "./component.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -14,6 +17,7 @@ function executableOf(name: string): string {
 
 /** The components, by name. */
 export interface Programs {
+  readonly containerd: ComponentProgram;
   readonly apiServer: ComponentProgram;
   readonly nodeRuntime: ComponentProgram;
   readonly virtApi: ComponentProgram;
@@ -22,21 +26,26 @@ export interface Programs {
   readonly virtController: ComponentProgram;
 }
 
+/** The machine's directories, and what containerd is started and asked with. */
+export interface ProgramDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly paths: Paths;
+}
+
 function serviceOf(paths: Paths, name: string, args: readonly string[]): ComponentProgram {
   const kubeconfig = kubeconfigOf(paths, name);
   return { name, argv: [executableOf(name), "--kubeconfig", kubeconfig, ...args] };
 }
 
-/** Composes the command lines; `apiServer` is that of the API server, which is this package's own. */
-export function programsOf(
-  paths: Paths,
-  settings: Settings,
-  apiServer: readonly [string, ...string[]],
-): Programs {
+/** Composes the command lines. */
+export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
+  const { paths } = deps;
   const node = ["--node-name", settings.nodeName, "--pods-dir", paths.pods];
   const pki = (file: string): string => join(paths.pki, file);
   return {
-    apiServer: { name: "apiserver", argv: apiServer },
+    apiServer: { name: "apiserver", argv: commandFor("apiserver", paths.dataDir) },
+    containerd: containerdProgram(deps),
     nodeRuntime: serviceOf(paths, "node-runtime", [
       ...node,
       "--images-dir",

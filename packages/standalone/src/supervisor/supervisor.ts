@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which a standalone machine comes up and goes down.
+import { keepShimSockets } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
 import { OwnBridges, rememberHostLinks } from "../host/bridges.ts";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
-import { architecture, commandFor } from "../config.ts";
+import { architecture } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../host/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
 import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "../objects.ts";
 import { removeMasquerade } from "../host/masquerade.ts";
 import type { Paths } from "../data-dir/paths.ts";
+import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-containerd.ts";
+import { keepOwnImages } from "../runtime/own-images.ts";
 import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
 import type { StateWriter } from "./state.ts";
@@ -42,6 +45,7 @@ export class Supervisor {
   /** In the order in which they were started. */
   readonly #components: Component[] = [];
   readonly #bridges: OwnBridges;
+  readonly #ending = new AbortController();
   #client: KubeClient | undefined;
   #endWatch: () => void = () => undefined;
 
@@ -63,6 +67,7 @@ export class Supervisor {
       await this.#deps.state.step(finding.why);
     } catch (error) {
       this.#endWatch();
+      this.#ending.abort(new Error("the machine did not come up"));
       await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
     }
@@ -83,6 +88,7 @@ export class Supervisor {
       log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
     }
     await this.#stopAll(this.#components);
+    this.#ending.abort(new Error("the machine goes down"));
     await removeLeftovers(this.#deps, bridges);
     await removeMasquerade(this.#deps);
     await state.step("host cleaned");
@@ -91,7 +97,7 @@ export class Supervisor {
 
   /** Adopts what an earlier supervisor left, and starts what is needed to end the guests; then comes {@link stop}. */
   async startForStop(): Promise<void> {
-    const { log, paths } = this.#deps;
+    const { log } = this.#deps;
     try {
       const { programs } = await this.#startServer({});
       const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
@@ -101,7 +107,7 @@ export class Supervisor {
     }
     // Not started, but what runs is to be ended too.
     const { settings } = await prepare(this.#deps, {});
-    const programs = programsOf(paths, settings, commandFor("apiserver", paths.dataDir));
+    const programs = programsOf(this.#deps, settings);
     const known = new Set(this.#components.map(({ name }) => name));
     for (const program of Object.values<ComponentProgram>({ ...programs })) {
       if (!known.has(program.name)) this.#components.push(new Component(program, this.#deps));
@@ -116,9 +122,8 @@ export class Supervisor {
     await rememberHostLinks(this.#deps);
     await state.step("certificates, kubeconfigs and settings are there");
     const { settings } = prepared;
-    const server = commandFor("apiserver", paths.dataDir);
-    const programs = programsOf(paths, settings, server);
-    await this.#run(programs.apiServer);
+    const programs = programsOf(this.#deps, settings);
+    await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
     const client = createKubeClient(config, { logger: log, clock });
     this.#client = client;
@@ -126,6 +131,20 @@ export class Supervisor {
     await keepRights(client.store, this.#deps.files, settings.nodeName);
     await state.step("accounts and roles are there");
     return { prepared, programs, client };
+  }
+
+  async #startContainerd({ containerd }: Programs): Promise<void> {
+    const how = await prepareOwnContainerd(this.#deps);
+    await this.#deps.state.step(`root file systems are kept ${how}`);
+    await this.#run(containerd);
+    const layout = containerdLayoutOf(this.#deps.paths);
+    keepShimSockets({ ...this.#deps, layout }, this.#ending.signal);
+  }
+
+  /** What pods need before they are started. */
+  async #startNodeRuntime({ nodeRuntime }: Programs): Promise<void> {
+    await keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    await this.#run(nodeRuntime);
   }
 
   async #keepObjects(client: KubeClient): Promise<KvmFinding> {
@@ -150,9 +169,9 @@ export class Supervisor {
     client: KubeClient,
     { settings, certificates }: Prepared,
   ): Promise<void> {
-    const { virtApi, nodeRuntime, netAgent, virtHandler, virtController } = programs;
+    const { virtApi, netAgent, virtHandler, virtController } = programs;
     await settleAll([
-      this.#run(nodeRuntime),
+      this.#startNodeRuntime(programs),
       this.#run(netAgent),
       this.#run(virtHandler),
       this.#run(virtApi).then(() =>

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The containerd of a standalone machine: it dies, the supervisor dies, and the machine goes down with what was in it.
+import { createHash, randomUUID } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ctr, layoutOf, listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
+import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
+import { down, up } from "@patchbay/standalone";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+
+const UP_MS = 120_000;
+const PAUSE = "localhost/patchbay/pause:dev";
+/** Deeper than a path can be long, and than a stack of calls. */
+const LEVELS = 30_000;
+const files = createFiles();
+const runner = createProcessRunner();
+const id = randomUUID().slice(0, 8);
+const dataDir = join(tmpdir(), `standalone-${id}`);
+const layout = layoutOf({
+  directory: join(dataDir, "containerd"),
+  runDirectory: join(dataDir, "run", "containerd"),
+  cniConfDirectory: join(dataDir, "cni", "net.d"),
+});
+const hash = createHash("sha256").update(dataDir).digest("hex").slice(0, 8);
+const cgroup = `/patchbay-${hash}`;
+const results = "/var/lib/cni/results";
+const lines: string[] = [];
+let another: ContainerdBench;
+
+function print(line: string): void {
+  lines.push(line);
+}
+
+function ourCtr(...args: readonly string[]): Promise<string> {
+  return ctr({ runner, layout }, args);
+}
+
+interface Named {
+  readonly pid: number;
+  readonly startTime: string;
+}
+
+async function processOf(name: string): Promise<Named> {
+  const text = (await files.readText(join(dataDir, "run", `${name}.json`))) ?? "{}";
+  // Written by the supervisor.
+  return JSON.parse(text) as Named;
+}
+
+function listGroups(): string {
+  return execFileSync("find", ["/sys/fs/cgroup", "-name", cgroup.slice(1)], { encoding: "utf8" });
+}
+
+/** A container as a pod has one, as far as what it leaves is concerned. */
+async function runContainer(name: string): Promise<void> {
+  const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
+  const group = ["--cgroup", `${cgroup}/${name}`];
+  await ourCtr("run", "--detach", ...below, ...group, PAUSE, name);
+}
+
+beforeAll(async () => {
+  another = await startContainerdBench();
+  const apiPort = 20_000 + (parseInt(id.slice(0, 4), 16) % 10_000);
+  await up({ dataDir, apiPort, bridge: `pbc${id}`, print });
+}, UP_MS);
+afterAll(async () => {
+  await another.close();
+  if (await files.exists(dataDir)) await down({ dataDir, purge: true, print });
+  for (const whose of ["ours", "others"]) await files.remove(join(results, `${id}-${whose}`));
+}, UP_MS);
+
+test("images that pods need are imported, with progress", async () => {
+  expect(lines.join("\n")).toMatch(/importing image virt-launcher, \d+ MB/);
+  expect(await ourCtr("images", "ls", "--quiet")).toContain(PAUSE);
+});
+
+test(
+  "what runs in containers survives the death of containerd, which comes back",
+  async () => {
+    await runContainer("one");
+    const before = await processOf("containerd");
+    await signalProcess(before, "SIGKILL");
+    await expect.poll(() => processOf("containerd"), { timeout: 10_000 }).not.toEqual(before);
+    await expect
+      .poll(() => ourCtr("tasks", "ls"), { timeout: 10_000 })
+      .toMatch(/one +\d+ +RUNNING/);
+  },
+  UP_MS,
+);
+
+test(
+  "a second up adopts it after the death of the supervisor, and imports nothing again",
+  async () => {
+    const before = await processOf("containerd");
+    const supervisor = await processOf("supervisor");
+    await signalProcess(supervisor, "SIGKILL");
+    await expect.poll(() => isRunning(supervisor)).toBe(false);
+    lines.length = 0;
+    await up({ dataDir, print });
+    expect(await processOf("containerd")).toEqual(before);
+    expect(lines.join("\n")).toContain("containerd runs already");
+    expect(lines.join("\n")).not.toContain("importing");
+    expect(await ourCtr("tasks", "ls")).toMatch(/one +\d+ +RUNNING/);
+  },
+  UP_MS,
+);
+
+/** Names of `levels` directories, each in the one before. */
+function makeDeepTree(top: string, levels: number): void {
+  const script = `chdir $ARGV[0] or die; for (1..$ARGV[1]) { mkdir "d" or die; chdir "d" or die }`;
+  execFileSync("perl", ["-e", script, top, String(levels)]);
+}
+
+async function keepResult(whose: string, config: string): Promise<void> {
+  await files.ensureDirectory(results);
+  const result = { kind: "cniCacheV1", config: Buffer.from(config).toString("base64") };
+  await files.writeAtomic(join(results, `${id}-${whose}`), JSON.stringify(result));
+}
+
+test(
+  "down leaves no process, socket, mount, group or result, and takes nobody else's",
+  async () => {
+    const sockets = await files.list("/run/containerd/s");
+    await runContainer("two");
+    const own = (await files.list("/run/containerd/s")).filter((name) => !sockets.includes(name));
+    expect(own).toHaveLength(1);
+    expect(listGroups()).not.toBe("");
+    const conf = join(dataDir, "cni", "net.d", "10-patchbay.conflist");
+    await keepResult("ours", (await files.readText(conf)) ?? "");
+    await keepResult("others", "{}");
+    const tree = join(dataDir, "pods", "left");
+    await files.ensureDirectory(tree);
+    makeDeepTree(tree, LEVELS);
+    await down({ dataDir, print });
+    expect(shimsOf(await listProcesses(files), layout.socket)).toEqual([]);
+    expect(await files.list("/run/containerd/s")).not.toEqual(expect.arrayContaining(own));
+    expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
+    expect(listGroups()).toBe("");
+    const left = await files.list(results);
+    expect(left.filter((name) => name.startsWith(id))).toEqual([`${id}-others`]);
+    expect(await another.ctr("images", "ls", "--quiet")).toBe("");
+  },
+  UP_MS,
+);
+
+test(
+  "down --purge deletes trees of any depth",
+  async () => {
+    await down({ dataDir, purge: true, print });
+    expect(await files.exists(dataDir)).toBe(false);
+  },
+  UP_MS,
+);
