@@ -13,6 +13,7 @@ import {
   type RunningServer,
 } from "@patchbay/daemon";
 import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
+import { UID_LABEL } from "../translate/labels.ts";
 import { joinStream, type Upgrade } from "./exec.ts";
 import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
 import { openLog, type ContainerLog } from "./logs/read-log.ts";
@@ -40,9 +41,6 @@ export interface KubeletApiSettings {
   readonly clientCaFile: string;
   readonly clientNames: readonly string[];
 }
-
-/** Label of a pod's containers. Source: Kubernetes kubelet types labels.go. */
-const UID_LABEL = "io.kubernetes.pod.uid";
 
 /** The server's own, for as long as it serves. */
 interface Serving extends KubeletApiDeps {

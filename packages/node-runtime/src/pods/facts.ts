@@ -91,7 +91,7 @@ export function latestOf(facts: PodFacts, name: string): ContainerFacts | undefi
 }
 
 /** What the object's status says of a container, init container or not. */
-export function statusBefore({ pod }: PodFacts, name: string): StatusBefore {
+export function statusBefore({ pod }: Pick<PodFacts, "pod">, name: string): StatusBefore {
   const { containerStatuses = [], initContainerStatuses = [] } = pod?.status ?? {};
   return [...containerStatuses, ...initContainerStatuses].find((one) => one.name === name);
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// When probes are asked, and who is woken; on a clock that a test moves.
+import type { Container, Pod } from "@patchbay/api";
+import type { ExecResult } from "@patchbay/ports";
+import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Probes } from "../pods/deps.ts";
+import { aContainer, aPod, aRun, UID } from "../testing/pods.ts";
+import { createProbes } from "./probes.ts";
+
+const ID = "c1";
+
+let clock: FakeClock;
+let probes: Probes;
+let stop: AbortController;
+/** What the program of each probe says; undefined: it has not ended. */
+let answers: Map<string, number>;
+let asked: string[];
+let woken: number;
+let events: string[];
+
+beforeEach(() => {
+  clock = createFakeClock();
+  stop = new AbortController();
+  answers = new Map();
+  asked = [];
+  events = [];
+  woken = 0;
+  const execSync = (_id: string, [name = ""]: readonly string[]): Promise<ExecResult> => {
+    asked.push(`${String(clock.now() / 1000)} ${name}`);
+    return Promise.resolve({ exitCode: answers.get(name) ?? 0, stdout: "said", stderr: "" });
+  };
+  const recorder = {
+    record: (_pod: unknown, note: { readonly message: string }) => {
+      events.push(note.message);
+    },
+    flush: () => Promise.resolve(),
+  };
+  const wake = (): void => {
+    woken += 1;
+  };
+  const log = createSilentLogger();
+  probes = createProbes(
+    { runtime: { execSync }, clock, log, recorder, hostIp: "192.0.2.1", wake },
+    stop.signal,
+  );
+});
+
+function probe(name: string, change: object = {}) {
+  return { exec: { command: [name] }, periodSeconds: 5, ...change };
+}
+
+function podOf(container: Partial<Container>, status: Pod["status"] = {}): Pod {
+  return { ...aPod({ containers: [aContainer(container)] }), status };
+}
+
+function keep(pod: Pod, ids: readonly string[] = [ID]): void {
+  probes.keep(
+    UID,
+    ids.map((id) => ({
+      pod,
+      container: aRun({ id, name: "compute", state: "RUNNING", startedAt: 0n }),
+      podIps: ["10.0.0.2"],
+    })),
+  );
+}
+
+function health(id = ID) {
+  return probes.healthOf(UID).get(id);
+}
+
+describe("probes", () => {
+  test("are none where the container has none", () => {
+    keep(podOf({}));
+    expect(probes.healthOf(UID).size).toBe(0);
+  });
+
+  test("are asked after their delay and in their period, and tell when it is news", async () => {
+    keep(
+      podOf({ readinessProbe: probe("ready", { initialDelaySeconds: 2, failureThreshold: 2 }) }),
+    );
+    await clock.advance(1000);
+    expect([asked, health()?.isReady]).toEqual([[], false]);
+    await clock.advance(1000);
+    expect([asked, health()?.isReady, woken]).toEqual([["2 ready"], true, 1]);
+    answers.set("ready", 1);
+    await clock.advance(5000);
+    expect([health()?.isReady, woken]).toEqual([true, 1]);
+    await clock.advance(5000);
+    expect([asked, health()?.isReady, woken]).toEqual([
+      ["2 ready", "7 ready", "12 ready"],
+      false,
+      2,
+    ]);
+    expect(events).toEqual(["Readiness probe failed: said"]);
+  });
+
+  test("leave a container alone that does not live, until it was started again", async () => {
+    answers.set("live", 1);
+    const pod = podOf({ livenessProbe: probe("live", { failureThreshold: 1 }) });
+    keep(pod);
+    await clock.advance(0);
+    expect([health()?.isUnhealthy, woken]).toEqual([true, 1]);
+    await clock.advance(5000);
+    await clock.advance(5000);
+    expect(asked).toEqual(["0 live"]);
+    answers.set("live", 0);
+    keep(pod, ["c2"]);
+    await clock.advance(0);
+    expect([health()?.isUnhealthy, health("c2")?.isUnhealthy]).toEqual([undefined, false]);
+    expect(asked).toEqual(["0 live", "10 live"]);
+  });
+
+  test("begin when it has started, and its start is no longer asked for", async () => {
+    answers.set("start", 1);
+    keep(
+      podOf({
+        startupProbe: probe("start", { failureThreshold: 5 }),
+        readinessProbe: probe("ready"),
+      }),
+    );
+    await clock.advance(0);
+    expect([asked, health()?.isStarted]).toEqual([["0 start"], false]);
+    answers.set("start", 0);
+    await clock.advance(5000);
+    expect(health()?.isStarted).toBe(true);
+    await clock.advance(5000);
+    await clock.advance(5000);
+    expect(asked.filter((line) => line.endsWith("start"))).toEqual(["0 start", "5 start"]);
+    expect(health()).toEqual({ isStarted: true, isReady: true, isUnhealthy: false });
+  });
+
+  test("go on with what an earlier process has reported of the same run", () => {
+    const status = {
+      ...{ name: "compute", image: "i", imageID: "i", ready: true, started: true, restartCount: 0 },
+      state: {},
+    };
+    const both = { readinessProbe: probe("ready"), startupProbe: probe("start") };
+    keep(podOf(both, { containerStatuses: [{ ...status, containerID: `containerd://${ID}` }] }));
+    expect(health()).toMatchObject({ isReady: true, isStarted: true });
+    keep(podOf(both, { containerStatuses: [{ ...status, containerID: "containerd://other" }] }), [
+      "c2",
+    ]);
+    expect(health("c2")).toMatchObject({ isReady: false, isStarted: false });
+  });
+
+  test("end with their container, and with the process", async () => {
+    const pod = podOf({ readinessProbe: probe("ready") });
+    keep(pod);
+    await clock.advance(0);
+    keep(pod, []);
+    expect(clock.dueMs).toEqual([]);
+    keep(pod);
+    await clock.advance(0);
+    stop.abort();
+    expect(clock.dueMs).toEqual([]);
+    expect(asked).toHaveLength(2);
+  });
+});
