@@ -13,7 +13,7 @@ const REASON_MAX = 500;
 /** Runs `ctr`. */
 export interface CtrDeps {
   readonly runner: ProcessRunner;
-  readonly layout: ContainerdLayout;
+  readonly layout: Pick<ContainerdLayout, "socket">;
 }
 
 /** How to run it. */

@@ -2,6 +2,7 @@
 // The public door of containerd.
 export { ctr, waitUntilServing } from "./ctr.ts";
 export { archiveDirectory } from "./images/archive-directory.ts";
+export { createImageViews } from "./images/image-views.ts";
 export {
   findImage,
   importImage,

@@ -48,7 +48,7 @@ export async function findImage(deps: CtrDeps, name: string): Promise<ImageRecor
 }
 
 /** Which layers are on disk, and how, is told to each call that unpacks. */
-export async function readSnapshotter(files: Files, layout: ContainerdLayout): Promise<string> {
+export async function readSnapshotter(files: Files, layout: ImageDeps["layout"]): Promise<string> {
   const text = (await files.readText(layout.config)) ?? "";
   return /^snapshotter = "(\w+)"$/m.exec(text)?.[1] ?? "overlayfs";
 }
@@ -60,6 +60,7 @@ async function snapshotterFlags({ files, layout }: ImageDeps): Promise<readonly 
 /** Containerd's tool, and files to ask how layers lie on disk. */
 export interface ImageDeps extends CtrDeps {
   readonly files: Files;
+  readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
 /** Gives what `from` names another name too, in the place of what had it. */
@@ -116,7 +117,7 @@ export interface PullOptions {
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function pullImage(
-  deps: ImageDeps,
+  deps: ImageDeps & { readonly layout: Pick<ContainerdLayout, "registryHosts"> },
   { reference, name }: { readonly reference: string; readonly name: string },
   options: PullOptions,
 ): Promise<void> {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of images in directories of the machine. Needs root, containerd and runc.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { archiveDirectory, createImageViews, importImage } from "@patchbay/containerd";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startContainerdBench, type ContainerdBench } from "./bench.ts";
+
+const files = createFiles();
+const runner = createProcessRunner();
+let bench: ContainerdBench;
+let work: string;
+let path: string;
+
+function makeViews() {
+  return createImageViews({ files, runner, layout: bench.layout });
+}
+
+function kernel(): Promise<string> {
+  return readFile(join(path, "vmlinuz"), "utf8");
+}
+
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "ctrd-views-"));
+  path = join(work, "view");
+  const source = join(work, "source");
+  await mkdir(path);
+  await mkdir(source);
+  await writeFile(join(source, "vmlinuz"), "kernel");
+  bench = await startContainerdBench();
+  const image = { source, workDirectory: join(work, "image"), architecture: "amd64" };
+  const archive = await archiveDirectory({ files, runner }, image);
+  const deps = { files, runner, layout: bench.layout };
+  await importImage(deps, { archive, id: "it" }, "docker.io/library/guest:latest");
+});
+afterAll(async () => {
+  await makeViews().release(path);
+  await bench.close();
+  await rm(work, { recursive: true });
+});
+
+test("an image's files are shown read-only, again without complaint", async () => {
+  const views = makeViews();
+  await views.show("guest", path);
+  await views.show("guest", path);
+  expect(await kernel()).toBe("kernel");
+  await expect(writeFile(join(path, "vmlinuz"), "other")).rejects.toMatchObject({ code: "EROFS" });
+  const mounts = (await files.readText("/proc/self/mountinfo")) ?? "";
+  expect(mounts.split("\n").find((line) => line.includes(path))).toMatch(/ ro,nosuid,nodev,noexec/);
+});
+
+test("a view stays when containerd dies, for longer than a day, and is known to the next process", async () => {
+  await bench.end("SIGKILL");
+  expect(await kernel()).toBe("kernel");
+  await bench.start();
+  await makeViews().show("guest", path);
+  expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
+});
+
+test("a view that a restart of the machine has unmounted is mounted again", async () => {
+  await runner.run({ argv: ["umount", path], timeoutMs: 5000 });
+  await makeViews().show("guest", path);
+  expect(await kernel()).toBe("kernel");
+});
+
+test("a view is given back with all that was kept for it; not there is success", async () => {
+  const views = makeViews();
+  await views.release(path);
+  await views.release(path);
+  expect(await files.list(path)).toEqual([]);
+  expect(await bench.ctr("snapshots", "ls")).not.toContain(path);
+  expect(await bench.ctr("leases", "ls", "--quiet")).toBe("");
+});
+
+test("an image that is not there is said so", async () => {
+  await expect(makeViews().show("none", path)).rejects.toMatchObject({
+    code: "RUNTIME_IMAGE_MISSING",
+  });
+});
