@@ -126,7 +126,10 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     uid: randomUUID,
     logger: options.logger,
   });
-  const builtIn = withBuiltInAdmission({ store, clock: options.clock, ...access }, admission);
+  const builtIn = withBuiltInAdmission(
+    { store, clock: options.clock, random: { suffix: randomSuffix }, ...access },
+    admission,
+  );
   const startRevision = store.revision();
   const isStrict = options.strict === true;
   return {

@@ -13,6 +13,7 @@ import { giveAccount } from "./service-account.ts";
 export interface BuiltInAdmissionDeps {
   readonly store: Pick<Store, "find" | "subscribe">;
   readonly clock: Clock;
+  readonly random: { readonly suffix: () => string };
   readonly authorizer: Authorizer;
 }
 
@@ -37,12 +38,12 @@ class BuiltInAdmission implements Admission {
   }
 
   async validate(question: AdmissionQuestion): Promise<void> {
-    restrictNode(question);
+    restrictNode(question, this.#deps.store);
     return this.#webhooks.validate(question);
   }
 
   async admitDeletion(question: AdmissionQuestion): Promise<void> {
-    restrictNode(question);
+    restrictNode(question, this.#deps.store);
     return this.#webhooks.admitDeletion(question);
   }
 }

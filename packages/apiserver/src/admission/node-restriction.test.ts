@@ -5,6 +5,8 @@ import { NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { AdmissionQuestion } from "./admission.ts";
+import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
+import type { StoredObject } from "../storage/store.ts";
 import { restrictNode } from "./node-restriction.ts";
 
 function pod(nodeName: string, labels: Record<string, string> = {}): KubeObject {
@@ -18,6 +20,27 @@ function pod(nodeName: string, labels: Record<string, string> = {}): KubeObject 
 
 function node(labels: Record<string, string> = {}, taints: readonly unknown[] = []): KubeObject {
   return { apiVersion: "v1", kind: "Node", metadata: { name: "n1", labels }, spec: { taints } };
+}
+
+/** Pods `p` of this node and `q` of another one. */
+const pods = {
+  find: ({ name }: { readonly name: string }) => {
+    const found = { p: pod("n1"), q: pod("n2") }[name];
+    if (found === undefined) return undefined;
+    const view = () => ({ ...found, metadata: { ...found.metadata, uid: "1" } });
+    return { view } as unknown as StoredObject; // only its view is looked at
+  },
+};
+
+function tokenFor(boundObjectRef: unknown): Partial<AdmissionQuestion> {
+  const object = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    metadata: { name: "default" },
+    spec: { boundObjectRef },
+  };
+  const at = { kind: SERVICE_ACCOUNT, subresource: "token", name: "default" } as const;
+  return { ...at, operation: "CREATE", object, oldObject: undefined };
 }
 
 const BASE: AdmissionQuestion = {
@@ -92,12 +115,47 @@ const cases: readonly {
     change: { ...A_LEASE, namespace: "ns" },
     refused: "can only access leases",
   },
+  {
+    name: "a token of a pod of its own",
+    change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "p", uid: "1" }),
+    refused: undefined,
+  },
+  {
+    name: "a token of a pod of another node",
+    change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "q", uid: "1" }),
+    refused: "bound to a pod scheduled on a different node",
+  },
+  {
+    name: "a token of a pod that is not there",
+    change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "x", uid: "1" }),
+    refused: "bound to a pod scheduled on a different node",
+  },
+  {
+    name: "a token of an earlier pod of that name",
+    change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "p", uid: "0" }),
+    refused: "does not match the UID in record",
+  },
+  {
+    name: "a token of whichever pod has that name",
+    change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "p" }),
+    refused: "a pod binding without a uid",
+  },
+  {
+    name: "a token that outlives its pod",
+    change: tokenFor(undefined),
+    refused: "not bound to a pod",
+  },
+  {
+    name: "a token of a secret",
+    change: tokenFor({ apiVersion: "v1", kind: "Secret", name: "p", uid: "1" }),
+    refused: "not bound to a pod",
+  },
 ];
 
 /** Why it is refused; empty where it is not. */
 function refusalOf(change: Partial<AdmissionQuestion>): string {
   try {
-    restrictNode({ ...BASE, ...change });
+    restrictNode({ ...BASE, ...change }, pods);
     return "";
   } catch (error) {
     return String(error);

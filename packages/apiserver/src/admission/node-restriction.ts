@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node writes only what is its own, whatever its role grants. Source: Kubernetes NodeRestriction admission.
+import { nodeOf } from "../auth/node/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/refusal.ts";
-import { equalJson, fieldsOf, textAt } from "../objects/json.ts";
+import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
 import type { AdmissionQuestion } from "./admission.ts";
 
-const NODES_GROUP = "system:nodes";
-const NODE_USER_PREFIX = "system:node:";
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
 /** Labels below these domains are the cluster's own. */
@@ -26,12 +26,6 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   "topology.kubernetes.io/region",
 ]);
 const OWN_DOMAINS = /(^|\.)(kubelet|node)\.kubernetes\.io$/;
-
-/** The node that asks; undefined where somebody else does. */
-function nodeOf({ user }: AdmissionQuestion): string | undefined {
-  const isNode = user.groups.includes(NODES_GROUP) && user.name.startsWith(NODE_USER_PREFIX);
-  return isNode ? user.name.slice(NODE_USER_PREFIX.length) : undefined;
-}
 
 function isMirror({ metadata }: KubeObject): boolean {
   return metadata.annotations?.["kubernetes.io/config.mirror"] !== undefined;
@@ -114,18 +108,51 @@ function leaseFault(node: string, { namespace, name, object }: AdmissionQuestion
     : "can only access node lease with the same name as the requesting node";
 }
 
-const RULES: Readonly<Record<string, (node: string, question: AdmissionQuestion) => Fault>> = {
+function uidFault(reference: unknown, pod: KubeObject): Fault {
+  const uid = textAt(reference, "uid");
+  if (uid === "") {
+    return "node requested token with a pod binding without a uid";
+  }
+  return uid === pod.metadata.uid
+    ? undefined
+    : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
+}
+
+/** A node asks for tokens of its own pods only, which end with the pods. */
+function tokenFault(node: string, question: AdmissionQuestion, store: PodLookup): Fault {
+  const { namespace, subresource, operation, object } = question;
+  if (subresource !== "token" || operation !== "CREATE") {
+    return undefined;
+  }
+  const reference = valueAt(object, "spec", "boundObjectRef");
+  if (textAt(reference, "kind") !== "Pod" || textAt(reference, "apiVersion") !== "v1") {
+    return "node requested token not bound to a pod";
+  }
+  const name = textAt(reference, "name");
+  const pod = store.find({ bucket: "/pods", namespace, name })?.view();
+  if (pod === undefined || textAt(pod, "spec", "nodeName") !== node) {
+    return "node requested token bound to a pod scheduled on a different node";
+  }
+  return uidFault(reference, pod);
+}
+
+/** Where pods are looked up. */
+type PodLookup = Pick<Store, "find">;
+type Rule = (node: string, question: AdmissionQuestion, store: PodLookup) => Fault;
+
+const RULES: Readonly<Record<string, Rule>> = {
+  "/serviceaccounts": tokenFault,
   "/pods": podFault,
   "/nodes": nodeFault,
   "coordination.k8s.io/leases": leaseFault,
 };
 
 /** Refuses what a node writes of others. Throws a StatusError 403. */
-export function restrictNode(question: AdmissionQuestion): void {
-  const node = nodeOf(question);
+export function restrictNode(question: AdmissionQuestion, store: PodLookup): void {
+  const node = nodeOf(question.user);
   const { kind, name, object } = question;
-  const fault =
-    node === undefined ? undefined : RULES[`${kind.group}/${kind.resource}`]?.(node, question);
+  const rule = RULES[`${kind.group}/${kind.resource}`];
+  const fault = node === undefined ? undefined : rule?.(node, question, store);
   if (fault !== undefined) {
     const about = {
       group: kind.group,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which account does a new pod run as? Source: Kubernetes ServiceAccount admission; the token's volume is not added.
+// Which account does a new pod run as? Source: Kubernetes ServiceAccount admission;
 import type { Clock } from "@patchbay/ports";
 import { forbiddenBecause } from "../auth/refusal.ts";
 import { type Fields, copyJson, fieldsOf, listOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Mutation } from "./admission.ts";
+import { giveToken } from "./token-volume.ts";
 
 /** The account of pods that name none; every namespace gets it a moment after it is made. */
 export const DEFAULT_ACCOUNT = "default";
@@ -19,6 +20,7 @@ const BUCKET = "/serviceaccounts";
 export interface AccountLookup {
   readonly store: Pick<Store, "find" | "subscribe">;
   readonly clock: Clock;
+  readonly random: { readonly suffix: () => string };
 }
 
 /** Resolves with the account when it is there, or with undefined when the time is up. */
@@ -79,4 +81,5 @@ export async function giveAccount(question: Mutation, lookup: AccountLookup): Pr
   spec["serviceAccountName"] = name;
   spec["serviceAccount"] = name;
   giveSecrets(spec, account);
+  giveToken(spec, account, lookup.random.suffix);
 }

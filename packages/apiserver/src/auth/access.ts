@@ -5,6 +5,7 @@ import type { Store } from "../storage/store.ts";
 import { AccessLog } from "./access-log.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
+import { withNodes } from "./node/node-authorizer.ts";
 import { makeRbac } from "./rbac/rbac.ts";
 import type { Authorizer } from "./authorizer.ts";
 
@@ -31,7 +32,7 @@ export function makeAccess(options: AccessOptions, store: Store): Access {
   return {
     accountTokens,
     authentication: new Authentication(tokens, accountTokens),
-    authorizer: makeRbac(store),
+    authorizer: withNodes(makeRbac(store), store),
     accessLog: new AccessLog(logger),
   };
 }

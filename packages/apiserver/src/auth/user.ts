@@ -37,6 +37,8 @@ export interface AccessAttributes {
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
+  /** No role allows it: the node's pods need it. */
+  readonly isByPods?: boolean;
 }
 
 /** The one place where rights are decided. */

@@ -38,7 +38,11 @@ function sourceOf(run: ContainerToRun, volumeName: string): string {
 }
 
 function volumeMounts(run: ContainerToRun): readonly (readonly string[])[] {
-  return (run.container.volumeMounts ?? []).map(({ name, mountPath, readOnly }) => {
+  // Tokens are put into pods by the kubelet that takes this one's place.
+  const mounts = (run.container.volumeMounts ?? []).filter(
+    ({ name }) => !name.startsWith("kube-api-access-"),
+  );
+  return mounts.map(({ name, mountPath, readOnly }) => {
     const isImage = run.pod.spec.volumes?.some((v) => v.name === name && v.image !== undefined);
     const mode = readOnly === true || isImage === true ? "ro" : "rw";
     return ["bind", sourceOf(run, name), mountPath, mode];
