@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the bill of materials of an image, as CycloneDX 1.6 in JSON. The same inputs, the same text.
+import { Contrib, Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
+import { PackageURL } from "packageurl-js";
+import parseExpression from "spdx-expression-parse";
+import type { DebianPackage } from "./debian.ts";
+
+/** A package of npm, as its package.json says. */
+export type NpmPackage = Contrib.FromNodePackageJson.Types.NodePackageJson;
+
+/** What an image is made of. */
+export interface Materials {
+  /** Reference of the image. */
+  readonly reference: string;
+  /** Digest of its manifest. */
+  readonly digest: string;
+  readonly debian: readonly (DebianPackage & { readonly licences: readonly string[] })[];
+  readonly npm: readonly NpmPackage[];
+}
+
+const licenceFactory = new Contrib.License.Factories.LicenseFactory(parseExpression);
+const npmBuilder = new Contrib.FromNodePackageJson.Builders.ComponentBuilder(
+  new Contrib.FromNodePackageJson.Factories.ExternalReferenceFactory(),
+  licenceFactory,
+);
+
+function debianComponent(item: Materials["debian"][number]): Models.Component {
+  const { name, version, architecture: arch, homepage, licences } = item;
+  const purl = new PackageURL("deb", "debian", name, version, { arch }).toString();
+  const component = new Models.Component(Enums.ComponentType.Library, name, {
+    version,
+    purl,
+    bomRef: purl,
+  });
+  for (const licence of licences) {
+    component.licenses.add(licenceFactory.makeDisjunctive(licence));
+  }
+  if (homepage !== undefined) {
+    component.externalReferences.add(
+      new Models.ExternalReference(homepage, Enums.ExternalReferenceType.Website),
+    );
+  }
+  return component;
+}
+
+/** Nothing for a package.json without name, which only says how a directory's modules are read. */
+function npmComponent(item: NpmPackage): readonly Models.Component[] {
+  const component = npmBuilder.makeComponent(item);
+  if (component?.version === undefined) return [];
+  const { group, name, version } = component;
+  component.purl = new PackageURL("npm", group, name, version).toString();
+  component.bomRef.value = component.purl;
+  return [component];
+}
+
+/** One entry of each package and version, although it may lie in several places. */
+function onlyOnce(components: readonly Models.Component[]): readonly Models.Component[] {
+  return [...new Map(components.map((component) => [component.purl, component])).values()];
+}
+
+/** The text of the bill. */
+export function makeBom({ reference, digest, debian, npm }: Materials): string {
+  const image = new Models.Component(Enums.ComponentType.Container, reference, {
+    version: digest,
+    bomRef: reference,
+  });
+  const bom = new Models.Bom({ metadata: new Models.Metadata({ component: image }) });
+  for (const component of onlyOnce([
+    ...debian.map(debianComponent),
+    ...npm.flatMap(npmComponent),
+  ])) {
+    bom.components.add(component);
+  }
+  const normalizers = new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6);
+  const serializer = new Serialize.JsonSerializer(normalizers);
+  return `${serializer.serialize(bom, { sortLists: true, space: 1 })}\n`;
+}
