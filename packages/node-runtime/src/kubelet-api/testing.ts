@@ -8,7 +8,6 @@ import { dirname, join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import { createClock, createFiles } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
-import type { ContainerConfig, SandboxConfig } from "@patchbay/ports";
 import {
   createFakeCache,
   createFakeContainerRuntime,
@@ -16,46 +15,17 @@ import {
   type FakeContainerRuntime,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
+import { createRuns, RUN_UID } from "../testing/runs.ts";
 import { serveKubeletApi } from "./serve.ts";
 
 /** Whom the node takes for the API server. */
 const CLIENT = "kube-apiserver-kubelet-client";
 /** As the certificate knows the node. */
 const NODE = "node-1";
-const UID = "uid-1";
-
-const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
-const IMAGE = { id: "image-1", tags: ["i"], digests: [], bytes: 1, username: "" };
-
-function sandboxOf(directory: string): SandboxConfig {
-  return {
-    metadata: { name: "p", namespace: "ns", uid: UID, attempt: 0 },
-    ...{ hostname: "p", logDirectory: directory, cgroupParent: "", sysctls: {}, annotations: {} },
-    labels: { "io.kubernetes.pod.uid": UID },
-    security: {
-      ...{ namespaces: NAMESPACES, supplementalGroups: [], readonlyRootfs: false },
-      ...{ privileged: false, seccomp: "RuntimeDefault" },
-    },
-  };
-}
-
-function containerOf(attempt: number): ContainerConfig {
-  return {
-    ...{ metadata: { name: "c", attempt }, image: "i", command: [], args: [], workingDir: "" },
-    ...{ env: [], mounts: [], devices: [], annotations: {}, resources: {} },
-    labels: { "io.kubernetes.pod.uid": UID },
-    ...{ logPath: `c/${String(attempt)}.log`, stdin: false, stdinOnce: false, tty: false },
-    security: {
-      ...{ namespaces: NAMESPACES, capabilities: { add: [], drop: [] }, privileged: false },
-      ...{ readonlyRootfs: false, supplementalGroups: [], noNewPrivileges: true },
-      ...{ maskedPaths: [], readonlyPaths: [], seccomp: "RuntimeDefault" },
-    },
-  };
-}
 
 /** Pod `ns/p` with container `c`. */
 export const POD: Pod = {
-  ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: UID } },
+  ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: RUN_UID } },
   spec: { containers: [{ name: "c", image: "i" }] },
 };
 
@@ -95,7 +65,7 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   await writeFile(at("kubelet.key"), key);
   await writeFile(at("clients.crt"), clients.certPem);
   const runtime = createFakeContainerRuntime(clock);
-  runtime.putImage(IMAGE);
+  const runs = createRuns(runtime, directory);
   const pods = createFakeCache<Pod>();
   pods.put(POD);
   const stop = new AbortController();
@@ -108,18 +78,9 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   const identity = (name: string, authority = clients) => issue(authority, name, "client");
   const own = await identity(CLIENT);
   const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
-  const sandbox = sandboxOf(directory);
-  let attempt = -1;
   return {
     ...{ port, runtime, pods, identity },
-    run: async () => {
-      attempt += 1;
-      const [known] = await runtime.listSandboxes();
-      const box = known?.id ?? (await runtime.runSandbox(sandbox));
-      const id = await runtime.createContainer(box, containerOf(attempt), sandbox);
-      await runtime.startContainer(id);
-      return id;
-    },
+    run: () => runs.run(),
     write: async (...texts) => {
       const log = at("c/0.log");
       await mkdir(dirname(log), { recursive: true });

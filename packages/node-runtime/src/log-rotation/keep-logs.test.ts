@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs on disk, written by containers of a runtime in memory.
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClock, createFiles } from "@patchbay/os";
+import { createFakeContainerRuntime, type FakeContainerRuntime } from "@patchbay/ports/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createRuns, type Runs } from "../testing/runs.ts";
+import { keepLogs } from "./keep-logs.ts";
+
+const WITHIN = { withinMs: 8000 };
+const BOUNDS = { bytesMax: 100, filesMax: 3 };
+const LINE = `${"x".repeat(59)}\n`;
+
+let directory: string;
+let runtime: FakeContainerRuntime;
+let runs: Runs;
+let stop: AbortController;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "keep-logs-"));
+  await mkdir(join(directory, "c"));
+  runtime = createFakeContainerRuntime(createClock());
+  runs = createRuns(runtime, directory);
+  stop = new AbortController();
+  // As a runtime does: from now on it writes to a new file.
+  const reopen = runtime.reopenLog.bind(runtime);
+  runtime.reopenLog = async (id) => {
+    await reopen(id);
+    await writeFile((await runtime.findContainer(id))?.logPath ?? "", "");
+  };
+});
+
+afterEach(async () => {
+  stop.abort();
+  await rm(directory, { recursive: true, force: true });
+});
+
+function start(): void {
+  const deps = { runtime, files: createFiles(), clock: createClock(), log: createSilentLogger() };
+  keepLogs({ ...deps, bounds: BOUNDS }, stop.signal);
+}
+
+function names(): Promise<string[]> {
+  return readdir(join(directory, "c")).then((found) => found.sort());
+}
+
+function write(name: string, text: string): Promise<void> {
+  return appendFile(join(directory, "c", name), text);
+}
+
+function reopened(): number {
+  return runtime.calls.filter((call) => call.startsWith("reopenLog")).length;
+}
+
+test("a log that grows beyond its bound is moved away, and the oldest files go", async () => {
+  start();
+  await runs.run();
+  for (const round of [1, 2, 3, 4]) {
+    await write("0.log", LINE.repeat(2));
+    await eventually(() => reopened() === round, WITHIN);
+  }
+  await eventually(async () => (await names()).length === 3, WITHIN);
+  expect((await stat(join(directory, "c/0.log"))).size).toBe(0);
+});
+
+test("a log that was too long before is found when it begins to be kept", async () => {
+  await runs.run();
+  await write("0.log", LINE.repeat(2));
+  start();
+  await eventually(() => reopened() === 1, WITHIN);
+});
+
+test("where the runtime does not let go of the file, it keeps its name", async () => {
+  const id = await runs.run();
+  runtime.reopenLog = () => Promise.reject(new Error("no"));
+  await write("0.log", LINE.repeat(2));
+  let warnings = 0;
+  const log = { ...createSilentLogger(), warn: () => (warnings += 1) };
+  const deps = { runtime, files: createFiles(), clock: createClock(), log };
+  keepLogs({ ...deps, bounds: BOUNDS }, stop.signal);
+  await eventually(() => warnings === 1, WITHIN);
+  expect(await names()).toEqual(["0.log"]);
+  expect(await readFile(join(directory, "c/0.log"), "utf8")).toBe(LINE.repeat(2));
+  runtime.endContainer(id, { exitCode: 0 });
+});
+
+test("the log of a run that has ended is left as it is", async () => {
+  const id = await runs.run();
+  runtime.endContainer(id, { exitCode: 0 });
+  await write("0.log", LINE.repeat(2));
+  start();
+  await runs.run();
+  await write("1.log", LINE.repeat(2));
+  await eventually(() => reopened() === 1, WITHIN);
+  expect(await names()).toContain("0.log");
+  expect(runtime.calls).not.toContain(`reopenLog ${id}`);
+});
+
+test("the logs of a run that is removed go with it", async () => {
+  start();
+  const first = await runs.run();
+  await write("0.log", LINE);
+  await runs.run();
+  await write("1.log", LINE);
+  await write("0.log.20261122", LINE);
+  runtime.endContainer(first, { exitCode: 0 });
+  await eventually(async () => (await names()).length === 3, WITHIN);
+  await runtime.removeContainer(first);
+  await eventually(async () => (await names()).join() === "1.log", WITHIN);
+});
+
+test("logs of runs that went while nobody looked are removed", async () => {
+  await write("0.log", LINE);
+  await runs.run();
+  await write("7.log", LINE);
+  await write("notes", LINE);
+  start();
+  await eventually(async () => (await names()).join() === "0.log,notes", WITHIN);
+});
