@@ -16,7 +16,7 @@ export {
   withNics,
   type Nics,
 } from "./spec/nics.ts";
-export { reasonOf } from "./reasons/of-error.ts";
+export { reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
 export { eventTypeOf, REASONS } from "./reasons/table.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";

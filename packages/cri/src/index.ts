@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of cri.
-export { createContainerRuntime, type CriOptions } from "./container-runtime.ts";
+export { createContainerRuntime } from "./container-runtime.ts";
 export { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
-export { createCriSandboxes, type SandboxDeps } from "./sandboxes.ts";
+export { createCriSandboxes } from "./sandboxes.ts";
+export { openSandboxes, type OpenSandboxes } from "./open-sandboxes.ts";

@@ -63,3 +63,23 @@ export function addHostFlags(command: Command): Command {
     toPid,
   );
 }
+
+/** A flag of everything that asks the container runtime of its node. */
+export interface CriFlags {
+  /** Where the runtime listens, tried in order; absent: the usual places. */
+  readonly criEndpoint?: readonly string[];
+}
+
+function collectEndpoint(text: string, previous: readonly string[] = []): readonly string[] {
+  if (/^unix:\/\/\/./.test(text)) return [...previous, text];
+  throw new InvalidArgumentError("It must be unix:// and an absolute path.");
+}
+
+/** Adds `--cri-endpoint`. */
+export function addCriFlags(command: Command): Command {
+  return command.option(
+    "--cri-endpoint <url>",
+    "unix:///… of the container runtime; may be repeated, the first that answers is taken (default: the sockets of containerd, CRI-O and k3s)",
+    collectEndpoint,
+  );
+}

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of daemon.
-export { addCommonFlags, addHostFlags, toPort, type CommonFlags, type HostFlags } from "./flags.ts";
+export {
+  addCommonFlags,
+  addCriFlags,
+  addHostFlags,
+  toPort,
+  type CommonFlags,
+  type CriFlags,
+  type HostFlags,
+} from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";
 export {

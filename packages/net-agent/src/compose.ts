@@ -12,6 +12,7 @@ import {
   createNodeRuntimeSandboxes,
   createResultCache,
 } from "@patchbay/cni";
+import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -53,6 +54,16 @@ function startCaches(
   return { pods, nads };
 }
 
+/** Without `--cri-endpoint`, what the node runtime of a standalone machine writes. */
+function openNode({ clock, log, signal }: DaemonContext, flags: Flags): OpenSandboxes {
+  const { criEndpoint: endpoints, podsDir } = flags;
+  if (endpoints !== undefined) {
+    return openSandboxes({ endpoints, namespaces: createNamespaces(), clock, log }, signal);
+  }
+  const sandboxes = createNodeRuntimeSandboxes(createFiles(), podsDir);
+  return { sandboxes, answered: Promise.resolve(), close: () => undefined };
+}
+
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
@@ -69,9 +80,10 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ component: "net-agent", host: flags.nodeName },
   });
   const caches = startCaches(context, flags);
+  const node = openNode(context, flags);
   const deps: Deps = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
-    sandboxes: createNodeRuntimeSandboxes(files, flags.podsDir),
+    sandboxes: node.sandboxes,
     podNetwork: createPodNetwork({ runner, clock }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
@@ -90,9 +102,12 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   wakePods(queue, caches);
   for (const pod of caches.pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of deps.tracked.keys()) queue.add(key);
-  if (!signal.aborted) context.ready();
+  void node.answered.then(() => {
+    if (!signal.aborted) context.ready();
+  });
   const reconcile = (key: string): ReturnType<typeof reconcilePod> => reconcilePod(key, deps);
   const metrics = createMetrics();
   await runReconciler({ name: "pod", queue, reconcile, log, clock, metrics }, signal);
   await events.flush();
+  node.close();
 }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
 import { hostname } from "node:os";
-import { addCommonFlags, addHostFlags, type CommonFlags, type HostFlags } from "@patchbay/daemon";
+import {
+  addCommonFlags,
+  addCriFlags,
+  addHostFlags,
+  type CommonFlags,
+  type CriFlags,
+  type HostFlags,
+} from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
-export interface Flags extends CommonFlags, HostFlags {
+export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly stateDir: string;
@@ -36,7 +43,7 @@ function collectDirectory(value: string, previous: readonly string[]): readonly 
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
-  const command = addHostFlags(addCommonFlags(new Command("net-agent")))
+  const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")

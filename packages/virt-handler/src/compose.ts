@@ -2,6 +2,7 @@
 // Brings caches, adapters, queue and loop together.
 import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { createNodeRuntimeSandboxes } from "@patchbay/cni";
+import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
 import { createHypervisor } from "@patchbay/libvirt";
@@ -9,12 +10,13 @@ import {
   createChildStarter,
   createFiles,
   createLaunchers,
+  createNamespaces,
   createProcessRunner,
   limitProcesses,
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Hypervisor, Launchers } from "@patchbay/ports";
+import type { Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import { runLoop } from "./loop.ts";
@@ -31,17 +33,26 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-function openLaunchers(flags: Flags): Launchers {
-  const { podsDir } = flags;
+/** Without `--cri-endpoint`, what the node runtime of a standalone machine writes. */
+function openNode({ clock, log, signal }: DaemonContext, flags: Flags): OpenSandboxes {
+  const { criEndpoint: endpoints, podsDir } = flags;
+  if (endpoints !== undefined) {
+    return openSandboxes({ endpoints, namespaces: createNamespaces(), clock, log }, signal);
+  }
+  const sandboxes = createNodeRuntimeSandboxes(createFiles(), podsDir);
+  return { sandboxes, answered: Promise.resolve(), close: () => undefined };
+}
+
+function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
   return createLaunchers({
-    podsDir,
-    sandboxes: createNodeRuntimeSandboxes(createFiles(), podsDir),
+    podsDir: flags.podsDir,
+    sandboxes,
     uid: names.LAUNCHER_UID,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
   });
 }
 
-/** Is ready when the caches are read; resolves after an abort, when libvirt's child has ended and all events are written. */
+/** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
   const { nodeName, concurrency } = flags;
@@ -57,10 +68,13 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   vmis.start(signal);
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  context.ready();
+  const node = openNode(context, flags);
+  void node.answered.then(() => {
+    if (!signal.aborted) context.ready();
+  });
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
-    launchers: openLaunchers(flags),
+    launchers: openLaunchers(flags, node.sandboxes),
     podNetwork: createPodNetwork({
       runner: limitProcesses(createProcessRunner(), PROCESSES),
       clock,
@@ -70,4 +84,5 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   await runLoop(parts, signal);
   await hypervisor.close();
   await events.flush();
+  node.close();
 }

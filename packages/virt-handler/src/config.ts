@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-handler.
 import { hostname } from "node:os";
-import { addCommonFlags, addHostFlags, type CommonFlags, type HostFlags } from "@patchbay/daemon";
+import {
+  addCommonFlags,
+  addCriFlags,
+  addHostFlags,
+  type CommonFlags,
+  type CriFlags,
+  type HostFlags,
+} from "@patchbay/daemon";
 import { Command } from "commander";
 
 /** What the command line says; the flags are listed in docs/reference/config.md. */
-export interface Flags extends CommonFlags, HostFlags {
+export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly concurrency: number;
@@ -16,7 +23,7 @@ export const WORKERS = 512;
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
-  const command = addHostFlags(addCommonFlags(new Command("virt-handler")))
+  const command = addCriFlags(addHostFlags(addCommonFlags(new Command("virt-handler"))))
     .description("Makes the links and devices of the VMs of one node.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")

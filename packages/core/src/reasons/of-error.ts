@@ -39,6 +39,9 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
 
 const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   ...OF_LIBVIRT,
+  CRI_UNAVAILABLE: "RuntimeUnavailable",
+  CRI_FAILED: "RuntimeUnavailable",
+  CRI_TIMED_OUT: "RuntimeUnavailable",
   PODNET_NETWORK_CANNOT_CARRY_VM: "NetworkCannotCarryVm",
   PODNET_LINK_MISSING: "PodInterfaceMissing",
   CNI_NETWORK_NOT_FOUND: "NetworkNotFound",

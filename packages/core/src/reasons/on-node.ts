@@ -162,6 +162,15 @@ export const REASONS_ON_NODE = {
     who: "administrator",
     advice: "it is tried again; if it stays so, look at the launcher pod and its log",
   },
+  RuntimeUnavailable: {
+    ...WARNED,
+    phases: "any of virt-handler; the VM as a whole",
+    meaning:
+      "the node's container runtime does not tell where the launcher is; links and device are as last seen",
+    who: "administrator",
+    advice:
+      "it is tried again; if it stays so, see whether the runtime of the node runs, and whether --cri-endpoint names it",
+  },
   GuestNotStarted: {
     ...WARNED,
     phases: "none: the VM as a whole",

@@ -12,7 +12,6 @@ import {
 } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
 import {
-  AppError,
   interfacesOf,
   isOwnPodInterfaceName,
   type AttachmentFacts,
@@ -21,6 +20,7 @@ import {
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { findSandbox } from "./sandbox.ts";
 import { entriesOf, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** One pod, or what is left of one. */
@@ -81,20 +81,6 @@ function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** The sandbox, where the pod still needs one; `none` when it is too early for it. */
-async function findSandbox(
-  key: string,
-  uid: string,
-  found: { readonly pod: Pod | undefined; readonly deps: Deps },
-): Promise<Sandbox | undefined | "none"> {
-  const sandbox = await found.deps.sandboxes.find(uid);
-  if (sandbox !== undefined || stageOf(found.pod) === "over") return sandbox;
-  if (found.pod?.spec.hostNetwork === true) return undefined;
-  // Before it runs, the pod's own changes tell when to look again.
-  if (found.pod?.status?.phase !== "Running") return "none";
-  throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
-}
-
 /** The pod that has the uid; a cache may be behind, so absence is asked for once more before anything is torn down. */
 async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
@@ -115,7 +101,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
   if (pod !== undefined && !concernsUs(pod, rows)) return undefined;
-  const sandbox = await findSandbox(key, uid, { pod, deps });
+  const sandbox = await findSandbox(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
   if (sandbox === "none") return undefined;
   return {
     key,

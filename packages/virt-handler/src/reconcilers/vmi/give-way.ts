@@ -8,8 +8,8 @@ import type { Deps } from "../../deps.ts";
 import { PASS_REFILL_MS } from "../../pace.ts";
 import { reportFailure } from "./report.ts";
 
-/** Whose errors are a launcher's: of it, of its libvirt, of what that says, of the pod's links. */
-const OF_LAUNCHER = /^(?:LAUNCHER|LIBVIRT|DOMAIN|PODNET|OS)_/;
+/** Whose errors are a launcher's: of it, of who tells where it is, of its libvirt, of what that says, of the pod's links. */
+const OF_LAUNCHER = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isOfLauncher(error: unknown): error is AppError {
   return isAppError(error) && OF_LAUNCHER.test(error.code);

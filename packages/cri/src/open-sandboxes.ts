@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The container runtime as an agent of its node uses it: it is asked where pods are, and nothing else.
+import { messageOf } from "@patchbay/core/errors";
+import type { Clock, ContainerRuntime, Logger, Namespaces, Sandboxes } from "@patchbay/ports";
+import { createContainerRuntime } from "./container-runtime.ts";
+import { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
+import { createCriSandboxes } from "./sandboxes.ts";
+
+/** How long it is waited between two questions, milliseconds: at first, and at most. */
+const PAUSE = { firstMs: 100, maxMs: 2000 };
+
+/** What is asked, and who is told. */
+export interface RuntimeWait {
+  readonly runtime: Pick<ContainerRuntime, "version">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Resolves when the runtime has answered, or the signal is aborted; why it does not is told whenever that changes. */
+export async function waitForRuntime(
+  { runtime, clock, log }: RuntimeWait,
+  signal: AbortSignal,
+): Promise<void> {
+  let told = "";
+  for (let pauseMs = PAUSE.firstMs; !signal.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE.maxMs)) {
+    try {
+      log.info("found the container runtime", { ...(await runtime.version()) });
+      return;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== told) log.warn("waiting for the container runtime", { reason });
+      told = reason;
+    }
+    await clock.sleep(pauseMs, signal).catch(() => undefined); // aborted
+  }
+}
+
+/** The pods' sandboxes on a node. */
+export interface OpenSandboxes {
+  readonly sandboxes: Sandboxes;
+  /** Resolves when the runtime has answered for the first time, or the signal is aborted. */
+  readonly answered: Promise<void>;
+  close(): void;
+}
+
+/** What {@link openSandboxes} needs. */
+export interface OpenSandboxesOptions {
+  /** Where the runtime listens; undefined: the usual places, in order. */
+  readonly endpoints: readonly string[] | undefined;
+  readonly namespaces: Namespaces;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Opens the runtime of the node, which need not be there yet. */
+export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal): OpenSandboxes {
+  const { endpoints = DEFAULT_CRI_ENDPOINTS, namespaces, clock, log } = options;
+  const runtime = createContainerRuntime({ endpoints, clock });
+  return {
+    sandboxes: createCriSandboxes({ runtime, namespaces }),
+    answered: waitForRuntime({ runtime, clock, log }, signal),
+    close: () => {
+      runtime.close();
+    },
+  };
+}
