@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher's PID 1 over real libvirt, with a real guest, in a container made by the shim.
+// The launcher's PID 1 over real libvirt, with a real guest, in a pod of a real containerd.
 import { readFileSync } from "node:fs";
 import { eventually, type GuestConsole } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { makeGuestImage, startLauncher, type LauncherPod } from "./pod.ts";
+import { makeGuestImage } from "../guest-image.ts";
+import { LauncherBench, type LauncherPod } from "./pod.ts";
 
-let image = "";
-beforeAll(() => {
-  image = makeGuestImage();
+/** Making the images takes most of a minute, once. */
+const IMAGES_MS = 300_000;
+
+let bench: LauncherBench;
+beforeAll(async () => {
+  bench = await LauncherBench.open(makeGuestImage());
+}, IMAGES_MS);
+afterAll(async () => {
+  await bench.close();
 });
 
 describe("a launcher with a guest that goes on", () => {
@@ -16,7 +23,7 @@ describe("a launcher with a guest that goes on", () => {
 
   // A guest takes seconds to boot: these tests follow one another in one.
   beforeAll(async () => {
-    pod = await startLauncher(image);
+    pod = await bench.launch();
     guest = await pod.boot();
   });
   afterAll(async () => {
@@ -29,6 +36,7 @@ describe("a launcher with a guest that goes on", () => {
     expect(status).toMatch(/^Uid:\s+107\s+107\s+107\s+107$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
+    expect(status).toMatch(/^Seccomp:\s+2$/m);
     expect(await guest.run("report")).toEqual({ code: 0, lines: [] });
     expect((await guest.run("address eth7 10.0.0.1/24")).code).toBe(1);
   });
@@ -59,44 +67,44 @@ describe("a launcher", () => {
   });
 
   test("shuts the guest down on SIGTERM and ends with 0", async () => {
-    pod = await startLauncher(image);
+    pod = await bench.launch();
     const guest = await pod.boot();
-    process.kill(pod.pid(), "SIGTERM");
+    await pod.terminate();
     await guest.waitForLine(/^power button$/, { timeoutMs: 10_000, fromStart: true });
     expect(await pod.exitCode(10_000)).toBe(0);
     expect(pod.pids("")).toEqual([]);
   });
 
   test("ends at once on SIGTERM when there is no guest", async () => {
-    pod = await startLauncher(image);
-    process.kill(pod.pid(), "SIGTERM");
+    pod = await bench.launch();
+    await pod.terminate();
     expect(await pod.exitCode(2_000)).toBe(0);
   });
 
   test("ends a guest that does not shut down at the deadline", async () => {
-    pod = await startLauncher(image, { graceSeconds: 2 });
+    pod = await bench.launch({ graceSeconds: 2 });
     await pod.start();
     await pod.virsh("suspend", "vm");
-    process.kill(pod.pid(), "SIGTERM");
+    await pod.terminate();
     expect(await pod.exitCode(10_000)).toBe(0);
   });
 
   test("ends with 0 when the guest turned itself off", async () => {
-    pod = await startLauncher(image);
+    pod = await bench.launch();
     const guest = await pod.boot();
     await guest.run("poweroff");
     expect(await pod.exitCode(10_000)).toBe(0);
   });
 
   test("goes on when a guest cannot be started", async () => {
-    pod = await startLauncher(image);
+    pod = await bench.launch();
     await expect(pod.start("no-such-kernel")).rejects.toThrow("no-such-kernel");
     await pod.start();
     expect((await pod.virsh("domstate", "vm")).trim()).toBe("running");
   });
 
   test("ends with 1 when QEMU was killed, also while libvirt is away", async () => {
-    pod = await startLauncher(image);
+    pod = await bench.launch();
     await pod.start();
     const [libvirtd = 0] = pod.pids("libvirtd");
     const [qemu = 0] = pod.pids("qemu");

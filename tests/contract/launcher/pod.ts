@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher in a container of its own, made by the node runtime's shim alone, and the guest image.
-import { execFile, execFileSync, spawn } from "node:child_process";
+// A launcher in a pod of its own on a real containerd, with the rights that virt-controller gives it, and the guest image.
+import { execFile, execFileSync } from "node:child_process";
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -13,24 +14,26 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { names } from "@patchbay/api";
+import { importImage } from "@patchbay/containerd";
+import { createContainerRuntime } from "@patchbay/cri";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/ports";
 import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/testing";
+import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 
 const run = promisify(execFile);
-const root = resolve(import.meta.dirname, "../../..");
-const libexec = join(root, "packages/node-runtime/libexec");
-const LAUNCHER_UID = 107;
-
-/** Makes the guest image once for all runs. */
-export function makeGuestImage(): string {
-  const directory = join(root, ".cache/guest");
-  mkdirSync(directory, { recursive: true });
-  execFileSync(join(root, "hack/guest/make-image"), [directory], { stdio: "inherit" });
-  return directory;
-}
+const ROOT = resolve(import.meta.dirname, "../../..");
+const UID = names.LAUNCHER_UID;
+const VOLUMES = [
+  { name: "launcher", mountPath: names.LAUNCHER_DIR },
+  { name: "tmp", mountPath: "/tmp" },
+] as const;
+const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
 
 const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a-2f6d3a6c1b11</uuid><memory unit='MiB'>128</memory><vcpu>1</vcpu>
   <os><type machine='q35'>hvm</type><kernel>/run/kernel-boot/vmlinuz</kernel>
-    <initrd>/run/kernel-boot/initrd</initrd><cmdline>console=ttyS0 quiet</cmdline></os>
+    <initrd>/run/kernel-boot/initrd</initrd><cmdline>console=ttyS0 quiet no_timer_check</cmdline></os>
   <features><acpi/></features>
   <devices><serial type='unix'><source mode='bind' path='/run/launcher/serial0.sock'/>
     <log file='/run/launcher/serial0.log' append='off'/></serial><memballoon model='none'/></devices></domain>`;
@@ -45,69 +48,192 @@ export interface LauncherPod {
   boot(): Promise<GuestConsole>;
   /** Host pids of the processes of that name in it. */
   pids(name: string): readonly number[];
-  /** Host pid of its PID 1. */
-  pid(): number;
+  /** SIGTERM, as a kubelet sends it. */
+  terminate(): Promise<void>;
   /** How the container ended. */
   exitCode(withinMs: number): Promise<number>;
-  log(): string;
   /** Ends everything and removes every trace. */
   remove(): Promise<void>;
 }
 
-function makeBundle(directory: string, guestImage: string): void {
-  const volume = join(directory, "volume");
-  mkdirSync(volume);
-  chownSync(volume, LAUNCHER_UID, LAUNCHER_UID);
-  const caller = "root:x:0:0::/:/usr/sbin/nologin\n"; // its libvirt looks up who calls
-  writeFileSync(join(directory, "passwd"), `${caller}qemu:x:107:107::/:/usr/sbin/nologin\n`);
-  writeFileSync(join(directory, "group"), "root:x:0:\nqemu:x:107:\n");
-  writeFileSync(join(directory, "hosts"), "127.0.0.1 localhost launcher\n");
-  writeFileSync(
-    join(directory, "mounts"),
-    [
-      ["root", "/"],
-      ["tmpfs", "/root", "ro,size=4k,mode=755"],
-      ["bind", volume, "/run/launcher", "rw"],
-      ["bind", guestImage, "/run/kernel-boot", "ro"],
-      ...["hosts", "passwd", "group"].map((file) => [
-        ...["bind", join(directory, file), `/etc/${file}`, "ro"],
-      ]),
-      ["bind", join(root, "packages/virt-launcher/bin/virt-launcher"), "/run/patchbay/init", "ro"],
-      ["device", "/dev/net/tun"],
-    ]
-      .map((fields) => `${fields.join("\t")}\n`)
-      .join(""),
-  );
+/** A containerd with the launcher's image. */
+export class LauncherBench {
+  readonly #containerd: ContainerdBench;
+  readonly #runtime: ContainerRuntime;
+  readonly #paths: { readonly guestImage: string; readonly leases: string };
+  #count = 0;
+
+  private constructor(
+    containerd: ContainerdBench,
+    paths: { readonly guestImage: string; readonly leases: string },
+  ) {
+    this.#containerd = containerd;
+    this.#paths = paths;
+    const endpoints = [containerd.endpoint];
+    this.#runtime = createContainerRuntime({ endpoints, clock: createClock() });
+  }
+
+  static async open(guestImage: string): Promise<LauncherBench> {
+    const leases = mkdtempSync(join(tmpdir(), "launcher-leases-"));
+    const containerd = await startContainerdBench({ network: networkOf(leases) });
+    const deps = {
+      files: createFiles(),
+      runner: createProcessRunner(),
+      layout: containerd.layout,
+    };
+    for (const id of ["pause", "virt-launcher"]) {
+      execFileSync(join(ROOT, "hack/images/make-images"), [id], { stdio: "inherit" });
+      const archive = join(ROOT, `.cache/images/${id}.tar`);
+      await importImage(deps, { archive, id }, `localhost/patchbay/${id}:dev`);
+    }
+    return new LauncherBench(containerd, { guestImage, leases });
+  }
+
+  async close(): Promise<void> {
+    this.#runtime.close();
+    await this.#containerd.close();
+    rmSync(this.#paths.leases, { recursive: true });
+  }
+
+  /** Starts a launcher; `graceSeconds` is what its guest has to shut down. */
+  async launch({ graceSeconds = 20 } = {}): Promise<LauncherPod> {
+    this.#count += 1;
+    const name = `l${String(this.#count)}`;
+    const directory = join(this.#containerd.directory, name);
+    makeVolumes(directory);
+    const sandbox = sandboxOf(name, this.#containerd.cgroupParent);
+    const runtime = this.#runtime;
+    const sandboxId = await runtime.runSandbox(sandbox);
+    const config = containerOf(directory, this.#paths.guestImage, graceSeconds);
+    const id = await runtime.createContainer(sandboxId, config, sandbox);
+    await runtime.startContainer(id);
+    return openPod({ runtime, sandboxId, id, directory, containerd: this.#containerd });
+  }
 }
 
-/** Starts a launcher; `graceSeconds` as the variable of that name. */
-export async function startLauncher(
-  guestImage: string,
-  { graceSeconds = 20 }: { readonly graceSeconds?: number } = {},
-): Promise<LauncherPod> {
-  const directory = mkdtempSync(join(tmpdir(), "launcher-"));
-  const name = directory.slice(directory.lastIndexOf("/") + 1);
-  makeBundle(directory, guestImage);
-  execFileSync("ip", ["netns", "add", name]);
-  const program = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"];
-  const ids = [String(LAUNCHER_UID), String(LAUNCHER_UID)];
-  spawn(
-    join(libexec, "pod-shim"),
-    [
-      ...[directory, name, "0", `/run/netns/${name}`, "launcher", ...ids, ...program],
-      ...[`SHUTDOWN_SECONDS=${String(graceSeconds)}`, "/run/patchbay/init"],
-    ],
-    { detached: true, stdio: "ignore" },
-  ).unref();
+/** A link of the pod's own to the host, which ends with the pod. */
+function networkOf(dataDir: string): string {
+  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: "10.253.79.0/24" }]] };
+  return JSON.stringify({
+    cniVersion: "1.0.0",
+    name: "launcher",
+    plugins: [{ type: "ptp", ipam }],
+  });
+}
 
-  const socket = join(directory, "volume/libvirt/libvirt-sock");
+function makeVolumes(directory: string): void {
+  for (const { name } of VOLUMES) {
+    const volume = join(directory, name);
+    mkdirSync(volume, { recursive: true });
+    // As a kubelet makes them for an fsGroup.
+    chownSync(volume, 0, UID);
+    chmodSync(volume, 0o2777);
+  }
+}
+
+function sandboxOf(name: string, cgroupParent: string): SandboxConfig {
+  return {
+    metadata: { name, namespace: "default", uid: name, attempt: 0 },
+    hostname: name,
+    logDirectory: "",
+    labels: {},
+    annotations: {},
+    cgroupParent,
+    sysctls: {},
+    security: {
+      namespaces: NAMESPACES,
+      runAsUser: UID,
+      runAsGroup: UID,
+      supplementalGroups: [UID],
+      readonlyRootfs: true,
+      privileged: false,
+      seccomp: "RuntimeDefault",
+    },
+  };
+}
+
+function containerOf(directory: string, guestImage: string, graceSeconds: number): ContainerConfig {
+  const mounts = VOLUMES.map(({ name, mountPath }) => ({
+    containerPath: mountPath,
+    hostPath: join(directory, name),
+    readonly: false,
+    propagation: "PRIVATE" as const,
+  }));
+  const kernel = {
+    containerPath: names.KERNEL_BOOT_DIR,
+    hostPath: guestImage,
+    readonly: true,
+    propagation: "PRIVATE" as const,
+  };
+  return {
+    metadata: { name: names.LAUNCHER_CONTAINER, attempt: 0 },
+    image: "localhost/patchbay/virt-launcher:dev",
+    command: [],
+    args: [],
+    workingDir: "",
+    env: [["SHUTDOWN_SECONDS", String(graceSeconds)]],
+    mounts: [...mounts, kernel],
+    devices: [{ containerPath: "/dev/net/tun", hostPath: "/dev/net/tun", permissions: "rw" }],
+    labels: {},
+    annotations: {},
+    logPath: "",
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
+    resources: {},
+    security: {
+      namespaces: NAMESPACES,
+      capabilities: { add: [], drop: ["ALL"] },
+      privileged: false,
+      runAsUser: UID,
+      runAsGroup: UID,
+      readonlyRootfs: true,
+      supplementalGroups: [UID],
+      noNewPrivileges: true,
+      maskedPaths: ["/proc/keys", "/proc/kcore"],
+      readonlyPaths: ["/proc/sys"],
+      seccomp: "RuntimeDefault",
+    },
+  };
+}
+
+/** What a launcher is made of. */
+interface Parts {
+  readonly runtime: ContainerRuntime;
+  readonly containerd: ContainerdBench;
+  readonly sandboxId: string;
+  readonly id: string;
+  readonly directory: string;
+}
+
+/** Processes of a container, wherever its control group is. */
+function pidsOf({ containerd, id }: Parts): readonly number[] {
+  const paths = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map((top) =>
+    join(top, containerd.cgroupParent, id, "cgroup.procs"),
+  );
+  const path = paths.find(existsSync);
+  if (path === undefined) return [];
+  const lines = readFileSync(path, "utf8").split("\n");
+  return lines.filter((line) => line !== "").map(Number);
+}
+
+function isNamed(pid: number, program: string): boolean {
+  try {
+    return readFileSync(`/proc/${String(pid)}/comm`, "utf8").startsWith(program);
+  } catch {
+    return false; // it has just ended
+  }
+}
+
+async function openPod(parts: Parts): Promise<LauncherPod> {
+  const { runtime, sandboxId, id, directory } = parts;
+  const volume = join(directory, "launcher");
+  const socket = join(volume, names.LIBVIRT_SOCKET);
+  const consoles: GuestConsole[] = [];
   const virsh = async (...args: readonly string[]): Promise<string> => {
     const uri = `qemu:///session?socket=${socket}`;
     return (await run("virsh", ["-q", "-c", uri, ...args], { timeout: 20_000 })).stdout;
   };
-  const read = (file: string): string => readFileSync(join(directory, file), "utf8").trim();
-  const pid = (): number => Number(read("pid").split(" ")[0]);
-  const consoles: GuestConsole[] = [];
   const start = async (kernel = "vmlinuz"): Promise<void> => {
     const xml = join(directory, "domain.xml");
     writeFileSync(xml, DOMAIN.replace("vmlinuz", kernel));
@@ -116,37 +242,37 @@ export async function startLauncher(
   };
   const pod: LauncherPod = {
     virsh,
-    pid,
-    log: () => read("log"),
     start,
     boot: async () => {
       await start();
       const guest = openGuestConsole({
-        socketPath: join(directory, "volume/serial0.sock"),
-        logPath: join(directory, "volume/serial0.log"),
+        socketPath: join(volume, names.CONSOLE_SOCKET),
+        logPath: join(volume, names.CONSOLE_LOG),
       });
       consoles.push(guest);
       await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, fromStart: true });
       return guest;
     },
-    pids: (program) => {
-      const procs = `/sys/fs/cgroup/memory/patchbay/${name}/cgroup.procs`;
-      const unified = `/sys/fs/cgroup/patchbay/${name}/cgroup.procs`;
-      return readFileSync(existsSync(procs) ? procs : unified, "utf8")
-        .split("\n")
-        .filter((line) => line !== "")
-        .filter((line) => readFileSync(`/proc/${line}/comm`, "utf8").startsWith(program))
-        .map(Number);
+    pids: (program) => pidsOf(parts).filter((pid) => isNamed(pid, program)),
+    terminate: async () => {
+      const [first] = pidsOf(parts);
+      if (first !== undefined) process.kill(first, "SIGTERM");
+      return Promise.resolve();
     },
-    exitCode: async (withinMs) =>
-      Number(
-        await eventually(() => existsSync(join(directory, "exit")) && read("exit"), { withinMs }),
-      ),
+    exitCode: async (withinMs) => {
+      const ended = await eventually(
+        async () => {
+          const status = await runtime.findContainer(id);
+          return status?.state === "EXITED" && status;
+        },
+        { withinMs },
+      );
+      return ended.exitCode;
+    },
     remove: async () => {
       for (const guest of consoles) guest.close();
-      await run(join(libexec, "pod-cgroup"), ["remove", name]);
-      await run("ip", ["netns", "del", name]);
-      rmSync(directory, { recursive: true });
+      await runtime.stopSandbox(sandboxId);
+      await runtime.removeSandbox(sandboxId);
     },
   };
   await eventually(async () => existsSync(socket) && (await virsh("version")), {

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import { eventually } from "@patchbay/testing";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
-import { makeGuestImage } from "../launcher/pod.ts";
+import { makeGuestImage } from "../guest-image.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
