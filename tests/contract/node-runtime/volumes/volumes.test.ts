@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do volumes on a real disk show what a real API server has, with the rights of a node?
+import { execFileSync } from "node:child_process";
+import { readdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CONFIG_MAPS, SECRETS } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { read, VolumeNode } from "./node.ts";
+
+const CORE = "/api/v1/namespaces/default";
+const SOON = { withinMs: 10_000 };
+const MEBIBYTE = 2 ** 20;
+let node: VolumeNode;
+
+beforeAll(async () => {
+  node = await VolumeNode.start();
+  node.keepCurrent();
+});
+afterAll(async () => {
+  await node.close();
+});
+
+async function putConfigMap(name: string, data: Readonly<Record<string, string>>): Promise<void> {
+  const object = { metadata: { name }, data };
+  const { code } = await node.api.put(`${CORE}/configmaps/${name}`, object);
+  if (code === 404) await node.api.post(`${CORE}/configmaps`, object);
+}
+
+describe("the token of a pod", () => {
+  test("is where clients look for it, is the pod's account's, and ends with the pod", async () => {
+    const pod = await node.createPod("talker", { automountServiceAccountToken: true });
+    const paths = await node.prepare(pod);
+    const [volume = ""] = paths.values();
+    const token = read(volume, "token") ?? "";
+    expect(read(volume, "namespace")).toBe("default");
+    expect(read(volume, "ca.crt")).toBe(node.api.authority.certPem);
+    const ask = () =>
+      node.api.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {
+        token,
+        body: {},
+      });
+    const { body } = await ask();
+    expect(body.status).toMatchObject({
+      userInfo: {
+        username: "system:serviceaccount:default:default",
+        extra: { "authentication.kubernetes.io/pod-name": ["talker"] },
+      },
+    });
+    expect(await node.deps.disk.listMounts(volume)).toEqual([volume]); // never on the disk
+    await node.api.delete(`${CORE}/pods/talker?gracePeriodSeconds=0`);
+    expect((await ask()).code).toBe(401);
+    await node.remove(pod);
+  });
+
+  test("is given to the pod's node alone", async () => {
+    const foreign = await node.createPod("elsewhere", { nodeName: "node-2" });
+    const refused = { code: "KUBE_FORBIDDEN" };
+    const { tokens } = node.deps;
+    // Nobody of its account is here: the authorizer says no. With somebody here, admission does.
+    await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
+    await node.createPod("here", {});
+    await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
+    await node.remove(foreign);
+  });
+});
+
+describe("ConfigMaps and Secrets", () => {
+  test("are the node's to read while a pod of its own names them, and no others", async () => {
+    await node.api.post(`${CORE}/secrets`, { metadata: { name: "other" }, data: {} });
+    const refused = { code: "KUBE_FORBIDDEN" };
+    const { store } = node.client;
+    const key = { namespace: "default", name: "other" };
+    await expect(store.find(SECRETS, key)).rejects.toMatchObject(refused);
+    await expect(store.list(SECRETS, { namespace: "default" })).rejects.toMatchObject(refused);
+    await expect(store.list(CONFIG_MAPS)).rejects.toMatchObject(refused);
+    await node.createPod("reader", { volumes: [{ name: "v", secret: { secretName: "other" } }] });
+    expect((await store.find(SECRETS, key))?.metadata.name).toBe("other");
+  });
+
+  test("show their changes, all files at once, and so do labels", async () => {
+    await putConfigMap("config", { a: "1", b: "1" });
+    const labels = { path: "labels", fieldRef: { fieldPath: "metadata.labels" } };
+    const pod = await node.createPod("shown", {
+      volumes: [
+        { name: "config", configMap: { name: "config" } },
+        { name: "about", downwardAPI: { items: [labels] } },
+      ],
+    });
+    const paths = await node.prepare(pod);
+    const [config = "", about = ""] = paths.values();
+    expect(read(config, "a")).toBe("1");
+    const { uid = "" } = pod.metadata;
+    await eventually(() => node.pods.listBy("uid", uid).length === 1, SOON);
+    await putConfigMap("config", { a: "2", c: "2" });
+    await node.api.patch(`${CORE}/pods/shown`, { metadata: { labels: { app: "y" } } });
+    await eventually(() => read(config, "a") === "2" && read(about, "labels") === 'app="y"', SOON);
+    expect([read(config, "b"), read(config, "c")]).toEqual([undefined, "2"]);
+    await node.remove(pod);
+  });
+
+  test("that are missing hold the pod up, by name, until they are there", async () => {
+    const pod = await node.createPod("waits", {
+      volumes: [{ name: "v", secret: { secretName: "late", defaultMode: 0o400 } }],
+      securityContext: { fsGroup: 1234 },
+    });
+    await expect(node.prepare(pod)).rejects.toMatchObject({
+      code: "RUNTIME_VOLUME_FAILED",
+      details: { volume: "v", reason: 'secret "late" not found' },
+    });
+    const told: string[] = [];
+    const stop = node.deps.objects.onChange((uid) => told.push(uid));
+    const data = { key: Buffer.from("hidden").toString("base64") };
+    await node.api.post(`${CORE}/secrets`, { metadata: { name: "late" }, data });
+    await eventually(() => told.includes(pod.metadata.uid ?? ""), SOON);
+    stop();
+    const [path = ""] = (await node.prepare(pod)).values();
+    expect(read(path, "key")).toBe("hidden");
+    const { mode, gid } = statSync(join(path, "key"));
+    expect([mode & 0o777, gid]).toEqual([0o440, 1234]);
+    await node.remove(pod);
+  });
+});
+
+describe("an emptyDir", () => {
+  test.each([
+    { name: "on the disk", emptyDir: { sizeLimit: "16Mi" } },
+    { name: "in memory", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
+  ])("$name is full at its limit, and the node's disk is not", async ({ emptyDir }) => {
+    const pod = await node.createPod(`full-${emptyDir.medium ?? "disk"}`.toLowerCase(), {
+      volumes: [{ name: "v", emptyDir }],
+      securityContext: { fsGroup: 1234 },
+    });
+    const [path = ""] = (await node.prepare(pod)).values();
+    const { uid, gid, mode } = statSync(path);
+    expect([uid, gid, mode & 0o7777]).toEqual([0, 1234, 0o2777]);
+    writeFileSync(join(path, "fits"), Buffer.alloc(15 * MEBIBYTE));
+    expect(() => {
+      writeFileSync(join(path, "flood"), Buffer.alloc(4 * MEBIBYTE));
+    }).toThrow(/ENOSPC/);
+    await node.prepare(pod); // again: what is in it stays
+    expect(readdirSync(path)).toContain("fits");
+    await node.remove(pod);
+    expect(await node.deps.disk.listMounts(node.directory)).toEqual([]);
+  });
+
+  test("is made in well under a second, of two gibibytes", async () => {
+    const pod = await node.createPod("quick", { volumes: [{ name: "v", emptyDir: {} }] });
+    const start = performance.now();
+    const [path = ""] = (await node.prepare(pod)).values();
+    expect(performance.now() - start).toBeLessThan(5000); // 60 ms on a machine that does nothing else
+    const { blocks, bsize } = statfsSync(path);
+    expect(blocks * bsize).toBeGreaterThan(2 ** 31);
+    await node.remove(pod);
+  });
+});
+
+test("a pod's directory goes with foreign mounts, links and trees that are too deep for a path", async () => {
+  const pod = await node.createPod("messy", {
+    volumes: [
+      { name: "disk", emptyDir: {} },
+      { name: "memory", emptyDir: { medium: "Memory" } },
+    ],
+  });
+  const [disk = "", memory = ""] = (await node.prepare(pod)).values();
+  const plain = join(node.podDirectory(pod), "plain");
+  execFileSync("mkdir", [plain]);
+  const script = "chdir $ARGV[0]; for (1..3000) { mkdir 'd' or die; chdir 'd' or die }";
+  for (const top of [disk, memory, plain]) {
+    execFileSync("perl", ["-e", script, top]);
+    symlinkSync("/etc", join(top, "link"));
+  }
+  execFileSync("mount", ["--bind", "/etc", join(disk, "d")]);
+  execFileSync("mount", ["-t", "tmpfs", "none", join(plain, "d")]);
+  await node.remove(pod);
+  await node.remove(pod);
+  expect(readdirSync(join(node.directory, "pods"))).not.toContain(pod.metadata.uid);
+  expect(readdirSync("/etc")).toContain("passwd");
+  expect(execFileSync("losetup", ["--all"]).toString()).not.toContain(node.directory);
+});
