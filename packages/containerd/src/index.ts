@@ -2,6 +2,8 @@
 // The public door of containerd.
 export { ctr, waitUntilServing } from "./ctr.ts";
 export { archiveDirectory } from "./images/archive-directory.ts";
+export { measureImage } from "./images/measure-image.ts";
+export { PullProgress } from "./images/pull-progress.ts";
 export { createImageViews } from "./images/image-views.ts";
 export {
   findImage,

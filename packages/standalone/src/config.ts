@@ -67,6 +67,11 @@ export function architecture(): string {
   return process.arch;
 }
 
+/** As Go and images say: `amd64` or `arm64`. */
+export function goArchitecture(): string {
+  return process.arch === "x64" ? "amd64" : process.arch;
+}
+
 /** The machine's name as a Kubernetes name. */
 export function nodeNameOfHost(): string {
   return hostname().toLowerCase();

@@ -2,10 +2,19 @@
 // The public door of standalone. Each command loads only what it needs.
 import type { ApiServerRun } from "./api-server.ts";
 import type { DownOptions } from "./down.ts";
+import type { ImageToAdd, MachineImage } from "./images/images.ts";
 import type { RestoreOptions, Restored } from "./restore.ts";
 import type { UpOptions } from "./up.ts";
 
-export type { ApiServerRun, DownOptions, RestoreOptions, Restored, UpOptions };
+export type {
+  ApiServerRun,
+  DownOptions,
+  ImageToAdd,
+  MachineImage,
+  RestoreOptions,
+  Restored,
+  UpOptions,
+};
 
 /**
  * Brings everything up and returns when it is ready. A machine that is up already is left alone.
@@ -41,4 +50,37 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const door = await import("./restore.ts");
   return door.restore(options);
+}
+
+/**
+ * Adds an image, in the place of what had the name.
+ * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
+ */
+export async function addImage(image: ImageToAdd): Promise<MachineImage> {
+  const door = await import("./images/images.ts");
+  return door.addImage(image);
+}
+
+/**
+ * Images of the machine, sorted by reference; none when there is no machine.
+ * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED
+ */
+export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
+  const door = await import("./images/images.ts");
+  return door.listImages(dataDir);
+}
+
+/** Names of the images of a machine whose containerd runs; none of one that is down. */
+export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
+  const door = await import("./images/images.ts");
+  return door.listRunningImages(dataDir);
+}
+
+/**
+ * Removes an image; who uses it is for the caller to ask.
+ * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
+ */
+export async function removeImage(dataDir: string, name: string): Promise<void> {
+  const door = await import("./images/images.ts");
+  await door.removeImage(dataDir, name);
 }

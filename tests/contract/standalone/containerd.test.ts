@@ -75,6 +75,50 @@ test("images that pods need are imported, with progress", async () => {
   expect(await ourCtr("images", "ls", "--quiet")).toContain(PAUSE);
 });
 
+/** The command line; its result's text, and what it said. */
+async function patchbay(...args: readonly string[]): Promise<{ code: number; said: string }> {
+  const program = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
+  const argv = [program, ...args, "--data-dir", dataDir] as const;
+  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: 60_000 });
+  return { code: exitCode, said: stdout + stderr };
+}
+
+test(
+  "an image that a VM starts from is not removed, whichever way they write its name",
+  async () => {
+    const source = join(dataDir, "source");
+    await files.ensureDirectory(source);
+    await files.writeAtomic(join(source, "vmlinuz"), "kernel");
+    expect((await patchbay("image", "add", "guest", source)).said).toMatch(
+      /image guest added: sha256:[0-9a-f]{64}, \d+ kB/,
+    );
+    const firmware = {
+      kernelBoot: { container: { image: "guest:latest", kernelPath: "/vmlinuz" } },
+    };
+    const template = { spec: { domain: { firmware, devices: {} } } };
+    const vm = {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      metadata: { name: "user", namespace: "default" },
+      spec: { runStrategy: "Halted", template },
+    };
+    const file = join(dataDir, "vm.json");
+    await files.writeAtomic(file, JSON.stringify(vm));
+    const kubeconfig = ["--kubeconfig", join(dataDir, "kubeconfig")];
+    const kubectl = (...args: readonly string[]) =>
+      execFileSync("kubectl", [...kubeconfig, "--cache-dir", join(dataDir, "cache"), ...args]);
+    kubectl("create", "-f", file);
+    const refused = await patchbay("image", "remove", "guest");
+    expect(refused).toMatchObject({ code: 4 });
+    expect(refused.said).toContain("virtualmachine default/user");
+    expect((await patchbay("complete", "images")).said.split("\n")).toContain("guest");
+    kubectl("delete", "vm", "user");
+    expect((await patchbay("image", "remove", "guest")).said).toBe("image guest removed\n");
+    expect((await patchbay("image", "list")).said).not.toContain("guest ");
+  },
+  UP_MS,
+);
+
 test(
   "what runs in containers survives the death of containerd, which comes back",
   async () => {

@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../entry.ts";
 
 export const RUNTIME_ERRORS = {
   RUNTIME_IMAGE_MISSING: {
-    summary: "image {image} is not there; add it with: patchbay image add {image} DIR",
+    summary: "image {image} is not there; add it with: patchbay image add {image} SOURCE",
     who: "user",
     retry: "on-change",
     http: 404,

@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay image add: copies a directory into an image.
+// patchbay image add: makes an image that VMs and pods can name.
 import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
+import { printSize } from "../../print/size.ts";
 
 async function run(context: Context, input: Input): Promise<void> {
-  const { createFiles, replaceDirectory } = await import("@patchbay/os");
-  const { imageDirectory, imagesDirectory } = await import("./directory.ts");
-  const { dataDir } = context.global;
-  const name = argumentAt(input, 0);
-  const path = resolve(imageDirectory(dataDir, name));
-  await createFiles().ensureDirectory(imagesDirectory(dataDir));
-  await replaceDirectory(resolve(argumentAt(input, 1)), path);
+  const { addImage } = await import("@patchbay/standalone");
+  const image = await addImage({
+    dataDir: resolve(context.global.dataDir),
+    name: argumentAt(input, 0),
+    source: argumentAt(input, 1),
+    print: (line) => {
+      context.err.write(`${line}\n`);
+    },
+    signal: context.signal,
+  });
   await printResult(context, {
-    table: () => `image ${name} added\n`,
-    data: { name, path },
-    names: [`image/${name}`],
+    table: () => `image ${image.name} added: ${image.digest}, ${printSize(image.bytes)}\n`,
+    data: image,
+    names: [`image/${image.name}`],
   });
 }
 
 /** Replaces an image of that name. */
 export const imageAdd: Command = {
   name: "image add",
-  args: ["<name>", "<directory>"],
-  values: ["images", "directories"],
-  summary: "Copy a directory into an image that VMs can name",
+  args: ["<name>", "<source>"],
+  values: ["images", "files"],
+  summary: "Make an image of a directory, an OCI or docker archive, or a registry's image",
   flags: [],
   run,
 };

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay image list: lists images.
-import { join } from "node:path";
+import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { printResult } from "../../print/output.ts";
+import { printSize } from "../../print/size.ts";
 import { printTable } from "../../print/table.ts";
 
 async function run(context: Context): Promise<void> {
-  const { createFiles } = await import("@patchbay/os");
-  const { imagesDirectory } = await import("./directory.ts");
-  const directory = imagesDirectory(context.global.dataDir);
-  const all = await createFiles().list(directory);
-  // Names with a process id are copies that are being made.
-  const names = all.filter((name) => !/\.\d+\.(new|old)$/.test(name));
-  const images = names.map((name) => ({ name, path: join(directory, name) }));
+  const { listImages } = await import("@patchbay/standalone");
+  const images = await listImages(resolve(context.global.dataDir));
   await printResult(context, {
     table: () =>
       images.length === 0
         ? "no images\n"
         : printTable(
-            ["NAME", "PATH"],
-            images.map(({ name, path }) => [name, path]),
+            ["NAME", "DIGEST", "SIZE"],
+            images.map(({ name, digest, bytes }) => [name, digest, printSize(bytes)]),
           ),
     data: images,
-    names: names.map((name) => `image/${name}`),
+    names: images.map(({ name }) => `image/${name}`),
   });
 }
 
@@ -30,7 +26,7 @@ async function run(context: Context): Promise<void> {
 export const imageList: Command = {
   name: "image list",
   args: [],
-  summary: "List images",
+  summary: "List images with their digests and sizes",
   flags: [],
   run,
 };

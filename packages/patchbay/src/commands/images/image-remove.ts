@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay image remove: removes an image.
+import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
 async function run(context: Context, input: Input): Promise<void> {
   const { AppError } = await import("@patchbay/core/errors");
-  const { createFiles } = await import("@patchbay/os");
-  const { imageDirectory } = await import("./directory.ts");
+  const { removeImage } = await import("@patchbay/standalone");
   const { findImageUsers } = await import("./users.ts");
   const name = argumentAt(input, 0);
-  const path = imageDirectory(context.global.dataDir, name);
-  const files = createFiles();
-  if (!(await files.exists(path))) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
   const users = await findImageUsers(context, name);
   if (users.length > 0) {
     throw new AppError("IMAGE_IN_USE", { image: name, users: users.join(", ") });
   }
-  await files.remove(path);
+  await removeImage(resolve(context.global.dataDir), name);
   await printResult(context, {
     table: () => `image ${name} removed\n`,
-    data: { name, path },
+    data: { name },
     names: [`image/${name}`],
   });
 }
 
-/** Refused while a VM or a pod names it. */
+/** Refused while a VM, a VMI or a pod names it. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod, VirtualMachine } from "@patchbay/api";
+import type { Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { usersOf } from "./users.ts";
 
@@ -25,14 +25,35 @@ function vmOf(name: string, image: string): VirtualMachine {
   };
 }
 
-test("pods that run from an image and VMs that start from it use it", () => {
-  const pods = [
+function vmiOf(name: string, image: string, owned: boolean): VirtualMachineInstance {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name, uid: "u" };
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: { namespace: "ns", name, ...(owned && { ownerReferences: [owner] }) },
+    spec: { domain: { firmware: { kernelBoot: { container: { image } } } } },
+  };
+}
+
+const users = {
+  pods: [
     podOf("a", VOLUMES, "Running"),
     podOf("b", {}, "Running"),
     podOf("c", VOLUMES, "Failed"),
-  ];
-  const vms = [vmOf("v", "guest"), vmOf("w", "other")];
-  expect(usersOf("guest", pods, vms)).toEqual(["pod ns/a", "virtualmachine ns/v"]);
-  expect(usersOf("virt-launcher", pods, vms)).toEqual(["pod ns/a", "pod ns/b"]);
-  expect(usersOf("none", pods, vms)).toEqual([]);
+    podOf("d", { initContainers: [{ name: "i", image: "guest:latest" }] }, "Running"),
+  ],
+  vms: [vmOf("v", "docker.io/library/guest"), vmOf("w", "other"), vmOf("x", "No Name")],
+  vmis: [vmiOf("v", "guest", true), vmiOf("y", "guest", false)],
+};
+
+test.each([
+  {
+    image: "guest",
+    want: ["pod ns/a", "pod ns/d", "virtualmachine ns/v", "virtualmachineinstance ns/y"],
+  },
+  { image: "docker.io/library/other:latest", want: ["virtualmachine ns/w"] },
+  { image: "virt-launcher", want: ["pod ns/a", "pod ns/b", "pod ns/d"] },
+  { image: "guest:v2", want: [] },
+])("$image is used by $want, however they write its name", ({ image, want }) => {
+  expect(usersOf(image, users)).toEqual(want);
 });

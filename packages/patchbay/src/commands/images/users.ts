@@ -4,10 +4,14 @@ import { join } from "node:path";
 import {
   isPodFinished,
   PODS,
+  VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type KubeObject,
   type Pod,
   type VirtualMachine,
+  type VirtualMachineInstance,
 } from "@patchbay/api";
+import { fullReference } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
@@ -17,33 +21,54 @@ import { warnTo } from "../../session.ts";
 /** Time for one list; a machine that is down refuses at once. */
 const TIMEOUT_MS = 5_000;
 
-function titleOf(kind: string, { metadata }: Pod | VirtualMachine): string {
+function titleOf(kind: string, { metadata }: KubeObject): string {
   return `${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
 }
 
-function usesImage(pod: Pod, image: string): boolean {
-  const volumes = pod.spec.volumes ?? [];
-  return (
-    pod.spec.containers.some((container) => container.image === image) ||
-    volumes.some((volume) => volume.image?.reference === image)
-  );
+function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
+  return [
+    ...[...(spec.initContainers ?? []), ...spec.containers].map(({ image }) => image),
+    ...(spec.volumes ?? []).map(({ image }) => image?.reference),
+  ];
 }
 
-function bootsFrom(vm: VirtualMachine, image: string): boolean {
-  return vm.spec.template.spec.domain.firmware?.kernelBoot?.container?.image === image;
+function bootImage({ domain }: VirtualMachineInstance["spec"]): string | undefined {
+  return domain.firmware?.kernelBoot?.container?.image;
 }
 
-/** Pods that run from the image and VMs that start from it, for example `pod default/a`. */
-export function usersOf(
-  image: string,
-  pods: readonly Pod[],
-  vms: readonly VirtualMachine[],
-): readonly string[] {
+/** Whether both mean the same image; what is no name of an image means none. */
+function isSame(one: string | undefined, other: string): boolean {
+  try {
+    return one !== undefined && fullReference(one) === other;
+  } catch {
+    return false;
+  }
+}
+
+/** Objects that may use an image. */
+export interface PossibleUsers {
+  readonly pods: readonly Pod[];
+  readonly vms: readonly VirtualMachine[];
+  readonly vmis: readonly VirtualMachineInstance[];
+}
+
+/**
+ * Pods that run from the image, VMs that start from it, and VMIs that did, for example `pod default/a`.
+ * @throws AppError with IMAGE_NAME_INVALID
+ */
+export function usersOf(image: string, { pods, vms, vmis }: PossibleUsers): readonly string[] {
+  const reference = fullReference(image);
+  const usesIt = (one: string | undefined): boolean => isSame(one, reference);
   return [
     ...pods
-      .filter((pod) => !isPodFinished(pod) && usesImage(pod, image))
+      .filter((pod) => !isPodFinished(pod) && imagesOfPod(pod).some(usesIt))
       .map((pod) => titleOf("pod", pod)),
-    ...vms.filter((vm) => bootsFrom(vm, image)).map((vm) => titleOf("virtualmachine", vm)),
+    ...vms
+      .filter(({ spec }) => usesIt(bootImage(spec.template.spec)))
+      .map((vm) => titleOf("virtualmachine", vm)),
+    ...vmis
+      .filter((vmi) => vmi.metadata.ownerReferences === undefined && usesIt(bootImage(vmi.spec)))
+      .map((vmi) => titleOf("virtualmachineinstance", vmi)),
   ];
 }
 
@@ -55,11 +80,12 @@ export async function findImageUsers(context: Context, image: string): Promise<r
   const client = createKubeClient(config, { logger: warnTo(context.err), clock: createClock() });
   const options = { timeoutMs: TIMEOUT_MS, signal: context.signal };
   try {
-    const [pods, vms] = await Promise.all([
+    const [pods, vms, vmis] = await Promise.all([
       client.store.list(PODS, options),
       client.store.list(VIRTUAL_MACHINES, options),
+      client.store.list(VIRTUAL_MACHINE_INSTANCES, options),
     ]);
-    return usersOf(image, pods.items, vms.items);
+    return usersOf(image, { pods: pods.items, vms: vms.items, vmis: vmis.items });
   } catch (error) {
     if (isAppError(error, "KUBE_UNREACHABLE")) return [];
     throw error;

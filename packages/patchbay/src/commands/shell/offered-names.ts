@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which names does completion offer for a word? What fails offers nothing.
+import { resolve } from "node:path";
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -8,10 +9,8 @@ import {
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
-import { createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
-import { imagesDirectory } from "../images/directory.ts";
 import { toIfaceRows } from "../../print/iface-rows.ts";
 import { withSession, type Session } from "../../session.ts";
 import { findTarget } from "../../target.ts";
@@ -58,7 +57,8 @@ async function listInCluster(session: Session, context: Context, input: Input): 
 /** Of what the first argument says: vms, networks, namespaces, images, or interfaces of the VM that the second names. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
-    return createFiles().list(imagesDirectory(context.global.dataDir));
+    const { listRunningImages } = await import("@patchbay/standalone");
+    return listRunningImages(resolve(context.global.dataDir));
   }
   const names = Promise.withResolvers<readonly string[]>();
   await withSession(context, async (session) => {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The images of a machine: added from directories, archives and registries, listed, removed.
+import { randomUUID } from "node:crypto";
+import { join, resolve } from "node:path";
+import { names } from "@patchbay/api";
+import {
+  archiveDirectory,
+  findImage,
+  fullReference,
+  importImage,
+  listImages as listRecords,
+  measureImage,
+  pullImage,
+  PullProgress,
+  removeImage as removeRecord,
+  shortReference,
+} from "@patchbay/containerd";
+import { AppError } from "@patchbay/core";
+import { createFiles, replaceDirectory } from "@patchbay/os";
+import { goArchitecture } from "../config.ts";
+import { pathsOf } from "../data-dir/paths.ts";
+import type { Print } from "../supervisor/follow.ts";
+import { sourceOf, type ImageSource } from "./source.ts";
+import { runsContainerd, withContainerd, type ContainerdAccess } from "./with-containerd.ts";
+
+const STAT_MS = 5000;
+
+/** An image of the machine. */
+export interface MachineImage {
+  /** As VMs name it. */
+  readonly name: string;
+  /** As a registry would name it. */
+  readonly reference: string;
+  /** Of its manifest. */
+  readonly digest: string;
+  /** As a registry would send it; absent when it has nothing for this machine. */
+  readonly bytes?: number;
+}
+
+/** What to add. */
+export interface ImageToAdd {
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly name: string;
+  /** A directory, an archive, or a reference of a registry. */
+  readonly source: string;
+  /** Gets how it goes on. */
+  readonly print: Print;
+  /** Ends a transfer. */
+  readonly signal?: AbortSignal;
+}
+
+async function measure(
+  access: ContainerdAccess,
+  { name, digest }: { readonly name: string; readonly digest: string },
+): Promise<MachineImage> {
+  const bytes = await measureImage(access, digest, goArchitecture());
+  const image = { name: shortReference(name), reference: name, digest };
+  return { ...image, ...(bytes !== undefined && { bytes }) };
+}
+
+/** Images of the machine, sorted by reference; none when there is no machine. */
+export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
+  if (!(await createFiles().exists(pathsOf(dataDir).containerd))) return [];
+  return withContainerd(dataDir, async (access) => {
+    const records = await listRecords(access);
+    return Promise.all(records.map((record) => measure(access, record)));
+  });
+}
+
+/** Names of the images of a machine whose containerd runs; for completion, which must not start one. */
+export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
+  if (!(await runsContainerd(createFiles(), pathsOf(dataDir)))) return [];
+  return withContainerd(dataDir, async (access) =>
+    (await listRecords(access)).map(({ name }) => shortReference(name)),
+  );
+}
+
+/** What is at a path, in the words of stat; undefined: nothing. */
+async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<string | undefined> {
+  const argv = ["stat", "--dereference", "--format=%F", path] as const;
+  const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_MS });
+  return exitCode === 0 ? stdout.trim() : undefined;
+}
+
+async function addDirectory(access: ContainerdAccess, path: string, name: string): Promise<void> {
+  const id = randomUUID();
+  const workDirectory = join(access.layout.directory, `image-${id}`);
+  try {
+    const image = { source: path, workDirectory, architecture: goArchitecture() };
+    await importImage(access, { archive: await archiveDirectory(access, image), id }, name);
+  } finally {
+    await access.files.remove(workDirectory);
+  }
+}
+
+async function addFrom(
+  access: ContainerdAccess,
+  source: ImageSource,
+  { print, signal, name }: ImageToAdd & { readonly name: string },
+): Promise<void> {
+  switch (source.kind) {
+    case "directory":
+      print(`making an image of ${source.path}`);
+      await addDirectory(access, source.path, name);
+      break;
+    case "archive":
+      print(`importing ${source.path}`);
+      await importImage(access, { archive: source.path, id: randomUUID() }, name);
+      break;
+    case "registry": {
+      print(`fetching ${source.reference}`);
+      const progress = new PullProgress(print);
+      const options = {
+        onOutput: (text: string) => {
+          progress.read(text);
+        },
+        ...(signal !== undefined && { signal }),
+      };
+      await pullImage(access, { reference: source.reference, name }, options);
+    }
+  }
+}
+
+/**
+ * Adds an image, in the place of what had the name.
+ * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, and those of withContainerd
+ */
+export async function addImage(image: ImageToAdd): Promise<MachineImage> {
+  const name = fullReference(image.name);
+  return withContainerd(image.dataDir, async (access) => {
+    const path = resolve(image.source);
+    const source = sourceOf(image.source, path, await kindOfPath(access, path));
+    await addFrom(access, source, { ...image, name });
+    // Until pods run from containerd's images.
+    if (source.kind === "directory" && !image.name.includes("/")) {
+      await replaceDirectory(path, join(access.paths.images, image.name));
+    }
+    const added = await findImage(access, name);
+    if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+    return measure(access, added);
+  });
+}
+
+/** Images that every pod of a machine needs. */
+const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
+
+/**
+ * Removes an image.
+ * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, CONTAINERD_FAILED, and those of
+ * withContainerd
+ */
+export async function removeImage(dataDir: string, name: string): Promise<void> {
+  const reference = fullReference(name);
+  if (OWN_IMAGES.includes(reference)) {
+    throw new AppError("IMAGE_IN_USE", { image: name, users: "every pod of this machine" });
+  }
+  await withContainerd(dataDir, async (access) => {
+    if ((await findImage(access, reference)) === undefined) {
+      throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+    }
+    await removeRecord(access, reference);
+    await access.files.remove(join(access.paths.images, name));
+  });
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a person mean by the source of an image? What is there counts; pure.
+import { fullReference } from "@patchbay/containerd";
+import { AppError } from "@patchbay/core";
+
+/** Where an image comes from. */
+export type ImageSource =
+  | { readonly kind: "directory" | "archive"; readonly path: string }
+  | { readonly kind: "registry"; readonly reference: string };
+
+/** What can only be a path. */
+const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
+
+/**
+ * Decides by what is at `path`, which is the source as an absolute path; `kind` is what stat calls it.
+ * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
+ */
+export function sourceOf(source: string, path: string, kind: string | undefined): ImageSource {
+  if (kind === "directory") return { kind, path };
+  if (kind === "regular file") return { kind: "archive", path };
+  if (kind !== undefined) {
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: `it is a ${kind}` });
+  }
+  if (PATH.test(source)) {
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: "there is no such file" });
+  }
+  return { kind: "registry", reference: fullReference(source) };
+}

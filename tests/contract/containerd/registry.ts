@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A registry on the loopback address that gives the images of one OCI layout, whatever they are called.
+import { createServer, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { AddressInfo } from "node:net";
+
+/** A registry of a test. */
+export interface Registry {
+  /** `127.0.0.1:PORT`; containerd speaks plain HTTP to loopback addresses. */
+  readonly host: string;
+  close(): Promise<void>;
+}
+
+const PATH = /^\/v2\/.+\/(manifests|blobs)\/(.+)$/;
+const MANIFEST = "application/vnd.oci.image.manifest.v1+json";
+
+/** The blob that a request is for; a tag is the layout's first manifest. */
+async function findBlob(layout: string, url: string) {
+  const [, kind = "", asked = ""] = PATH.exec(url) ?? [];
+  const index = JSON.parse(await readFile(join(layout, "index.json"), "utf8")) as {
+    readonly manifests: readonly [{ readonly digest: string }];
+  };
+  const digest = asked.startsWith("sha256:") ? asked : index.manifests[0].digest;
+  const blob = await readFile(join(layout, "blobs", digest.replace(":", "/")));
+  return { kind, digest, blob };
+}
+
+async function answer(layout: string, url: string, response: ServerResponse): Promise<void> {
+  try {
+    const { kind, digest, blob } = await findBlob(layout, url);
+    response.setHeader("content-type", kind === "blobs" ? "application/octet-stream" : MANIFEST);
+    response.setHeader("docker-content-digest", digest);
+    response.end(blob); // Node.js leaves the body out where HEAD was asked
+  } catch {
+    response.statusCode = 404;
+    response.end();
+  }
+}
+
+/** Serves the layout until it is closed. */
+export async function startRegistry(layout: string): Promise<Registry> {
+  const server = createServer((request, response) => {
+    void answer(layout, request.url ?? "", response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // A server that listens on TCP has one.
+  const { port } = server.address() as AddressInfo;
+  return {
+    host: `127.0.0.1:${String(port)}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

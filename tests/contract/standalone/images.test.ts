@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images of a machine that is down: from a directory, archives and a registry. Needs root, containerd and runc.
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { archiveDirectory } from "@patchbay/containerd";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { addImage, listImages, listRunningImages, removeImage } from "@patchbay/standalone";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startRegistry, type Registry } from "../containerd/registry.ts";
+
+const files = createFiles();
+const runner = createProcessRunner();
+const lines: string[] = [];
+let work: string;
+let dataDir: string;
+let source: string;
+let layout: string;
+let archive: string;
+let registry: Registry;
+
+function add(name: string, from: string) {
+  return addImage({
+    dataDir,
+    name,
+    source: from,
+    print: (line) => {
+      lines.push(line);
+    },
+  });
+}
+
+/** As `docker save` writes it, with a name that nobody asked for. */
+async function makeDockerArchive(): Promise<string> {
+  const directory = join(work, "docker");
+  await mkdir(directory);
+  execFileSync("tar", ["-cf", join(directory, "layer.tar"), "-C", source, "."]);
+  const [layer = ""] = execFileSync("sha256sum", [join(directory, "layer.tar")], {
+    encoding: "utf8",
+  }).split(" ");
+  const rootfs = { type: "layers", diff_ids: [`sha256:${layer}`] };
+  const config = { architecture: "amd64", os: "linux", config: {}, rootfs };
+  await writeFile(join(directory, "config.json"), JSON.stringify(config));
+  const manifest = [{ Config: "config.json", RepoTags: ["other:tag"], Layers: ["layer.tar"] }];
+  await writeFile(join(directory, "manifest.json"), JSON.stringify(manifest));
+  const path = join(work, "docker.tar");
+  const names = ["manifest.json", "config.json", "layer.tar"];
+  execFileSync("tar", ["-cf", path, "-C", directory, ...names]);
+  return path;
+}
+
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "images-"));
+  dataDir = join(work, "data");
+  source = join(work, "source");
+  await mkdir(source);
+  await writeFile(join(source, "vmlinuz"), "kernel", { mode: 0o600 });
+  await symlink("/etc/shadow", join(source, "link"));
+  const image = { source, workDirectory: join(work, "image"), architecture: "amd64" };
+  archive = await archiveDirectory({ files, runner }, image);
+  layout = join(image.workDirectory, "layout");
+  registry = await startRegistry(layout);
+});
+afterAll(async () => {
+  await registry.close();
+  await rm(work, { recursive: true });
+});
+
+test("there are none before there is a machine", async () => {
+  expect(await listImages(dataDir)).toEqual([]);
+  expect(await files.exists(dataDir)).toBe(false);
+});
+
+test("a directory is added, and is the same image however it comes", async () => {
+  const added = await add("guest", source);
+  expect(added).toMatchObject({ name: "guest", reference: "docker.io/library/guest:latest" });
+  expect(await add("archived", archive)).toMatchObject({ digest: added.digest });
+  const pulled = await add("pulled:v1", `${registry.host}/team/guest`);
+  expect(pulled).toMatchObject({ name: "pulled:v1", digest: added.digest, bytes: added.bytes });
+  expect(lines).toContain(`fetching ${registry.host}/team/guest:latest`);
+  const names = (await listImages(dataDir)).map(({ name }) => name);
+  expect(names).toEqual(["archived", "guest", "pulled:v1"]);
+});
+
+test("what docker has saved is added under the name that was asked for", async () => {
+  await add("saved", await makeDockerArchive());
+  const saved = (await listImages(dataDir)).find(({ name }) => name === "saved");
+  expect(saved?.bytes).toBeGreaterThan(0);
+});
+
+test("an image that is added again takes the place of the one before", async () => {
+  await writeFile(join(source, "vmlinuz"), "another kernel");
+  const [before] = (await listImages(dataDir)).filter(({ name }) => name === "guest");
+  const after = await add("guest", source);
+  expect(after.digest).not.toBe(before?.digest);
+});
+
+test("images are removed, and a machine that is down has nothing running", async () => {
+  for (const { name } of await listImages(dataDir)) await removeImage(dataDir, name);
+  expect(await listImages(dataDir)).toEqual([]);
+  expect(await listRunningImages(dataDir)).toEqual([]);
+  expect(await readdir(join(dataDir, "run"))).not.toContain("containerd.json");
+  const left = (await readdir(join(dataDir, "containerd"))).filter((name) => /^image-/.test(name));
+  expect(left).toEqual([]);
+});
+
+test.each([
+  { name: "that is not there", source: "./nothing", code: "IMAGE_SOURCE_INVALID" },
+  { name: "that is no archive", source: "/etc/passwd", code: "CONTAINERD_FAILED" },
+  { name: "that is a device", source: "/dev/null", code: "IMAGE_SOURCE_INVALID" },
+])("a source $name is refused, and leaves nothing", async ({ source: from, code }) => {
+  await expect(add("guest", from)).rejects.toMatchObject({ code });
+  expect(await listImages(dataDir)).toEqual([]);
+});
+
+test("what a registry does not have is said in its words", async () => {
+  await registry.close();
+  await expect(add("guest", `${registry.host}/team/guest`)).rejects.toThrow(/refused|connect/);
+  registry = await startRegistry(layout);
+  const digest = `sha256:${"0".repeat(64)}`;
+  await expect(add("guest", `${registry.host}/none@${digest}`)).rejects.toThrow("not found");
+});
+
+test("images that pods need are not removed", async () => {
+  await expect(removeImage(dataDir, "localhost/patchbay/pause:dev")).rejects.toMatchObject({
+    code: "IMAGE_IN_USE",
+  });
+});
