@@ -33,6 +33,8 @@ export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Name of the node of a VMI: each virt-handler watches its own only. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 
+/** Image of all services and agents, unless an installation names another one. */
+export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
 /** Marks what an installation has made, and may change and take away. Source: Kubernetes recommended labels. */
 export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 /** Value of {@link PART_OF_LABEL}. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of manifests.
+export { install, type Outcome } from "./install/install.ts";
+export { withSettings } from "./install/settings.ts";
+export { uninstall, type Removal } from "./install/uninstall.ts";
 export { keepManifests, keepObject } from "./keep.ts";
 export { parseManifests, readManifests, type Manifest } from "./read.ts";
 export { isRole, type Role } from "./role.ts";

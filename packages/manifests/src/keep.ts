@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does an API server come to have an object as a manifest says? As often as wanted, and also after a change.
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/core";
 import type { Store } from "@patchbay/ports";
-
-const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false } as const;
-const CORE = { group: "", version: "v1" } as const;
-
-/** The kinds of which the manifests are. */
-const TYPES: readonly ResourceType<KubeObject>[] = [
-  { ...CORE, resource: "namespaces", kind: "Namespace", namespaced: false },
-  { ...CORE, resource: "serviceaccounts", kind: "ServiceAccount", namespaced: true },
-  { ...RBAC, resource: "clusterroles", kind: "ClusterRole" },
-  { ...RBAC, resource: "clusterrolebindings", kind: "ClusterRoleBinding" },
-  { ...RBAC, resource: "roles", kind: "Role", namespaced: true },
-  { ...RBAC, resource: "rolebindings", kind: "RoleBinding", namespaced: true },
-];
+import { typeOf } from "./types.ts";
 
 /** Members that say which object it is; the rest is what it is to be. */
 const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
@@ -48,12 +36,5 @@ export async function keepObject(
  * @throws AppError with API_MALFORMED for a kind that no manifest has, and with what the store throws
  */
 export async function keepManifests(store: Store, objects: readonly KubeObject[]): Promise<void> {
-  for (const object of objects) {
-    const type = TYPES.find(({ kind }) => kind === object.kind);
-    if (type === undefined) {
-      const reason = `nobody knows how to keep a ${object.kind}`;
-      throw new AppError("API_MALFORMED", { what: "a manifest", reason });
-    }
-    await keepObject(store, type, object);
-  }
+  for (const object of objects) await keepObject(store, typeOf(object), object);
 }

@@ -72,6 +72,25 @@ describe("the components", () => {
   });
 });
 
+test("a cluster adds nothing but virt-api's own certificates, and whom to tell of them", async () => {
+  const known = rightsOf(base).map((right) => JSON.stringify(right));
+  const added = rightsOf(parseManifests(await readManifests(files, "base"))).filter(
+    (right) => !known.includes(JSON.stringify(right)),
+  );
+  expect(new Set(added.map(({ user }) => user))).toEqual(
+    new Set(["system:serviceaccount:patchbay:virt-api"]),
+  );
+  expect(new Set(added.map(({ verb }) => verb))).toEqual(new Set(["list", "watch", "patch"]));
+  expect(new Set(added.map(({ resource, namespace = "" }) => `${resource} ${namespace}`))).toEqual(
+    new Set([
+      "secrets patchbay",
+      "apiservices.apiregistration.k8s.io ",
+      "mutatingwebhookconfigurations.admissionregistration.k8s.io ",
+      "validatingwebhookconfigurations.admissionregistration.k8s.io ",
+    ]),
+  );
+});
+
 describe("the standalone machine", () => {
   test("has the base, and the rights of its node's user", () => {
     expect(standalone).toEqual(expect.arrayContaining([...base]));

@@ -24,17 +24,20 @@ async function readFile(files: Files, path: string): Promise<string> {
   throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it is not there" });
 }
 
-/** The manifests that a folder's kustomization.yaml lists, in its order. */
+/** The manifests that a folder's kustomization.yaml lists, in its order: those of its bases first. */
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const text = await readFile(files, join(folder, "kustomization.yaml"));
   // Our own file.
-  const { resources } = parse(text) as { readonly resources: readonly string[] };
-  const read = async (name: string): Promise<readonly Manifest[]> => {
-    const path = join(folder, name);
-    if (!name.endsWith(".yaml")) return readFolder(files, path);
-    return [{ path, text: await readFile(files, path) }];
+  const { bases = [], resources } = parse(text) as {
+    readonly bases?: readonly string[];
+    readonly resources: readonly string[];
   };
-  return (await Promise.all(resources.map(read))).flat();
+  const inherited = await Promise.all(bases.map((base) => readFolder(files, join(folder, base))));
+  const read = async (name: string): Promise<Manifest> => {
+    const path = join(folder, name);
+    return { path, text: await readFile(files, path) };
+  };
+  return [...inherited.flat(), ...(await Promise.all(resources.map(read)))];
 }
 
 /** Accounts and roles (`rights`), with what a cluster has beside them (`base`) or a standalone machine (`standalone`). */

@@ -24,6 +24,8 @@ export interface CallOptions {
 export interface WriteOptions extends CallOptions {
   readonly subresource?: "status";
   readonly dryRun?: boolean;
+  /** Whether fields that the server does not know are refused; else it drops them, and says so. */
+  readonly isStrict?: boolean;
 }
 
 /** Which objects; absent: those of all namespaces, whatever their labels and fields. */

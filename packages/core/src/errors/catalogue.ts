@@ -9,6 +9,7 @@ import { CRI_ERRORS } from "./catalogue/cri.ts";
 import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/libvirt.ts";
+import { MANIFESTS_ERRORS } from "./catalogue/manifests.ts";
 import { OS_ERRORS } from "./catalogue/os.ts";
 import { PKI_ERRORS } from "./catalogue/pki.ts";
 import { PODNET_ERRORS } from "./catalogue/podnet.ts";
@@ -26,6 +27,7 @@ export const CATALOGUE = {
   ...DOMAIN_ERRORS,
   ...KUBE_ERRORS,
   ...LIBVIRT_ERRORS,
+  ...MANIFESTS_ERRORS,
   ...OS_ERRORS,
   ...PKI_ERRORS,
   ...PODNET_ERRORS,

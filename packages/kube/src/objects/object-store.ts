@@ -185,7 +185,11 @@ export class HttpStore implements Store {
   }
 
   #request(call: Call, options: WriteOptions): HttpRequest {
-    const query = { ...call.request.query, dryRun: options.dryRun === true ? "All" : undefined };
+    const query = {
+      ...call.request.query,
+      dryRun: options.dryRun === true ? "All" : undefined,
+      fieldValidation: options.isStrict === true ? "Strict" : undefined,
+    };
     return {
       ...call.request,
       query,

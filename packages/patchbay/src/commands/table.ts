@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands are there? Each is in a file of its own.
 import type { Command, CommandLine } from "../command.ts";
+import { install } from "./cluster/install.ts";
+import { uninstall } from "./cluster/uninstall.ts";
 import { guestConsole } from "./console/console.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
 import { imageAdd } from "./images/image-add.ts";
@@ -29,6 +31,7 @@ const GROUPS: CommandLine["groups"] = {
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
+  ...[install, uninstall],
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart, guestConsole],
   ...[completion, complete, version],

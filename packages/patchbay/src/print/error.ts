@@ -22,6 +22,8 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   CONSOLE_IN_USE: CONFLICT,
   IMAGE_IN_USE: CONFLICT,
   STANDALONE_RUNS_ALREADY: CONFLICT,
+  INSTALL_NOT_OURS: CONFLICT,
+  INSTALL_IN_USE: CONFLICT,
   KUBE_UNREACHABLE: UNREACHABLE,
   RUNTIME_NOT_RUNNING: UNREACHABLE,
   LAUNCHER_UNREACHABLE: UNREACHABLE,
@@ -49,6 +51,9 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_WAIT_INTERRUPTED: "see how it stands with: patchbay get interfaces VM",
   CONSOLE_IN_USE: "leave it there with Ctrl-], or end that process",
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
+  INSTALL_NOT_OURS:
+    "another installation, of KubeVirt for one, serves these kinds; what is Patchbay's is labelled app.kubernetes.io/part-of=patchbay",
+  INSTALL_IN_USE: "delete them first, and wait until they are gone: kubectl get vm,vmi -A",
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 

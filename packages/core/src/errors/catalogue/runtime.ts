@@ -10,7 +10,8 @@ export const RUNTIME_ERRORS = {
     http: 404,
   },
   IMAGE_NAME_INVALID: {
-    summary: "{image} is no name of an image: it is like guest, guest:v2 or registry.example/team/guest:v2",
+    summary:
+      "{image} is no name of an image: it is like guest, guest:v2 or registry.example/team/guest:v2",
     who: "user",
     retry: "never",
     http: 400,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the manifests differs from cluster to cluster, and what stays of what is there?
+import type { KubeObject } from "@patchbay/api";
+import { createFiles } from "@patchbay/os";
+import { describe, expect, test } from "vitest";
+import { parseManifests, readManifests } from "../read.ts";
+import { carryOver, essenceOf } from "./carry-over.ts";
+import { withSettings, type InstallSettings } from "./settings.ts";
+
+const objects = parseManifests(await readManifests(createFiles(), "base"));
+
+/** Lines of the objects as text that differ. */
+function changes(settings: InstallSettings): readonly string[] {
+  const lines = (all: readonly KubeObject[]): readonly string[] =>
+    JSON.stringify(all, undefined, 1).split("\n");
+  const before = lines(objects);
+  const changed = lines(withSettings(objects, settings)).filter((line, at) => line !== before[at]);
+  return [...new Set(changed.map((line) => line.trim().replace(/,$/, "")))];
+}
+
+describe("settings", () => {
+  test.each<{ name: string; given: InstallSettings; want: readonly string[] }>([
+    { name: "none", given: {}, want: [] },
+    { name: "an image", given: { image: "r/p:1" }, want: ['"image": "r/p:1"'] },
+    {
+      name: "a launcher's image",
+      given: { launcherImage: "r/l:1" },
+      want: ['"--launcher-image=r/l:1"'],
+    },
+    {
+      name: "another root directory of the kubelet",
+      given: { kubeletRootDir: "/data/kubelet/" },
+      want: ['"path": "/data/kubelet/pods"'],
+    },
+  ])("$name: nothing else becomes another", ({ given, want }) => {
+    expect(changes(given)).toEqual(want);
+  });
+
+  test("reach all four services", () => {
+    const images = JSON.stringify(withSettings(objects, { image: "r/p:1" })).match(/r\/p:1/g);
+    expect(images).toHaveLength(4);
+  });
+});
+
+describe("an object that is there", () => {
+  const metadata = { name: "a", labels: { mine: "1" }, resourceVersion: "7", uid: "u" };
+
+  test("keeps labels and annotations of others, and what the manifest does not speak of", () => {
+    const found = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { ...metadata, annotations: { a: "1" } },
+      data: { "tls.key": "eA==" },
+    };
+    const wanted = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "a", labels: { b: "2" } },
+    };
+    expect(carryOver(found, wanted)).toEqual({
+      ...found,
+      metadata: { ...metadata, labels: { mine: "1", b: "2" }, annotations: { a: "1" } },
+    });
+  });
+
+  test("keeps the authority in an APIService and in webhooks, by their names", () => {
+    const service = { apiVersion: "x/v1", kind: "APIService", metadata };
+    expect(
+      carryOver(
+        { ...service, ...{ spec: { caBundle: "c", group: "old" } } },
+        {
+          ...service,
+          ...{ spec: { group: "new" } },
+        },
+      ),
+    ).toMatchObject({ spec: { caBundle: "c", group: "new" } });
+    const webhooks = { apiVersion: "x/v1", kind: "MutatingWebhookConfiguration", metadata };
+    const found = { webhooks: [{ name: "b", clientConfig: { url: "u", caBundle: "c" } }] };
+    const wanted = {
+      webhooks: [
+        { name: "a", clientConfig: { service: {} } },
+        { name: "b", clientConfig: { service: {} } },
+      ],
+    };
+    expect(carryOver({ ...webhooks, ...found }, { ...webhooks, ...wanted })).toMatchObject({
+      webhooks: [
+        { name: "a", clientConfig: { service: {} } },
+        { name: "b", clientConfig: { service: {}, caBundle: "c" } },
+      ],
+    });
+  });
+
+  test("has not changed when only its bookkeeping has", () => {
+    const object = { apiVersion: "v1", kind: "Secret", metadata };
+    const later = { ...object, metadata: { ...metadata, resourceVersion: "8", managedFields: [] } };
+    expect(essenceOf(later)).toEqual(essenceOf(object));
+    const labelled = { ...object, metadata: { ...metadata, labels: {} } };
+    expect(essenceOf(labelled)).not.toEqual(essenceOf(object));
+  });
+});

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does everything go that an installation has made, and nothing else?
+import {
+  NAMESPACES,
+  names,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import { AppError, isAppError } from "@patchbay/core";
+import type { ObjectKey, Store } from "@patchbay/ports";
+import { DEFINITIONS, TYPES } from "../types.ts";
+import { nameOf } from "./strangers.ts";
+
+const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
+/** As many are named; the rest is counted. */
+const NAMED_MAX = 5;
+
+/** What became of an object. */
+export interface Removal {
+  readonly name: string;
+  /** Why it stays; absent: it is gone. */
+  readonly kept?: string;
+}
+
+/** How to uninstall. */
+export interface Uninstallation {
+  /** Whether definitions go although there are objects of them, which go with them. */
+  readonly withObjects: boolean;
+  readonly tell: (removal: Removal) => void;
+  /** Resolves when the object is gone. */
+  readonly untilGone: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
+}
+
+/** A kind that is not defined has no objects. */
+async function listAll(
+  store: Store,
+  type: ResourceType<KubeObject>,
+): Promise<readonly KubeObject[]> {
+  try {
+    return (await store.list(type)).items.map((object) => ({ ...object, kind: type.kind }));
+  } catch (error) {
+    if (isAppError(error, "KUBE_NOT_FOUND")) return [];
+    throw error;
+  }
+}
+
+function named(objects: readonly KubeObject[]): string {
+  const first = objects.slice(0, NAMED_MAX).map(nameOf).join(", ");
+  const more = objects.length - NAMED_MAX;
+  return more > 0 ? `${first} and ${String(more)} more` : first;
+}
+
+async function refuseWhileInUse(store: Store): Promise<void> {
+  const machines = [
+    ...(await listAll(store, VIRTUAL_MACHINES)),
+    ...(await listAll(store, VIRTUAL_MACHINE_INSTANCES)),
+  ];
+  if (machines.length > 0) throw new AppError("INSTALL_IN_USE", { objects: named(machines) });
+}
+
+/** A definition, as far as it says which kind it defines. */
+interface Definition extends KubeObject {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly plural: string; readonly kind: string };
+    readonly versions: readonly { readonly name: string; readonly storage?: boolean }[];
+  };
+}
+
+function typeDefinedBy({ spec }: Definition): ResourceType<KubeObject> {
+  const { group, versions } = spec;
+  const version = versions.find(({ storage }) => storage === true)?.name ?? "v1";
+  const { plural: resource, kind } = spec.names;
+  return { group, version, resource, kind, namespaced: true };
+}
+
+/** Why a definition must stay: objects that people have made. Those of our own namespace are ours. */
+async function reasonToKeep(store: Store, definition: Definition): Promise<string | undefined> {
+  const objects = (await listAll(store, typeDefinedBy(definition))).filter(
+    ({ metadata }) => metadata.namespace !== names.SERVICES_NAMESPACE,
+  );
+  return objects.length === 0 ? undefined : `there are objects of it: ${named(objects)}`;
+}
+
+async function removeDefinition(
+  store: Store,
+  definition: Definition,
+  { withObjects, tell, untilGone }: Uninstallation,
+): Promise<void> {
+  const name = nameOf(definition);
+  const kept = withObjects ? undefined : await reasonToKeep(store, definition);
+  if (kept !== undefined) {
+    tell({ name, kept });
+    return;
+  }
+  await store.delete(DEFINITIONS, definition.metadata);
+  await untilGone(DEFINITIONS, definition.metadata);
+  tell({ name });
+}
+
+/** First those whom the API server asks, then pods with all that they need; the namespace takes what is in it along. */
+function inOrder(): readonly ResourceType<KubeObject>[] {
+  const others = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
+  return [...others.toReversed(), NAMESPACES];
+}
+
+/**
+ * Takes away everything that carries the product's mark. Safe to repeat.
+ * @throws AppError with INSTALL_IN_USE while there are VMs or VMIs, before anything is touched; with what the store throws
+ */
+export async function uninstall(store: Store, how: Uninstallation): Promise<void> {
+  await refuseWhileInUse(store);
+  for (const type of inOrder()) {
+    const { items } = await store.list(type, { labelSelector: OURS });
+    for (const item of items) {
+      const object = { ...item, kind: type.kind };
+      await store.delete(type, object.metadata, { propagationPolicy: "Background" });
+      if (type === NAMESPACES) await how.untilGone(type, object.metadata);
+      how.tell({ name: nameOf(object) });
+    }
+  }
+  const definitions = await store.list(DEFINITIONS, { labelSelector: OURS });
+  for (const item of definitions.items) {
+    // As its kind says.
+    const definition = { ...item, kind: DEFINITIONS.kind } as Definition;
+    await removeDefinition(store, definition, how);
+  }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods does a cluster run, as whom, and with what of the node? A table, so that a change of it is seen.
+import { names, type KubeObject } from "@patchbay/api";
+import { createFiles } from "@patchbay/os";
+import { describe, expect, test } from "vitest";
+import { parseManifests, readManifests } from "./read.ts";
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+}
+
+interface ContainerOf {
+  readonly name: string;
+  readonly image: string;
+  readonly imagePullPolicy: string;
+  readonly args: readonly string[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly startupProbe: Probe;
+  readonly livenessProbe: Probe;
+  readonly readinessProbe: Probe;
+  readonly resources: {
+    readonly requests: Readonly<Record<string, string>>;
+    readonly limits: Readonly<Record<string, string>>;
+  };
+  readonly securityContext: Readonly<Record<string, unknown>> & {
+    readonly capabilities: { readonly drop: readonly string[]; readonly add?: readonly string[] };
+  };
+  readonly volumeMounts?: readonly {
+    readonly name: string;
+    readonly mountPath: string;
+    readonly readOnly?: boolean;
+    readonly mountPropagation?: string;
+  }[];
+}
+
+interface Workload extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly strategy?: { readonly type: string };
+    readonly template: {
+      readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
+      readonly spec: {
+        readonly serviceAccountName: string;
+        readonly hostPID?: boolean;
+        readonly hostNetwork?: boolean;
+        readonly hostIPC?: boolean;
+        readonly securityContext: Readonly<Record<string, unknown>>;
+        readonly containers: readonly ContainerOf[];
+        readonly volumes?: readonly {
+          readonly name: string;
+          readonly hostPath?: { readonly path: string; readonly type: string };
+        }[];
+      };
+    };
+  };
+}
+
+const objects = parseManifests(await readManifests(createFiles(), "base"));
+
+function isWorkload(object: KubeObject): object is Workload {
+  return object.kind === "Deployment" || object.kind === "DaemonSet";
+}
+
+const workloads = objects.filter(isWorkload);
+
+function podOf(name: string) {
+  const found = workloads.find(({ metadata }) => metadata.name === name);
+  const [container] = found?.spec.template.spec.containers ?? [];
+  if (found === undefined || container === undefined) throw new Error(`there is no ${name}`);
+  return { ...found.spec.template, workload: found, container };
+}
+
+/** `path>mountPath flags` of each directory of the host. */
+function hostPathsOf(name: string): readonly string[] {
+  const { spec, container } = podOf(name);
+  return (container.volumeMounts ?? []).map((mount) => {
+    const path = spec.volumes?.find((volume) => volume.name === mount.name)?.hostPath?.path ?? "";
+    const flags = [
+      path === mount.mountPath ? path : `${path}>${mount.mountPath}`,
+      mount.readOnly === true ? "ro" : "rw",
+      ...(mount.mountPropagation === undefined ? [] : [mount.mountPropagation]),
+    ];
+    return flags.join(" ");
+  });
+}
+
+const RUNTIMES = ["/run/containerd ro", "/run/crio ro", "/run/k3s/containerd ro"];
+
+test("there are the four services, once each", () => {
+  expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+    "Deployment virt-api",
+    "Deployment virt-controller",
+    "DaemonSet virt-handler",
+    "DaemonSet net-agent",
+  ]);
+  const deployments = workloads.filter(({ kind }) => kind === "Deployment");
+  expect(deployments.map(({ spec }) => [spec.replicas, spec.strategy?.type])).toEqual([
+    [1, "RollingUpdate"],
+    [1, "Recreate"],
+  ]);
+});
+
+describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
+  const { spec, container } = podOf(name);
+
+  test("runs under its own account, of the product's image", () => {
+    expect(spec.serviceAccountName).toBe(name);
+    expect(spec.containers).toHaveLength(1);
+    expect(container).toMatchObject({
+      name,
+      image: names.PATCHBAY_IMAGE,
+      imagePullPolicy: "IfNotPresent",
+    });
+  });
+
+  test("writes nothing into its image, gains nothing, is filtered, and drops what it does not name", () => {
+    expect(container.securityContext).toMatchObject({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+    });
+    expect(container.securityContext).not.toHaveProperty("privileged");
+    expect(container.securityContext.capabilities.drop).toEqual(["ALL"]);
+    expect(spec.securityContext).toMatchObject({ seccompProfile: { type: "RuntimeDefault" } });
+    expect([spec.hostNetwork, spec.hostIPC]).toEqual([undefined, undefined]);
+  });
+
+  test("is probed where it answers", () => {
+    const port = container.ports.find((one) => one.name === "health")?.containerPort;
+    expect(container.args).toContain(`--health-port=${String(port)}`);
+    expect(container.startupProbe.httpGet).toEqual({ path: "/healthz", port: "health" });
+    expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "health" });
+    expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "health" });
+  });
+
+  test("says what it needs, and may not take all of the node's memory", () => {
+    expect(Object.keys(container.resources.requests)).toEqual(["cpu", "memory"]);
+    expect(Object.keys(container.resources.limits)).toEqual(["memory"]);
+  });
+
+  test("mounts each of its volumes", () => {
+    const mounted = (container.volumeMounts ?? []).map((mount) => mount.name);
+    expect(mounted).toEqual((spec.volumes ?? []).map((volume) => volume.name));
+  });
+});
+
+test.each([
+  { name: "virt-api", user: 65532, add: [], hostPID: undefined, hostPaths: [] },
+  { name: "virt-controller", user: 65532, add: [], hostPID: undefined, hostPaths: [] },
+  {
+    name: "virt-handler",
+    user: 0,
+    hostPID: true,
+    add: [
+      ...["NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "DAC_OVERRIDE"],
+      ...["SETUID", "SETGID", "SETPCAP", "KILL"],
+    ],
+    hostPaths: [
+      "/var/lib/kubelet/pods rw HostToContainer",
+      "/var/lib/kubelet/device-plugins rw",
+      "/dev ro",
+      ...RUNTIMES,
+    ],
+  },
+  {
+    name: "net-agent",
+    user: 0,
+    hostPID: true,
+    add: [
+      ...["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_CHROOT"],
+      ...["SYS_PTRACE", "DAC_OVERRIDE", "KILL"],
+    ],
+    hostPaths: [
+      "/var/lib/net-agent rw",
+      "/var/lib/cni ro",
+      "/run/netns ro HostToContainer",
+      ...RUNTIMES,
+    ],
+  },
+])("$name runs as $user", ({ name, user, add, hostPID, hostPaths }) => {
+  const { spec, container } = podOf(name);
+  const context = { ...spec.securityContext, ...container.securityContext };
+  expect(context).toMatchObject({ runAsUser: user });
+  expect(context["runAsNonRoot"]).toBe(user === 0 ? undefined : true);
+  expect(container.securityContext.capabilities.add ?? []).toEqual(add);
+  expect(spec.hostPID).toBe(hostPID);
+  expect(hostPathsOf(name)).toEqual(hostPaths);
+});
+
+test("every object is marked as the product's", () => {
+  const unmarked = objects.filter(
+    ({ metadata }) => metadata.labels?.[names.PART_OF_LABEL] !== names.PRODUCT,
+  );
+  expect(unmarked).toEqual([]);
+});
+
+test("each capability has its reason above it", async () => {
+  const manifests = await readManifests(createFiles(), "base");
+  const lines = manifests.flatMap(({ text }) => text.split("\n"));
+  const bare = lines.filter(
+    (line, index) =>
+      /^ {16}- [A-Z_]+$/.test(line) && !/^ {16}(#|- SET[UG]ID)/.test(lines[index - 1] ?? ""),
+  );
+  expect(lines.filter((line) => /^ {16}- [A-Z_]+$/.test(line))).toHaveLength(15);
+  expect(bare).toEqual([]);
+});

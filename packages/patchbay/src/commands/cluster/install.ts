@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay install: gives a cluster what it needs.
+import type { Outcome } from "@patchbay/manifests";
+import type { Command, Context } from "../../command.ts";
+import { hasFlag, textOption, type Input } from "../../input.ts";
+import { printResult } from "../../print/output.ts";
+import { withSession } from "../../session.ts";
+
+function settingsOf(input: Input) {
+  const image = textOption(input, "image");
+  const launcherImage = textOption(input, "launcherImage");
+  const kubeletRootDir = textOption(input, "kubeletRootDir");
+  return {
+    ...(image !== undefined && { image }),
+    ...(launcherImage !== undefined && { launcherImage }),
+    ...(kubeletRootDir !== undefined && { kubeletRootDir }),
+  };
+}
+
+function printOutcome({ name, change, isChecked }: Outcome, dryRun: boolean): string {
+  const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
+  const unchecked = isChecked ? "" : " (not judged: its namespace is not there yet)";
+  return `${name}: ${said}${unchecked}\n`;
+}
+
+async function run(context: Context, input: Input): Promise<void> {
+  const {
+    install: installOn,
+    parseManifests,
+    readManifests,
+    withSettings,
+  } = await import("@patchbay/manifests");
+  const { createFiles } = await import("@patchbay/os");
+  const dryRun = hasFlag(input, "dryRun");
+  const manifests = parseManifests(await readManifests(createFiles(), "base"));
+  const objects = withSettings(manifests, settingsOf(input));
+  const outcomes: Outcome[] = [];
+  await withSession(context, ({ client }) =>
+    installOn(client.store, { objects, dryRun, tell: (outcome) => outcomes.push(outcome) }),
+  );
+  await printResult(context, {
+    table: () => outcomes.map((outcome) => printOutcome(outcome, dryRun)).join(""),
+    data: { dryRun, objects: outcomes },
+    names: outcomes.map(({ name }) => name),
+  });
+}
+
+/** What is there already and ours becomes as this version has it. */
+export const install: Command = {
+  name: "install",
+  args: [],
+  summary: "Install Patchbay on a cluster, or bring an installation up to date",
+  flags: [
+    { flags: "--image <reference>", description: "image of the services and agents" },
+    { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },
+    {
+      flags: "--kubelet-root-dir <dir>",
+      description: "--root-dir of the kubelets (default: /var/lib/kubelet)",
+      values: "directories",
+    },
+    { flags: "--dry-run", description: "only show what would be made" },
+  ],
+  run,
+};

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does an API server have after an installation, after another one, and after all was taken away?
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { KubeObject } from "@patchbay/api";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { parseManifests, readManifests } from "@patchbay/manifests";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const BASE = join(ROOT, "packages/manifests/base");
+const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
+const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
+const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
+const MULTUS = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "network-attachment-definitions.k8s.cni.cncf.io" },
+  spec: {
+    group: "k8s.cni.cncf.io",
+    scope: "Namespaced",
+    names: {
+      plural: "network-attachment-definitions",
+      kind: "NetworkAttachmentDefinition",
+    },
+    versions: [
+      { name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } },
+    ],
+  },
+};
+
+let api: Harness;
+let client: KubeClient;
+let directory: string;
+
+beforeEach(async () => {
+  api = await startHarness();
+  directory = await mkdtemp(join(tmpdir(), "install-"));
+  const kubeconfig = join(directory, "kubeconfig");
+  await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
+  const config = await loadKubeConfig({ kubeconfig });
+  client = createKubeClient(config, { logger: QUIET, clock: createClock() });
+});
+
+afterEach(async () => {
+  await client.close();
+  await api.close();
+  await rm(directory, { recursive: true });
+});
+
+interface Said {
+  readonly exitCode: number;
+  readonly lines: readonly string[];
+  readonly stderr: string;
+}
+
+/** The command line as a person runs it. */
+async function patchbay(...args: readonly string[]): Promise<Said> {
+  const main = join(ROOT, "packages/patchbay/src/main.ts");
+  const node = [process.execPath, "--conditions=@patchbay/source", main] as const;
+  const argv = [...node, "--kubeconfig", join(directory, "kubeconfig"), ...args] as const;
+  const { exitCode, stdout, stderr } = await createProcessRunner().run({
+    argv: [...argv],
+    timeoutMs: 60_000,
+  });
+  return { exitCode, lines: stdout.trim().split("\n"), stderr };
+}
+
+function changesIn({ lines }: Said): ReadonlySet<string> {
+  return new Set(lines.map((line) => line.slice(line.indexOf(": ") + 2)));
+}
+
+async function names(path: string): Promise<readonly string[]> {
+  return (await api.get(path)).body.items.map(({ metadata }) => metadata.name);
+}
+
+async function kinds(): Promise<readonly string[]> {
+  const all = await names(DEFINITIONS);
+  return all.filter((name) => name.endsWith("kubevirt.io"));
+}
+
+function byName(objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> {
+  const entries = objects.map((object): [string, KubeObject] => {
+    const { namespace = "", name } = object.metadata;
+    return [`${object.kind} ${namespace}/${name}`, object];
+  });
+  return new Map(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+test("kustomize makes of the base what is installed", async () => {
+  const argv = ["kubectl", "kustomize", BASE] as const;
+  const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
+  const built = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
+  const read = parseManifests(await readManifests(createFiles(), "base"));
+  expect(byName(built)).toEqual(byName(read));
+});
+
+describe("install", () => {
+  test("makes everything, in strict mode, and a second time changes nothing", async () => {
+    const first = await patchbay("install");
+    expect(first.stderr).toBe("");
+    expect(changesIn(first)).toEqual(new Set(["created"]));
+    expect(first.lines).toHaveLength(
+      parseManifests(await readManifests(createFiles(), "base")).length,
+    );
+    expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
+  });
+
+  test("changes what is to be another, and leaves what virt-api has written", async () => {
+    await patchbay("install");
+    const operations = [{ op: "add", path: "/webhooks/0/clientConfig/caBundle", value: "eA==" }];
+    await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
+    const secret = "/api/v1/namespaces/patchbay/secrets/virt-api-certificates";
+    await api.patch(secret, { data: { "tls.key": "eA==" } });
+    const said = await patchbay("install", "--image", "registry.example/patchbay:1", "-o", "json");
+    const { objects } = JSON.parse(said.lines.join("\n")) as {
+      objects: { name: string; change: string }[];
+    };
+    expect(objects.filter(({ change }) => change !== "unchanged")).toEqual(
+      ["Deployment patchbay/virt-api", "Deployment patchbay/virt-controller"]
+        .concat(["DaemonSet patchbay/virt-handler", "DaemonSet patchbay/net-agent"])
+        .map((name) => ({ name, change: "changed", isChecked: true })),
+    );
+    expect((await api.get(secret)).body.data).toEqual({ "tls.key": "eA==" });
+    expect(JSON.stringify((await api.get(`${WEBHOOKS}/patchbay`)).body)).toContain(
+      '"caBundle":"eA=="',
+    );
+  });
+
+  test("shows what it would do, and does nothing", async () => {
+    const { lines, exitCode } = await patchbay("install", "--dry-run");
+    expect(exitCode).toBe(0);
+    expect(lines.filter((line) => !line.includes("would be created"))).toEqual([]);
+    expect(lines).toContain(
+      "Deployment patchbay/virt-api: would be created (not judged: its namespace is not there yet)",
+    );
+    expect(await kinds()).toEqual([]);
+    expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
+  });
+
+  test("leaves the networks of Multus alone, also at the end", async () => {
+    await api.post(DEFINITIONS, MULTUS);
+    expect([...changesIn(await patchbay("install"))].sort()).toEqual(["created", "left alone"]);
+    await patchbay("uninstall");
+    expect(await names(DEFINITIONS)).toEqual([MULTUS.metadata.name]);
+  });
+
+  const owner = { "app.kubernetes.io/managed-by": "virt-operator" };
+  test.each([
+    {
+      what: "CustomResourceDefinition kubevirts.kubevirt.io",
+      path: DEFINITIONS,
+      object: {
+        ...MULTUS,
+        metadata: { name: "kubevirts.kubevirt.io", labels: owner },
+        spec: {
+          ...MULTUS.spec,
+          group: "kubevirt.io",
+          names: { plural: "kubevirts", kind: "KubeVirt" },
+        },
+      },
+    },
+    {
+      what: "APIService v1alpha3.subresources.kubevirt.io",
+      path: API_SERVICES,
+      object: {
+        apiVersion: "apiregistration.k8s.io/v1",
+        kind: "APIService",
+        metadata: { name: "v1alpha3.subresources.kubevirt.io" },
+        spec: {
+          group: "subresources.kubevirt.io",
+          version: "v1alpha3",
+          groupPriorityMinimum: 1000,
+          versionPriority: 15,
+          service: { name: "virt-api", namespace: "kubevirt" },
+        },
+      },
+    },
+    {
+      what: "MutatingWebhookConfiguration virt-api-mutator",
+      path: WEBHOOKS,
+      object: {
+        apiVersion: "admissionregistration.k8s.io/v1",
+        kind: "MutatingWebhookConfiguration",
+        metadata: { name: "virt-api-mutator" },
+        webhooks: [
+          {
+            name: "vms.kubevirt.io",
+            clientConfig: { service: { name: "virt-api", namespace: "kubevirt" } },
+            rules: [
+              {
+                apiGroups: ["kubevirt.io"],
+                apiVersions: ["*"],
+                operations: ["CREATE"],
+                resources: ["virtualmachines"],
+              },
+            ],
+            failurePolicy: "Ignore",
+            sideEffects: "None",
+            admissionReviewVersions: ["v1"],
+          },
+        ],
+      },
+    },
+    {
+      what: "Namespace patchbay",
+      path: "/api/v1/namespaces",
+      object: { apiVersion: "v1", kind: "Namespace", metadata: { name: "patchbay" } },
+    },
+  ])("refuses beside $what, names it and touches nothing", async ({ what, path, object }) => {
+    await api.post(path, object);
+    const definitions = await names(DEFINITIONS);
+    const said = await patchbay("install");
+    expect(said.exitCode).toBe(4);
+    expect(said.stderr).toContain(`what Patchbay did not make, and nothing was touched: ${what}\n`);
+    expect(await names(DEFINITIONS)).toEqual(definitions);
+    expect(await names("/apis/scheduling.k8s.io/v1/priorityclasses")).not.toContain(
+      "patchbay-critical",
+    );
+  });
+});
+
+describe("uninstall", () => {
+  async function ours(): Promise<readonly string[]> {
+    const base = parseManifests(await readManifests(createFiles(), "base"));
+    const left = await Promise.all(
+      base.map(async ({ apiVersion, kind, metadata: { namespace, name } }) => {
+        const group = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
+        const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
+        const plural = kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+        const resource = plural.replace(/sss$/, "sses").toLowerCase();
+        const { code } = await api.ask("GET", `${group}${where}/${resource}/${name}`);
+        return code === 404 ? [] : [`${kind} ${name} ${String(code)}`];
+      }),
+    );
+    return left.flat();
+  }
+
+  test("leaves nothing of an installation, and what was there stays", async () => {
+    const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
+    await patchbay("install");
+    expect(await ours()).not.toEqual([]);
+    const said = await patchbay("uninstall");
+    expect(said.stderr).toBe("");
+    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    expect(await ours()).toEqual([]);
+    expect(await names("/apis/rbac.authorization.k8s.io/v1/clusterroles")).toEqual(before);
+    expect((await patchbay("uninstall")).exitCode).toBe(0);
+  });
+
+  test("refuses while there is a VM, names it and touches nothing", async () => {
+    await patchbay("install");
+    await api.delete(`${WEBHOOKS}/patchbay`); // nobody answers them here
+    await api.delete(WEBHOOKS.replace("mutating", "validating") + "/patchbay");
+    await api.post(VMS, {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      metadata: { name: "alpha" },
+      spec: { running: false, template: { spec: { domain: { devices: {} } } } },
+    });
+    const said = await patchbay("uninstall");
+    expect(said.exitCode).toBe(4);
+    expect(said.stderr).toContain("nothing was touched: VirtualMachine default/alpha\n");
+    expect(await kinds()).toHaveLength(4);
+    await api.delete(`${VMS}/alpha`);
+    expect((await patchbay("uninstall", "--with-objects")).exitCode).toBe(0);
+    expect(await kinds()).toEqual([]);
+  });
+
+  test("keeps a kind with objects unless told", async () => {
+    await patchbay("install");
+    await api.post(NADS, {
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind: "NetworkAttachmentDefinition",
+      metadata: { name: "blue" },
+      spec: { config: "{}" },
+    });
+    const said = await patchbay("uninstall");
+    expect(said.lines).toContain(
+      `CustomResourceDefinition ${MULTUS.metadata.name}: kept, there are objects of it: NetworkAttachmentDefinition default/blue; --with-objects deletes them too`,
+    );
+    expect(await names(NADS)).toEqual(["blue"]);
+    await patchbay("uninstall", "--with-objects");
+    expect(await names(DEFINITIONS)).toEqual([]);
+  });
+});
