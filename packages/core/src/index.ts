@@ -32,6 +32,7 @@ export {
 export { aliasOf, isOwnPodInterfaceName, type Sha256Hex } from "./iface/names.ts";
 export { letsGo } from "./iface/phase.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
+export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
 export {
   planNodeVm,

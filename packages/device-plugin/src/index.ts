@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of device-plugin.
-export { DEVICE_PLUGIN_DIRECTORY } from "./protocol.ts";
+export { offerDevice, type OfferDeps, type OfferPlaces } from "./offer-device.ts";
+export type { DeviceOffer } from "./offer.ts";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, adapters, queue and loop together.
-import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
+import type { NodeDevice } from "@patchbay/core";
 import { createNodeRuntimeSandboxes } from "@patchbay/cni";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
+import { offerDevice } from "@patchbay/device-plugin";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
   createChildStarter,
@@ -16,9 +18,10 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
+import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
+import { offerNodeDevices } from "./devices.ts";
 import { runLoop } from "./loop.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
@@ -52,6 +55,20 @@ function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
   });
 }
 
+/** Offers the node's devices to its kubelet, where one is named, until the signal is aborted. */
+function offerDevices(
+  { clock, log, signal }: DaemonContext,
+  { kubeletDir, hostProcess }: Flags,
+  kubevirts: Cache<KubeVirt>,
+): Promise<void> {
+  if (kubeletDir === undefined) return Promise.resolve();
+  const hostRoot = hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
+  const how = { places: { kubeletDir, hostRoot }, deps: { files: createFiles(), clock, log } };
+  const offer = (device: NodeDevice, until: AbortSignal): Promise<void> =>
+    offerDevice(device, how, until);
+  return offerNodeDevices({ kubevirts, offer }, signal);
+}
+
 /** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
@@ -81,7 +98,9 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     }),
     metrics: createMetrics(),
   };
+  const offering = offerDevices(context, flags, kubevirts);
   await runLoop(parts, signal);
+  await offering;
   await hypervisor.close();
   await events.flush();
   node.close();

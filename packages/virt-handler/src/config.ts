@@ -15,6 +15,8 @@ import { Command } from "commander";
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
+  /** Of the kubelet that is offered devices; absent: none is. */
+  readonly kubeletDir?: string;
   readonly concurrency: number;
 }
 
@@ -27,6 +29,10 @@ export function parseFlags(argv: readonly string[]): Flags {
     .description("Makes the links and devices of the VMs of one node.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
+    .option(
+      "--kubelet-dir <dir>",
+      "directory of the node's kubelet, which is offered kvm, tun and vhost-net for pods (default: nobody is)",
+    )
     .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

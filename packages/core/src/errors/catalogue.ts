@@ -6,6 +6,7 @@ import { CNI_ERRORS } from "./catalogue/cni.ts";
 import { CONTAINERD_ERRORS } from "./catalogue/containerd.ts";
 import { CONTROLLER_ERRORS } from "./catalogue/controller.ts";
 import { CRI_ERRORS } from "./catalogue/cri.ts";
+import { DEVICE_ERRORS } from "./catalogue/device.ts";
 import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/libvirt.ts";
@@ -24,6 +25,7 @@ export const CATALOGUE = {
   ...CONTAINERD_ERRORS,
   ...CONTROLLER_ERRORS,
   ...CRI_ERRORS,
+  ...DEVICE_ERRORS,
   ...DOMAIN_ERRORS,
   ...KUBE_ERRORS,
   ...LIBVIRT_ERRORS,

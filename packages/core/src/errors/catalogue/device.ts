@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of devices that are offered to a kubelet.
+import type { ErrorEntry } from "../entry.ts";
+
+export const DEVICE_ERRORS = {
+  DEVICE_NOT_REGISTERED: {
+    summary: "the kubelet at {kubeletSocket} does not take {resource}: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  DEVICE_UNKNOWN: {
+    summary: "{device} is no device of {resource}",
+    who: "bug",
+    retry: "never",
+    http: 404,
+  },
+  DEVICE_MISSING: {
+    summary: "{resource} cannot be given: there is no {path} on this node",
+    who: "environment",
+    retry: "on-change",
+    http: 503,
+  },
+} as const satisfies Record<string, ErrorEntry>;

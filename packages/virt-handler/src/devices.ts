@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the node's devices offered to its kubelet: those that the configuration wants, as long as it wants them.
+import { usesEmulation, type KubeVirt } from "@patchbay/api";
+import { planNodeDevices, type NodeDevice } from "@patchbay/core";
+import type { Cache } from "@patchbay/ports";
+
+/** What is needed to offer devices. */
+export interface DeviceParts {
+  readonly kubevirts: Cache<KubeVirt>;
+  /** Offers one device until aborted; resolves when nothing of the offer is left. */
+  offer(device: NodeDevice, signal: AbortSignal): Promise<void>;
+}
+
+interface Offered {
+  readonly stop: AbortController;
+  readonly over: Promise<void>;
+}
+
+/** Offers what the configuration wants, until aborted; resolves when nothing is offered any more. */
+export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal): Promise<void> {
+  const { kubevirts } = parts;
+  const offered = new Map<string, Offered>();
+  const ending = new Map<string, Promise<void>>();
+  const stopOffer = (resource: string, { stop, over }: Offered): void => {
+    offered.delete(resource);
+    ending.set(resource, over);
+    stop.abort(new Error("it is not wanted any more"));
+  };
+  const bring = (): void => {
+    const wanted = signal.aborted ? [] : planNodeDevices(usesEmulation(kubevirts.list()[0]));
+    for (const [resource, one] of [...offered]) {
+      if (!wanted.some((device) => device.resource === resource)) stopOffer(resource, one);
+    }
+    for (const device of wanted.filter(({ resource }) => !offered.has(resource))) {
+      const stop = new AbortController();
+      // Both would listen at one socket.
+      const before = ending.get(device.resource) ?? Promise.resolve();
+      const over = before.then(() => parts.offer(device, stop.signal));
+      offered.set(device.resource, { stop, over });
+    }
+  };
+  const forget = kubevirts.onChange(bring);
+  bring();
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
+  signal.addEventListener("abort", () => {
+    resolve(undefined);
+  });
+  if (!signal.aborted) await aborted;
+  forget();
+  bring();
+  await Promise.all(ending.values());
+}

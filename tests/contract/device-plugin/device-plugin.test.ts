@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device of the node, offered to a kubelet that checks every message.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { offerDevice } from "@patchbay/device-plugin";
+import { createClock, createFiles } from "@patchbay/os";
+import { createFakeLogger } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { TestKubelet } from "./test-kubelet.ts";
+
+const RESOURCE = "devices.kubevirt.io/tun";
+const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", count: 5 };
+const SOON = { withinMs: 10_000 };
+
+let directory: string;
+let kubelet: TestKubelet;
+let stop: AbortController;
+let offering: Promise<void>;
+let log: ReturnType<typeof createFakeLogger>;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "device-"));
+  kubelet = new TestKubelet(join(directory, "kubelet"));
+  mkdirSync(join(directory, "host/dev/net"), { recursive: true });
+  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  stop = new AbortController();
+  offering = Promise.resolve();
+  log = createFakeLogger();
+});
+afterEach(async () => {
+  stop.abort(new Error("the test is over"));
+  await offering;
+  kubelet.stop();
+  rmSync(directory, { recursive: true, force: true });
+  if (kubelet.faults.length > 0)
+    throw new Error(`against the protocol: ${kubelet.faults.join("; ")}`);
+});
+
+function offer(): void {
+  const places = { kubeletDir: join(directory, "kubelet"), hostRoot: join(directory, "host") };
+  const deps = { files: createFiles(), clock: createClock(), log };
+  offering = offerDevice(OFFER, { places, deps }, stop.signal);
+}
+
+/** Resolves when the kubelet counts all of them, and so many are healthy. */
+async function offered(healthy: number = OFFER.count): Promise<void> {
+  const isSo = (): boolean =>
+    kubelet.capacity(RESOURCE) === OFFER.count && kubelet.allocatable(RESOURCE) === healthy;
+  await eventually(isSo, SOON);
+}
+
+test("it is registered, listed, and given to containers", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  expect(kubelet.registrations).toEqual([
+    {
+      version: "v1beta1",
+      endpoint: "patchbay-tun.sock",
+      resourceName: RESOURCE,
+      options: { preStartRequired: false, getPreferredAllocationAvailable: false },
+    },
+  ]);
+  const tun = { containerPath: "/dev/net/tun", hostPath: "/dev/net/tun", permissions: "rw" };
+  const nothing = { envs: {}, mounts: [], annotations: {}, cdiDevices: [] };
+  expect(await kubelet.allocate(RESOURCE, [1, 2, 0])).toEqual([
+    { ...nothing, devices: [tun] },
+    { ...nothing, devices: [tun] },
+    { ...nothing, devices: [] },
+  ]);
+  expect(await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] })).toEqual({});
+  await expect(
+    kubelet.call(RESOURCE, "GetPreferredAllocation", { containerRequests: [] }),
+  ).rejects.toMatchObject({ code: 12 });
+  await expect(
+    kubelet.allocateIds(RESOURCE, [{ devicesIds: ["tun-0", "kvm-1"] }]),
+  ).rejects.toMatchObject({ code: 3, details: `kvm-1 is no device of ${RESOURCE}` });
+});
+
+test("its health is that of its file, told when that changes", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  rmSync(join(directory, "host/dev/net/tun"));
+  await offered(0);
+  await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
+    ...{ code: 9, details: `${RESOURCE} cannot be given: there is no /dev/net/tun on this node` },
+  });
+  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  await offered();
+  expect(kubelet.registrations).toHaveLength(1);
+});
+
+test("a device that is not there from the start is counted, and not healthy", async () => {
+  rmSync(join(directory, "host/dev/net"), { recursive: true });
+  await kubelet.start();
+  offer();
+  await offered(0);
+  mkdirSync(join(directory, "host/dev/net"));
+  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  await offered();
+  expect(kubelet.registrations).toHaveLength(1);
+});
+
+test("after each restart of the kubelet it is registered again", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  for (const times of [2, 3, 4]) {
+    kubelet.stop();
+    await kubelet.start();
+    await offered();
+    expect(kubelet.registrations).toHaveLength(times);
+  }
+  expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
+});
+
+test("when its socket is taken away it is made and registered anew", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  rmSync(join(directory, "kubelet/device-plugins/patchbay-tun.sock"));
+  await eventually(() => kubelet.registrations.length === 2, SOON);
+  await offered();
+  expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
+});
+
+test("it waits for a kubelet that comes later, and says so once", async () => {
+  offer();
+  const waits = (): number => log.lines.filter(({ message }) => /waiting/.test(message)).length;
+  await eventually(() => waits() === 1, SOON);
+  await kubelet.start();
+  await offered();
+  expect(waits()).toBe(1);
+});
+
+test("a kubelet that refuses is asked again, and its reason is told once", async () => {
+  kubelet.refusal = "the name is taken";
+  await kubelet.start();
+  offer();
+  await eventually(() => kubelet.registrations.length > 2, SOON);
+  const told = log.lines.filter(({ message }) => message === "device is not offered");
+  expect(told).toMatchObject([{ fields: { reason: expect.stringContaining("taken") as string } }]);
+  kubelet.refusal = undefined;
+  await offered();
+});
+
+test("when it is stopped nothing of it is left", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  stop.abort(new Error("stopped"));
+  await offering;
+  await eventually(() => kubelet.capacity(RESOURCE) === undefined, SOON);
+  expect(readdirSync(join(directory, "kubelet/device-plugins"))).toEqual(["kubelet.sock"]);
+  expect(existsSync(join(directory, "host/dev/net/tun"))).toBe(true);
+});

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a kubelet that takes devices from plugins, strict: each message is checked, and what is wrong is kept.
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  credentials,
+  loadPackageDefinition,
+  Server,
+  ServerCredentials,
+  status,
+  type Client,
+  type ClientReadableStream,
+  type sendUnaryData,
+  type ServerUnaryCall,
+  type ServiceClientConstructor,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+
+interface Options {
+  readonly preStartRequired: boolean;
+  readonly getPreferredAllocationAvailable: boolean;
+}
+
+interface Registration {
+  readonly version: string;
+  readonly endpoint: string;
+  readonly resourceName: string;
+  readonly options: Options | null;
+}
+
+interface Device {
+  readonly ID: string;
+  readonly health: string;
+  readonly topology: unknown;
+}
+
+/** What a container is given. */
+export interface Allocation {
+  readonly envs: object;
+  readonly mounts: readonly unknown[];
+  readonly devices: readonly { containerPath: string; hostPath: string; permissions: string }[];
+  readonly annotations: object;
+  readonly cdiDevices: readonly unknown[];
+}
+
+const services = loadPackageDefinition(
+  loadSync(join(import.meta.dirname, "kubelet.proto"), { defaults: true, longs: String }),
+)["v1beta1"] as unknown as Record<"Registration" | "DevicePlugin", ServiceClientConstructor>;
+
+/** A plugin as the kubelet knows it. */
+class Endpoint {
+  readonly registration: Registration;
+  devices: readonly Device[] = [];
+  isOpen = true;
+  readonly #client: Client;
+  readonly #socket: string;
+  #stream: ClientReadableStream<{ readonly devices: readonly Device[] }> | undefined;
+
+  constructor(registration: Registration, socket: string) {
+    this.registration = registration;
+    this.#socket = socket;
+    this.#client = new services.DevicePlugin(`unix:${socket}`, credentials.createInsecure(), {
+      "grpc.use_local_subchannel_pool": 1,
+    });
+  }
+
+  call<Answer>(method: string, request: object): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+    const answer = (error: ServiceError | null, response?: Answer): void => {
+      if (error === null) resolve(response as Answer);
+      else reject(error);
+    };
+    this.#client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, answer);
+    return promise;
+  }
+
+  watch(check: (devices: readonly Device[]) => void): void {
+    const { path, requestSerialize, responseDeserialize } = definitionOf("ListAndWatch");
+    const stream = this.#client.makeServerStreamRequest<object, { devices: readonly Device[] }>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      {},
+    );
+    stream.on("data", ({ devices }: { devices: readonly Device[] }) => {
+      check(devices);
+      this.devices = devices;
+    });
+    stream.on("error", () => {
+      this.isOpen = false;
+    });
+    stream.on("end", () => {
+      this.isOpen = false;
+    });
+    this.#stream = stream;
+  }
+
+  get isThere(): boolean {
+    return existsSync(this.#socket);
+  }
+
+  close(): void {
+    this.#stream?.cancel();
+    this.#client.close();
+  }
+}
+
+function definitionOf(method: string): ServiceClientConstructor["service"][string] {
+  const found = services.DevicePlugin.service[method];
+  if (found === undefined) throw new Error(`no method ${method}`);
+  return found;
+}
+
+/** A kubelet below a directory; it may be started, killed and started again. */
+export class TestKubelet {
+  /** What plugins did against the protocol. */
+  readonly faults: string[] = [];
+  /** All that was registered since the first start. */
+  readonly registrations: Registration[] = [];
+  /** When set, registrations are refused with it. */
+  refusal: string | undefined;
+  readonly #directory: string;
+  readonly #endpoints = new Map<string, Endpoint>();
+  #server: Server | undefined;
+
+  constructor(kubeletDir: string) {
+    this.#directory = join(kubeletDir, "device-plugins");
+  }
+
+  /** As a kubelet starts: all sockets that are there go first. */
+  async start(): Promise<void> {
+    mkdirSync(this.#directory, { recursive: true });
+    for (const name of readdirSync(this.#directory)) rmSync(join(this.#directory, name));
+    const server = new Server();
+    server.addService(services.Registration.service, {
+      Register: (call: ServerUnaryCall<Registration, object>, answer: sendUnaryData<object>) => {
+        this.#register(call.request, answer);
+      },
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    const address = `unix:${join(this.#directory, "kubelet.sock")}`;
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error) => {
+      if (error === null) resolve(undefined);
+      else reject(error);
+    });
+    await promise;
+    this.#server = server;
+  }
+
+  /** As it dies: connections end, plugins' sockets stay. */
+  stop(): void {
+    for (const endpoint of this.#endpoints.values()) endpoint.close();
+    this.#endpoints.clear();
+    this.#server?.forceShutdown();
+    this.#server = undefined;
+  }
+
+  /** How many devices of a resource are healthy; undefined: none was offered, or its plugin has ended. */
+  allocatable(resource: string): number | undefined {
+    const endpoint = this.#endpoints.get(resource);
+    if (endpoint?.isOpen !== true) return undefined;
+    return endpoint.devices.filter(({ health }) => health === "Healthy").length;
+  }
+
+  /** How many there are at all. */
+  capacity(resource: string): number | undefined {
+    const endpoint = this.#endpoints.get(resource);
+    return endpoint?.isOpen === true ? endpoint.devices.length : undefined;
+  }
+
+  /** As a pod is admitted whose containers ask for so many each. */
+  async allocate(resource: string, counts: readonly number[]): Promise<readonly Allocation[]> {
+    const free = this.#endpointOf(resource).devices.map(({ ID }) => ID);
+    const containerRequests = counts.map((count) => ({ devicesIds: free.splice(0, count) }));
+    return await this.allocateIds(resource, containerRequests);
+  }
+
+  /** The same with devices of one's choice. */
+  async allocateIds(
+    resource: string,
+    containerRequests: readonly { readonly devicesIds: readonly string[] }[],
+  ): Promise<readonly Allocation[]> {
+    type Answer = { readonly containerResponses: readonly Allocation[] };
+    const endpoint = this.#endpointOf(resource);
+    const { containerResponses } = await endpoint.call<Answer>("Allocate", { containerRequests });
+    if (containerResponses.length !== containerRequests.length) {
+      this.faults.push("not one answer for each container");
+    }
+    for (const { devices } of containerResponses) for (const device of devices) this.#check(device);
+    return containerResponses;
+  }
+
+  /** Any other call of a plugin. */
+  call(resource: string, method: string, request: object): Promise<unknown> {
+    return this.#endpointOf(resource).call(method, request);
+  }
+
+  #endpointOf(resource: string): Endpoint {
+    const endpoint = this.#endpoints.get(resource);
+    if (endpoint === undefined) throw new Error(`nobody offers ${resource}`);
+    return endpoint;
+  }
+
+  #register(registration: Registration, answer: sendUnaryData<object>): void {
+    this.registrations.push(registration);
+    const fault = this.refusal ?? this.#faultOf(registration);
+    if (fault !== undefined) {
+      if (this.refusal === undefined) this.faults.push(fault);
+      answer({ code: status.INVALID_ARGUMENT, details: fault });
+      return;
+    }
+    answer(null, {});
+    const { resourceName, endpoint } = registration;
+    this.#endpoints.get(resourceName)?.close();
+    const plugin = new Endpoint(registration, join(this.#directory, endpoint));
+    this.#endpoints.set(resourceName, plugin);
+    this.#begin(plugin).catch((error: unknown) => {
+      this.faults.push(String(error));
+    });
+  }
+
+  #faultOf({ version, endpoint, resourceName }: Registration): string | undefined {
+    if (version !== "v1beta1") return `version ${version}`;
+    if (!/^[a-z0-9.-]+\.[a-z0-9-]+\/[a-z0-9.-]+$/.test(resourceName)) return `name ${resourceName}`;
+    if (endpoint === "" || endpoint.includes("/")) return `endpoint ${endpoint}`;
+    if (!existsSync(join(this.#directory, endpoint))) return `${endpoint} is not there yet`;
+    return undefined;
+  }
+
+  async #begin(plugin: Endpoint): Promise<void> {
+    const options = await plugin.call<Options>("GetDevicePluginOptions", {});
+    const { options: registered } = plugin.registration;
+    if (JSON.stringify(options) !== JSON.stringify(registered)) {
+      this.faults.push("other options than were registered");
+    }
+    plugin.watch((devices) => {
+      this.#checkList(devices);
+    });
+  }
+
+  #checkList(devices: readonly Device[]): void {
+    const ids = devices.map(({ ID }) => ID);
+    if (new Set(ids).size !== ids.length) this.faults.push("a device twice");
+    if (ids.some((id) => id === "" || id.length > 63)) this.faults.push("an id too long or empty");
+    const healths = devices.filter(({ health }) => !["Healthy", "Unhealthy"].includes(health));
+    if (healths.length > 0) this.faults.push(`health ${healths[0]?.health ?? ""}`);
+  }
+
+  #check({ containerPath, hostPath, permissions }: Allocation["devices"][number]): void {
+    if (!containerPath.startsWith("/") || !hostPath.startsWith("/")) this.faults.push("no path");
+    if (!/^[rwm]{1,3}$/.test(permissions)) this.faults.push(`permissions ${permissions}`);
+  }
+}
