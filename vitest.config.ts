@@ -60,6 +60,16 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          name: "cluster",
+          include: ["tests/cluster/**/*.test.ts"],
+          testTimeout: 300_000,
+          hookTimeout: 600_000,
+          maxWorkers: 1,
+        },
+      },
+      {
+        ...shared,
+        test: {
           name: "strict",
           include: ["tests/strict/**/*.test.ts"],
           globalSetup: ["tests/strict/setup.ts"],

@@ -16,6 +16,8 @@ interface Counts {
   readonly failed: number;
   /** What failed, by name, as far as names are known. */
   readonly failures?: readonly string[];
+  /** How many tests need what this machine does not have, and what that is. */
+  readonly notPossible?: { readonly count: number; readonly why: string };
 }
 
 interface Suite {
@@ -104,6 +106,27 @@ function suite(project: string): Suite {
   };
 }
 
+/** How many tests a project has; none is run. */
+function countTests(project: string): number {
+  const argv = ["list", "--project", project, "--json"];
+  const listed = spawnSync("vitest", argv, { cwd: root, env, encoding: "utf8" });
+  // Written by vitest: an entry for each test.
+  return (JSON.parse(listed.stdout) as readonly unknown[]).length;
+}
+
+/** What a suite needs of the surroundings; without it its tests are counted, and are neither passed nor failed. */
+function suiteWith(project: string, variable: string, why: string): Suite {
+  const whole = suite(project);
+  const isPossible = (process.env[variable] ?? "") !== "";
+  const run = (): Promise<Counts> =>
+    Promise.resolve({
+      passed: 0,
+      failed: 0,
+      notPossible: { count: countTests(project), why },
+    });
+  return isPossible ? whole : { name: whole.name, run };
+}
+
 /** Stages follow one another; the rows of a stage run beside one another, each from left to right. */
 const STAGES: readonly (readonly (readonly Suite[])[])[] = [
   [
@@ -124,6 +147,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
   [[suite("attacks")]],
   [[suite("e2e")]],
   [[suite("strict")]],
+  [[suiteWith("cluster", "PATCHBAY_KUBECONFIG", "no cluster named")]],
 ];
 
 interface Result {
@@ -158,7 +182,10 @@ const failures = results.flatMap(({ name, counts }) =>
 );
 const sum = (key: "passed" | "failed"): number =>
   results.reduce((total, { counts }) => total + counts[key], 0);
+const notPossible = results.flatMap(({ name, counts: { notPossible: left } }) =>
+  left === undefined ? [] : [`${name}: ${String(left.count)} not possible here (${left.why})\n`],
+);
 process.stdout.write(
-  `\n${lines.join("\n")}\n\n${failures.join("")}${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
+  `\n${lines.join("\n")}\n\n${failures.join("")}${notPossible.join("")}${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
 );
 process.exitCode = sum("failed") === 0 ? 0 : 1;

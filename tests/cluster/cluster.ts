@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster that PATCHBAY_KUBECONFIG names, with Patchbay installed, and words for what a person does there.
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { IfaceStatus, Pod, VirtualMachineInstance } from "@patchbay/api";
+import { bridgeNetworkManifest, eventually, vmManifest } from "@patchbay/testing";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** Kubeconfig of an administrator. hack/test does not run this where no cluster is named, and counts it. */
+function kubeconfig(): string {
+  const path = process.env["PATCHBAY_KUBECONFIG"] ?? "";
+  if (path === "") throw new Error("PATCHBAY_KUBECONFIG names no cluster");
+  return path;
+}
+
+/** Image with kernel and initrd of the test guest, as the cluster's nodes find it. Source: hack/guest/make-image. */
+const GUEST_IMAGE = process.env["PATCHBAY_GUEST_IMAGE"] ?? "guest";
+
+/** Time for a change under software emulation, and for a boot with images to pull. */
+export const CHANGE_MS = 60_000;
+export const BOOT_MS = 300_000;
+
+/** Console of the guest in its launcher. Source: packages/api/src/names.ts */
+const CONSOLE_LOG = "/run/launcher/serial0.log";
+
+function inNamespace(manifest: unknown, namespace: string): unknown {
+  const text = JSON.stringify(manifest);
+  const named = text.replaceAll('"namespace":"default"', `"namespace":"${namespace}"`);
+  return JSON.parse(named.replaceAll('"image":"guest"', `"image":"${GUEST_IMAGE}"`));
+}
+
+/** A namespace of its own on the cluster, with a network and a VM; gone at the end with all that is in it. */
+export class Room {
+  readonly namespace = `patchbay-test-${randomBytes(3).toString("hex")}`;
+
+  #run(program: string, args: readonly string[], input?: string): string {
+    return execFileSync(program, ["--kubeconfig", kubeconfig(), ...args], {
+      encoding: "utf8",
+      timeout: BOOT_MS,
+      ...(input === undefined ? {} : { input }),
+    });
+  }
+
+  kubectl(...args: readonly string[]): string {
+    return this.#run("kubectl", ["--namespace", this.namespace, ...args]);
+  }
+
+  patchbay(...args: readonly string[]): string {
+    const program = join(ROOT, "packages/patchbay/bin/patchbay");
+    return this.#run(program, ["--namespace", this.namespace, ...args]);
+  }
+
+  /** Makes the namespace, a network of a bridge on the node, and the VM. */
+  open(vm: string): void {
+    this.#run("kubectl", ["create", "namespace", this.namespace]);
+    const bridge = `pb${this.namespace.slice(-6)}`;
+    for (const manifest of [
+      bridgeNetworkManifest("blue", bridge, "10.79.1.0/24"),
+      vmManifest({ name: vm }),
+    ]) {
+      const text = JSON.stringify(inNamespace(manifest, this.namespace));
+      this.#run("kubectl", ["apply", "--filename", "-"], text);
+    }
+  }
+
+  close(): void {
+    this.kubectl("delete", "vm,vmi", "--all", "--wait=true", "--timeout=120s");
+    this.#run("kubectl", ["delete", "namespace", this.namespace, "--timeout=120s"]);
+  }
+
+  vmi(name: string): VirtualMachineInstance {
+    // As it was asked.
+    return JSON.parse(this.kubectl("get", "vmi", name, "-o", "json")) as VirtualMachineInstance;
+  }
+
+  iface(vmi: string, name: string): IfaceStatus | undefined {
+    return this.vmi(vmi).status?.interfaces?.find((entry) => entry.name === name);
+  }
+
+  launcher(vmi: string): Pod {
+    const selector = `kubevirt.io/created-by=${this.vmi(vmi).metadata.uid ?? ""}`;
+    const text = this.kubectl("get", "pods", "--selector", selector, "-o", "json");
+    const [pod] = (JSON.parse(text) as { readonly items: readonly Pod[] }).items; // of a list
+    if (pod === undefined) throw new Error(`${vmi} has no launcher`);
+    return pod;
+  }
+
+  /** What the guest has printed so far. */
+  console(vmi: string): string {
+    const { name } = this.launcher(vmi).metadata;
+    return this.kubectl("exec", name, "--container", "compute", "--", "cat", CONSOLE_LOG);
+  }
+
+  /** Waits until the guest has printed such a line behind the first `since` characters. */
+  async printed(vmi: string, pattern: RegExp, since = 0): Promise<string> {
+    return eventually(() => pattern.exec(this.console(vmi).slice(since))?.[0], {
+      withinMs: CHANGE_MS,
+    });
+  }
+
+  async booted(vmi: string): Promise<void> {
+    await eventually(() => this.console(vmi).includes("guest ready"), { withinMs: BOOT_MS });
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs go into a running VM and out of it, on a cluster with kubelets of its own.
+import { eventually, ifaceManifest, networkManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
+
+const VM = "alpha";
+const TEMPLATE = "/spec/template/spec";
+
+describe("on the cluster that is named", () => {
+  const room = new Room();
+
+  beforeAll(async () => {
+    room.open(VM);
+    await room.booted(VM);
+  }, BOOT_MS);
+
+  afterAll(() => {
+    room.close();
+  }, BOOT_MS);
+
+  async function expectSeen(name: string, since: number): Promise<void> {
+    const status = await eventually(
+      () => {
+        const found = room.iface(VM, name);
+        return found?.hotplug?.phase === "Ready" ? found : undefined;
+      },
+      { withinMs: CHANGE_MS },
+    );
+    const line = await room.printed(VM, /nic added \S+ mac \S+/, since);
+    expect(line).toContain(status.mac);
+    const { annotations } = room.launcher(VM).metadata;
+    expect(annotations?.["k8s.v1.cni.cncf.io/network-status"]).toContain(status.podInterfaceName);
+  }
+
+  async function expectGone(name: string, since: number): Promise<void> {
+    await room.printed(VM, /nic removed/, since);
+    await eventually(
+      () => {
+        const { spec, status } = room.vmi(VM);
+        const left = [
+          ...(status?.interfaces ?? []),
+          ...(status?.attachments ?? []),
+          ...(spec.networks ?? []),
+        ];
+        return !left.some((entry) => entry.name === name);
+      },
+      { withinMs: CHANGE_MS },
+    );
+  }
+
+  test("a NIC is plugged by the command line, and the guest sees it", async () => {
+    const since = room.console(VM).length;
+    room.patchbay(
+      ...["addinterface", VM, "--name", "first", "--wait"],
+      ...["--network-attachment-definition-name", "blue"],
+    );
+    await expectSeen("first", since);
+  });
+
+  test("and unplugged", async () => {
+    const since = room.console(VM).length;
+    room.patchbay("removeinterface", VM, "--name", "first", "--wait");
+    await expectGone("first", since);
+  });
+
+  test("a NIC is plugged by a patch of the VM's template, and the guest sees it", async () => {
+    const since = room.console(VM).length;
+    const nic = { name: "second", network: "blue" };
+    const operations = [
+      { op: "add", path: `${TEMPLATE}/networks/-`, value: networkManifest(nic) },
+      { op: "add", path: `${TEMPLATE}/domain/devices/interfaces/-`, value: ifaceManifest(nic) },
+    ];
+    room.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
+    await expectSeen("second", since);
+  });
+
+  test("and stays over a restart of the VM", async () => {
+    const before = room.vmi(VM).metadata.uid;
+    const mac = room.iface(VM, "second")?.mac;
+    room.patchbay("restart", VM);
+    await eventually(() => room.vmi(VM).metadata.uid !== before, { withinMs: BOOT_MS });
+    await room.booted(VM);
+    const macNow = await eventually(() => room.iface(VM, "second")?.mac, { withinMs: CHANGE_MS });
+    expect(macNow).toBe(mac);
+  });
+
+  test("a network that is not there is refused", () => {
+    expect(() =>
+      room.patchbay(
+        ...["addinterface", VM, "--name", "third"],
+        ...["--network-attachment-definition-name", "none"],
+      ),
+    ).toThrow("none");
+  });
+});
