@@ -17,6 +17,7 @@ import type { Endpoint } from "./grpc.ts";
 import {
   toContainerStatus,
   toContainerSummary,
+  toContainerWrites,
   toImage,
   toProblem,
   toSandboxStatus,
@@ -25,6 +26,7 @@ import {
 import type {
   WireCondition,
   WireContainer,
+  WireContainerStats,
   WireContainerStatus,
   WireImage,
   WireSandbox,
@@ -153,6 +155,12 @@ class CriRuntime implements ContainerRuntime {
     const answer = await unlessGone(this.#runtime<Answer>("ContainerStatus", { containerId: id }));
     const status = answer?.status ?? undefined;
     return status === undefined ? undefined : toContainerStatus(status);
+  }
+
+  async listWrites(): ReturnType<ContainerRuntime["listWrites"]> {
+    type Answer = { readonly stats: readonly WireContainerStats[] };
+    const { stats } = await this.#runtime<Answer>("ListContainerStats", {});
+    return stats.map(toContainerWrites);
   }
 
   async execSync(

@@ -176,6 +176,15 @@ export interface ContainerStatus extends Omit<ContainerSummary, "sandboxId"> {
   readonly logPath: string;
 }
 
+/** What a container has put on the disk beside its image. Source: CRI ContainerStats. */
+export interface ContainerWrites {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of its root file system, as the runtime measured them last: some seconds ago. */
+  readonly writtenBytes: number;
+}
+
 /** Source: CRI Image. */
 export interface ContainerImage {
   readonly id: string;
@@ -241,6 +250,8 @@ export interface ContainerRuntime {
   removeContainer(id: string): Promise<void>;
   listContainers(filter?: RuntimeFilter): Promise<readonly ContainerSummary[]>;
   findContainer(id: string): Promise<ContainerStatus | undefined>;
+  /** Of the containers that run, and of those that have ended where the runtime tells. */
+  listWrites(): Promise<readonly ContainerWrites[]>;
 
   /** Runs a program in a container to its end; killed after the deadline, which is CRI_TIMED_OUT. */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;

@@ -23,6 +23,7 @@ export type {
   ContainerState,
   ContainerStatus,
   ContainerSummary,
+  ContainerWrites,
   ExecRequest,
   ExecResult,
   MountPropagation,

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   toContainerStatus,
   toContainerSummary,
+  toContainerWrites,
   toImage,
   toProblem,
   toSandboxStatus,
@@ -145,4 +146,18 @@ test.each([
   { name: "what is not told", given: [READY], want: "NetworkReady is not told" },
 ])("what is wrong with a runtime: $name", ({ given, want }) => {
   expect(toProblem(given)).toBe(want);
+});
+
+test("what a container wrote is a number, and none before it was measured", () => {
+  const attributes = { id: "c", metadata: { name: "main" }, labels: { app: "one" } };
+  const writableLayer = { usedBytes: { value: "4096" } };
+  const shown = { id: "c", name: "main", labels: { app: "one" } };
+  expect(toContainerWrites({ attributes, writableLayer })).toEqual({
+    ...shown,
+    writtenBytes: 4096,
+  });
+  expect(toContainerWrites({ attributes, writableLayer: null })).toEqual({
+    ...shown,
+    writtenBytes: 0,
+  });
 });

@@ -5,6 +5,7 @@ import type {
   ContainerState,
   ContainerStatus,
   ContainerSummary,
+  ContainerWrites,
   SandboxStatus,
   SandboxSummary,
 } from "@patchbay/ports";
@@ -12,6 +13,7 @@ import type {
   WireCondition,
   WireContainer,
   WireContainerState,
+  WireContainerStats,
   WireContainerStatus,
   WireImage,
   WireSandbox,
@@ -77,6 +79,16 @@ function toContainerParts(
 /** A line of a list. */
 export function toContainerSummary(container: WireContainer): ContainerSummary {
   return { ...toContainerParts(container), sandboxId: container.podSandboxId };
+}
+
+/** What it has written. */
+export function toContainerWrites({
+  attributes,
+  writableLayer,
+}: WireContainerStats): ContainerWrites {
+  const { id = "", metadata, labels = {} } = attributes ?? {};
+  const writtenBytes = Number(writableLayer?.usedBytes?.value ?? 0);
+  return { id, name: metadata?.name ?? "", labels, writtenBytes };
 }
 
 /** A status. */

@@ -54,6 +54,17 @@ export interface WireContainer {
   readonly annotations: Texts;
 }
 
+/** Source: CRI ContainerStats. */
+export interface WireContainerStats {
+  readonly attributes: {
+    readonly id: string;
+    readonly metadata: { readonly name: string } | null;
+    readonly labels: Texts;
+  } | null;
+  /** Null until the runtime has measured it. */
+  readonly writableLayer: { readonly usedBytes: { readonly value: string } | null } | null;
+}
+
 /** Source: CRI ContainerStatus. */
 export interface WireContainerStatus extends Omit<WireContainer, "podSandboxId"> {
   readonly startedAt: string;

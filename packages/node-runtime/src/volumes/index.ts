@@ -8,4 +8,3 @@ export { tokenRequester } from "./objects/request-token.ts";
 export { prepareVolumes } from "./prepare.ts";
 export { removeVolumes } from "./remove.ts";
 export { keepStorageLimits, type StorageDeps } from "./storage/keep-storage.ts";
-export type { WritableLayers } from "./storage/measure.ts";

@@ -8,6 +8,7 @@ import type {
   ContainerRuntime,
   ContainerStatus,
   ContainerSummary,
+  ContainerWrites,
   ExecRequest,
   ExecResult,
   RuntimeFilter,
@@ -18,6 +19,7 @@ import type {
 import { createFakeClock } from "./clock.ts";
 import {
   listContainerRecords,
+  listContainerWrites,
   listSandboxRecords,
   newContainer,
   newSandbox,
@@ -64,6 +66,8 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   start(): void;
   /** The next such call throws; with `half` it has its effect all the same. */
   failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void;
+  /** A container has written so much into its root file system. */
+  setWritten(id: string, bytes: number): void;
   /** What was asked for; undefined when it is gone. */
   sandboxConfigOf(id: string): SandboxConfig | undefined;
   containerConfigOf(id: string): ContainerConfig | undefined;
@@ -201,6 +205,15 @@ class MemoryRuntime implements FakeContainerRuntime {
 
   findContainer(id: string): Promise<ContainerStatus | undefined> {
     return this.#answer("findContainer", () => this.#containers.get(id)?.status);
+  }
+
+  listWrites(): Promise<readonly ContainerWrites[]> {
+    return this.#answer("listWrites", () => listContainerWrites(this.#containers.values()));
+  }
+
+  setWritten(id: string, bytes: number): void {
+    const record = this.#containers.get(id);
+    if (record !== undefined) record.writtenBytes = bytes;
   }
 
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
+import type { ContainerWrites } from "@patchbay/ports";
 import { createFakeCache, settle } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { aPodWith, createVolumeBench, UID, type VolumeBench } from "../testing.ts";
@@ -12,7 +13,7 @@ const LOGS = `/logs/ns_a_${UID}/main`;
 interface Bench extends VolumeBench {
   readonly storage: StorageDeps;
   readonly evicted: string[];
-  readonly layers: Map<string, Map<string, number>>;
+  readonly writes: ContainerWrites[];
 }
 
 function benchOf(pod: Pod, stop: AbortController): Bench {
@@ -20,13 +21,13 @@ function benchOf(pod: Pod, stop: AbortController): Bench {
   const pods = createFakeCache<Pod>();
   pods.put(pod);
   const evicted: string[] = [];
-  const layers = new Map<string, Map<string, number>>();
+  const writes: ContainerWrites[] = [];
   const { disk, files, node, clock, log } = bench.deps;
   const evict = (uid: string, message: string): void => void evicted.push(`${uid}: ${message}`);
   const storage = { disk, files, node, clock, log, pods, evict };
-  const writableLayers = (): Promise<typeof layers> => Promise.resolve(layers);
-  void keepStorageLimits({ ...storage, writableLayers }, stop.signal);
-  return Object.assign(bench, { storage: { ...storage, writableLayers }, evicted, layers });
+  const runtime = { listWrites: () => Promise.resolve(writes) };
+  void keepStorageLimits({ ...storage, runtime }, stop.signal);
+  return Object.assign(bench, { storage: { ...storage, runtime }, evicted, writes });
 }
 
 async function pass(bench: Bench, seconds: number): Promise<void> {
@@ -47,7 +48,12 @@ test("a volume without a wall, logs and changed files are measured, and the pod 
   await settle();
   expect(bench.evicted).toEqual([]);
   bench.disk.setUsed(LOGS, 5 * MI);
-  bench.layers.set(UID, new Map([["main", 6 * MI]]));
+  const labels = { "io.kubernetes.pod.uid": UID };
+  bench.writes.push(
+    { id: "1", name: "main", labels, writtenBytes: 2 * MI },
+    { id: "2", name: "main", labels, writtenBytes: 4 * MI },
+    { id: "3", name: "main", labels: {}, writtenBytes: 2 ** 40 },
+  );
   await pass(bench, 60);
   expect(bench.evicted).toEqual([
     `${UID}: Pod ephemeral local storage usage (21Mi) exceeds its limit "20Mi"; most of it is in container "main" (11Mi).`,

@@ -2,20 +2,18 @@
 // How much of the disk do the pods use? What has a file system of its own says so itself; the rest is walked, all at once.
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
-import type { Files, VolumeDisk } from "@patchbay/ports";
+import type { ContainerRuntime, Files, VolumeDisk } from "@patchbay/ports";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { volumePath } from "../layout.ts";
 import type { PodUsage } from "./limits.ts";
-
-/** Bytes that each container has written into its root file system, by uid of the pod and name of the container. */
-export type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
+import { writableLayersOf, type WritableLayers } from "./writable-layers.ts";
 
 /** The machine. */
 export interface MeasureDeps {
   readonly disk: VolumeDisk;
   readonly files: Files;
   readonly node: NodeFacts;
-  readonly writableLayers: () => Promise<WritableLayers>;
+  readonly runtime: Pick<ContainerRuntime, "listWrites">;
 }
 
 interface Place {
@@ -80,7 +78,7 @@ export async function measurePods(
   for (const pod of pods) all.push(await placesOf(deps, pod));
   const paths = all.flatMap(({ volumes, logs }) => [...volumes, ...logs].map(({ path }) => path));
   const walked = await deps.disk.usedBytes(paths);
-  const known = { walked, layers: await deps.writableLayers() };
+  const known = { walked, layers: writableLayersOf(await deps.runtime.listWrites()) };
   const usages = new Map<string, PodUsage>();
   for (const places of all) {
     usages.set(places.pod.metadata.uid ?? "", await usageOf(deps, places, known));

@@ -64,6 +64,19 @@ export function describeContainersContract(
       ]);
     });
 
+    test("what a running container writes beside its image is told by its name and labels", async () => {
+      const id = await start(bench.runner);
+      const labels = (await runtime.findContainer(id))?.labels;
+      await vi.waitFor(async () => {
+        const writes = await runtime.listWrites();
+        expect(writes).toMatchObject([{ id, name: "main", labels }]);
+        expect(writes[0]?.writtenBytes).toBeGreaterThanOrEqual(0);
+      }, SOON);
+      await runtime.stopContainer(id, 10);
+      await runtime.removeContainer(id);
+      expect(await runtime.listWrites()).toEqual([]);
+    });
+
     test("what programs end with is told", async () => {
       const failed = await start(bench.failing);
       const done = await start(bench.done, 1);

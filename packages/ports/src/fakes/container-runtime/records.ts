@@ -5,6 +5,7 @@ import type {
   ContainerConfig,
   ContainerStatus,
   ContainerSummary,
+  ContainerWrites,
   RuntimeFilter,
   SandboxConfig,
   SandboxStatus,
@@ -22,6 +23,7 @@ export interface ContainerRecord {
   readonly sandboxId: string;
   readonly config: ContainerConfig;
   status: ContainerStatus;
+  writtenBytes: number;
 }
 
 /** CRI's refusal, as an adapter tells it. */
@@ -63,7 +65,7 @@ export function newContainer(
     imageRef: made.imageRef,
     logPath: `${box.config.logDirectory}/${config.logPath}`,
   };
-  return { sandboxId: box.status.id, config, status };
+  return { sandboxId: box.status.id, config, status, writtenBytes: 0 };
 }
 
 function hasLabels(has: Readonly<Record<string, string>>, filter: RuntimeFilter): boolean {
@@ -95,4 +97,13 @@ export function listContainerRecords(
       const { id, name, attempt, state, createdAt, image, labels, annotations } = status;
       return { id, sandboxId, name, attempt, state, createdAt, image, labels, annotations };
     });
+}
+
+/** What each has written. */
+export function listContainerWrites(
+  records: Iterable<ContainerRecord>,
+): readonly ContainerWrites[] {
+  return [...records].map(({ status: { id, name, labels }, writtenBytes }) => ({
+    ...{ id, name, labels, writtenBytes },
+  }));
 }
