@@ -27,7 +27,7 @@ export interface GuestAnswer {
 /** A guest's serial console. */
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
-   * Runs `address DEV CIDR`, `ping IP COUNT INTERVAL_MS`, `report`, `driver on|off`, `panic`, `poweroff` or `reboot`;
+   * Runs `address DEV CIDR`, `ping IP COUNT INTERVAL_MS`, `report`, `driver on|off`, `flood MIB`, `panic`, `poweroff` or `reboot`;
    * several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;

@@ -40,6 +40,8 @@ const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a
 
 /** A running launcher. */
 export interface LauncherPod {
+  /** Where its sockets and the console's log are. */
+  readonly volume: string;
   /** Runs virsh against its libvirt, from outside. */
   virsh(...args: readonly string[]): Promise<string>;
   /** Defines and starts the guest. */
@@ -241,6 +243,7 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
     await virsh("start", "vm");
   };
   const pod: LauncherPod = {
+    volume,
     virsh,
     start,
     boot: async () => {
