@@ -2,19 +2,21 @@
 // Joins a connection that is to be upgraded with the stream that the runtime gives: its answer, then bytes both ways.
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { AppError } from "@patchbay/core";
 
 /** A connection that is to become something else. */
 export interface Upgrade {
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
+  readonly socket: Socket;
   /** What the client sent behind the request. */
   readonly head: Buffer;
 }
 
 /** How long the runtime may take to accept a connection, milliseconds. */
 const CONNECT_MS = 5000;
+
+/** How long a client may take to close its side after the end, milliseconds. */
+const LAST_WORDS_MS = 5000;
 
 /** The request as the runtime gets it: its own target, and no word that is between two others. */
 function headOf({ method = "POST", rawHeaders }: IncomingMessage, url: URL): string {
@@ -57,7 +59,7 @@ async function connectTo(url: URL): Promise<Socket> {
 }
 
 /** Bytes both ways until one side ends; what is on its way then still arrives. */
-function join(client: Duplex, remote: Socket, signal: AbortSignal): void {
+function join(client: Socket, remote: Socket, signal: AbortSignal): void {
   const destroy = (): void => {
     client.destroy();
     remote.destroy();
@@ -68,10 +70,12 @@ function join(client: Duplex, remote: Socket, signal: AbortSignal): void {
   client.on("error", destroy);
   remote.on("error", destroy);
   remote.on("close", () => {
-    signal.removeEventListener("abort", destroy);
+    // An HTTP server's connections stay half open: whoever does not close theirs must not keep ours.
     client.end();
+    client.setTimeout(LAST_WORDS_MS, destroy);
   });
   client.on("close", () => {
+    signal.removeEventListener("abort", destroy);
     remote.destroySoon();
   });
 }

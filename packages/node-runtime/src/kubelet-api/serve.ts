@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server asks a node for: logs of containers, programs in them, and whether the node is well.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
+import { Socket } from "node:net";
+import { Readable, type Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Pod } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
@@ -181,7 +182,11 @@ function onRequest(serving: Serving) {
 }
 
 function onUpgrade(serving: Serving) {
-  return (request: IncomingMessage, socket: Upgrade["socket"], head: Buffer): void => {
+  return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (!(socket instanceof Socket)) {
+      socket.destroy(); // not of a server over TLS
+      return;
+    }
     const upgrade = { request, socket, head };
     socket.on("error", () => socket.destroy());
     answerUpgrade(upgrade, serving).catch((error: unknown) => {

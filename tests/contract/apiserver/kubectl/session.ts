@@ -20,6 +20,8 @@ export interface Outcome {
 export interface KubectlSession {
   readonly api: Harness;
   readonly directory: string;
+  /** In which kubectl finds the server. */
+  readonly env: NodeJS.ProcessEnv;
   /** Runs kubectl; the words of `line` are its arguments, `more` follow as they are. */
   kubectl(line: string, ...more: readonly string[]): Promise<Outcome>;
   /** Runs kubectl until it is killed. */
@@ -47,8 +49,9 @@ function run(
 /** Starts a server; `env`: more variables for kubectl. */
 export async function startKubectlSession(
   env: Readonly<Record<string, string>> = {},
+  change: Parameters<typeof startHarness>[0] = {},
 ): Promise<KubectlSession> {
-  const api = await startHarness();
+  const api = await startHarness(change);
   const directory = await mkdtemp(join(tmpdir(), "apiserver-kubectl-"));
   const kubeconfig = join(directory, "kubeconfig");
   await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
@@ -59,6 +62,7 @@ export async function startKubectlSession(
   return {
     api,
     directory,
+    env: options.env,
     kubectl: (line, ...more) => run([...wordsOf(line), ...more], options),
     follow: (line, ...more) =>
       spawn("kubectl", [...wordsOf(line), ...more], {
