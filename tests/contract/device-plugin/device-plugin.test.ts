@@ -4,11 +4,11 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { offerDevice } from "@patchbay/device-plugin";
+import { TestKubelet } from "@patchbay/device-plugin/testing";
 import { createClock, createFiles } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { TestKubelet } from "./test-kubelet.ts";
 
 const RESOURCE = "devices.kubevirt.io/tun";
 const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", count: 5 };
