@@ -43,6 +43,16 @@ static void check_name(const char *source) {
   if (strcmp(name, PARTIAL) == 0) fail(source, "this name is used while files are copied");
 }
 
+// A path whose directories can be made below the destination.
+static void check_parents(const char *source) {
+  for (const char *part = source; *part != '\0'; part += strcspn(part, "/")) {
+    part += strspn(part, "/");
+    size_t length = strcspn(part, "/");
+    if ((length == 1 && part[0] == '.') || (length == 2 && part[0] == '.' && part[1] == '.'))
+      fail(source, "has . or .. in it");
+  }
+}
+
 static int open_directory(const char *path) {
   int directory = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (directory < 0) fail(path, strerror(errno));
@@ -58,7 +68,6 @@ static int open_parent(int destination, const char *path) {
     if (path[length] == '\0') return directory;
     char *name = strndup(path, length);
     if (name == NULL) fail(path, strerror(errno));
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) fail(path, "has . or .. in it");
     if (mkdirat(directory, name, 0755) != 0 && errno != EEXIST) fail(path, strerror(errno));
     int next = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (next < 0) fail(path, strerror(errno));
@@ -123,6 +132,7 @@ int main(int count, char **words) {
   // All names are looked at before anything is written.
   for (int index = first + 1; index < count; index++) {
     check_name(words[index]);
+    if (parents) check_parents(words[index]);
     for (int other = first + 1; other < index; other++) {
       if (!parents && strcmp(base_name(words[index]), base_name(words[other])) == 0)
         fail(words[index], "another source has the same name");

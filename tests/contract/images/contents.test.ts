@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in the images of Debian's packages, and what is not.
+import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CACHE, IMAGES, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
+
+const PATH = "PATH=/usr/sbin:/usr/bin";
+
+interface Expected {
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Programs that must be in PATH. */
+  readonly programs: readonly string[];
+  /** Other files. */
+  readonly files: readonly string[];
+}
+
+const EXPECTED: Readonly<Record<string, Expected>> = {
+  "virt-launcher": {
+    config: { User: "107:107", Entrypoint: ["/usr/bin/virt-launcher"], Env: [PATH] },
+    programs: [
+      ...["virt-launcher", "copy-files", "libvirtd", "virsh", "qemu-img", "xorriso"],
+      ...["mkfs.ext4", "mkfs.vfat", "sh", "timeout"],
+      process.arch === "arm64" ? "qemu-system-aarch64" : "qemu-system-x86_64",
+    ],
+    files: process.arch === "arm64" ? [] : ["/usr/share/seabios/bios-256k.bin"],
+  },
+  patchbay: {
+    config: { User: "65532:65532", Env: [PATH] },
+    programs: [
+      ...["virt-api", "virt-controller", "virt-handler", "net-agent"],
+      ...["ip", "bridge", "nsenter", "setpriv", "iptables", "ip6tables-restore", "nft", "sh"],
+    ],
+    files: ["/usr/lib/patchbay/packages/libvirt/build/libvirt.node"],
+  },
+};
+
+/** `NAME=VERSION`, sorted as list-packages does. */
+function installedIn(status: string): readonly string[] {
+  const found = status.matchAll(/^Package: (.*)\n(?:.+\n)*?Version: (.*)$/gm);
+  return [...found].map(([, name = "", version = ""]) => `${name}=${version}`).toSorted();
+}
+
+/** Is a path below the root a program or library? */
+function isElf(root: string): (path: string) => boolean {
+  return (path) => {
+    const head = Buffer.alloc(4);
+    const file = openSync(join(root, path), "r");
+    readSync(file, head);
+    closeSync(file);
+    return head.equals(Buffer.from("\x7fELF", "latin1"));
+  };
+}
+
+describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
+  let root: string;
+  const archive = join(CACHE, `${name}.tar`);
+  const inRoot = (program: string, ...args: readonly string[]): string =>
+    run(["chroot", "--userspec=65534:65534", root, program, ...args], {
+      PATH: "/usr/sbin:/usr/bin",
+    });
+
+  beforeAll(() => {
+    makeImages(CACHE, name);
+    root = unpackRoot(archive);
+  }, 300_000);
+  afterAll(() => {
+    rmSync(dirname(root), { recursive: true });
+  });
+
+  test("is run by a user without rights, who may start all that is needed", () => {
+    const { config } = readArchive(archive).config;
+    expect(config).toMatchObject(expected.config);
+    expect(readFileSync(join(root, "etc/passwd"), "utf8")).toContain(`:${config.User}:`);
+    const found = expected.programs.map((program) => inRoot("sh", "-c", `command -v ${program}`));
+    expect(found).toHaveLength(expected.programs.length);
+    for (const file of expected.files) inRoot("test", "-r", file);
+  });
+
+  test("has the packages that are listed, in dpkg's list and in its bill", () => {
+    const listed = run([join(IMAGES, "list-packages"), name])
+      .trim()
+      .split("\n");
+    const status = readFileSync(join(root, "var/lib/dpkg/status"), "utf8");
+    expect(installedIn(status)).toEqual(listed.toSorted());
+    const bill = JSON.parse(readFileSync(join(CACHE, `${name}.cdx.json`), "utf8")) as {
+      readonly components: readonly { purl: string; name: string; version: string }[];
+    };
+    const debian = bill.components.filter(({ purl }) => purl.startsWith("pkg:deb/"));
+    const billed = debian.map((component) => `${component.name}=${component.version}`);
+    expect(billed.toSorted()).toEqual(listed.toSorted());
+  });
+
+  test("has every library that its programs and libraries ask for", () => {
+    const find = ["find", root, "-xdev", "-type", "f", "(", "-perm", "-100", "-o"];
+    const names = ["-name", "*.so*", "-o", "-name", "*.node", ")", "-printf", "/%P\\n"];
+    const files = run([...find, ...names])
+      .trim()
+      .split("\n")
+      .filter(isElf(root));
+    expect(files.length).toBeGreaterThan(100);
+    const loader = readdirSync(join(root, "lib64")).find((file) => file.startsWith("ld-linux"));
+    const script = `for file do echo "$file:"; /lib64/${loader ?? ""} --list "$file"; done 2>&1; true`;
+    const told = inRoot("sh", "-c", script, "sh", ...files);
+    expect(told.split("\n").filter((line) => line.includes("not found"))).toEqual([]);
+    expect(told).toContain("libc.so.6 => /lib");
+  });
+
+  test("has no program that gives rights, no file that others may write, nothing of this machine", () => {
+    const find = (...args: readonly string[]) => run(["find", root, "-xdev", ...args]);
+    expect(find("-type", "f", "-perm", "/6000")).toBe("");
+    expect(find("-type", "f", "-perm", "/0002")).toBe("");
+    expect(find("-newermt", "2026-01-02")).toBe("");
+    for (const path of ["etc/hostname", "etc/resolv.conf", "etc/apt", "var/lib/apt", "run/*"]) {
+      expect(find("-path", join(root, path))).toBe("");
+    }
+  });
+
+  test("has no manuals and languages, but the copyright of each package", () => {
+    const docs = run([
+      "find",
+      join(root, "usr/share/doc"),
+      "-type",
+      "f",
+      "!",
+      "-name",
+      "copyright",
+    ]);
+    expect(docs).toBe("");
+    for (const path of ["man", "locale", "info"]) {
+      expect(run(["find", join(root, "usr/share"), "-name", path, "-maxdepth", "1"])).toBe("");
+    }
+    const status = readFileSync(join(root, "var/lib/dpkg/status"), "utf8");
+    for (const [, name] of status.matchAll(/^Package: (.*)$/gm)) {
+      inRoot("test", "-s", `/usr/share/doc/${name ?? ""}/copyright`);
+    }
+  });
+});

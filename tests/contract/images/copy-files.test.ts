@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// copy-files in an image that may be hostile: a root file system of its own, with /proc and a volume mounted.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { attempt, IMAGES, run } from "./archive.ts";
+
+const KERNEL = "a kernel\n".repeat(100_000);
+let root: string;
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), "copy-files-"));
+  for (const directory of ["boot/deep", "other", "proc", "volume"]) {
+    mkdirSync(join(root, directory), { recursive: true });
+  }
+  const source = join(IMAGES, "virt-launcher/copy-files.c");
+  run([join(IMAGES, "compile-static"), source, join(root, "copy-files")]);
+  writeFileSync(join(root, "boot/vmlinuz-6.1"), KERNEL);
+  writeFileSync(join(root, "boot/initrd"), "an initrd\n");
+  writeFileSync(join(root, "other/initrd"), "another initrd\n");
+  run(["mkfifo", join(root, "boot/fifo")]);
+  const links = {
+    vmlinuz: "vmlinuz-6.1",
+    climbing: "../../../../boot/vmlinuz-6.1",
+    loop: "loop",
+    shadow: "/proc/1/root/etc/shadow",
+    token: "/volume/token",
+  };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, join(root, "boot", name));
+  symlinkSync("/out", join(root, "link"));
+});
+beforeEach(() => {
+  rmSync(join(root, "out"), { recursive: true, force: true });
+  mkdirSync(join(root, "out"));
+});
+afterAll(() => {
+  rmSync(root, { recursive: true });
+});
+
+/** Runs it in a mount namespace of its own, as a container has one. */
+function copyFiles(...args: readonly string[]) {
+  const script = `mount -t tmpfs none "$0/volume"; echo secret >"$0/volume/token"
+    mount -t proc proc "$0/proc"; root=$0; exec chroot "$root" /copy-files "$@"`;
+  const { status, stderr } = attempt([
+    ...["unshare", "--mount", "sh", "-c", script, root],
+    ...args,
+  ]);
+  return { status, said: stderr.trim() };
+}
+
+function copied(): readonly string[] {
+  return readdirSync(join(root, "out"), { encoding: "utf8", recursive: true }).toSorted();
+}
+
+test("files and what links lead to within the image are copied whole, for everybody to read", () => {
+  const sources = ["/boot/vmlinuz", "/boot/climbing", "boot/initrd"];
+  expect(copyFiles("/out", ...sources)).toEqual({ status: 0, said: "" });
+  expect(copied()).toEqual(["climbing", "initrd", "vmlinuz"]);
+  expect(readFileSync(join(root, "out/vmlinuz"), "utf8")).toBe(KERNEL);
+  expect(readFileSync(join(root, "out/climbing"), "utf8")).toBe(KERNEL);
+  expect(statSync(join(root, "out/initrd")).mode & 0o777).toBe(0o444);
+});
+
+test("a copy takes the place of the last one, and of what a killed one left", () => {
+  writeFileSync(join(root, "out/initrd"), "old and longer than the new one");
+  writeFileSync(join(root, "out/.copy-files.partial"), "half");
+  expect(copyFiles("/out", "/boot/initrd")).toEqual({ status: 0, said: "" });
+  expect(copied()).toEqual(["initrd"]);
+  expect(readFileSync(join(root, "out/initrd"), "utf8")).toBe("an initrd\n");
+});
+
+test("directories of the sources are kept when asked for, and the copy may be repeated", () => {
+  const words = ["--parents", "/out", "/boot/initrd", "other/initrd"];
+  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
+  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
+  expect(copied()).toEqual(["boot", "boot/initrd", "other", "other/initrd"]);
+  expect(readFileSync(join(root, "out/other/initrd"), "utf8")).toBe("another initrd\n");
+});
+
+test("it copies itself, and the copy runs", () => {
+  expect(copyFiles("--self", "/out")).toEqual({ status: 0, said: "" });
+  expect(copied()).toEqual(["copy-files"]);
+  expect(attempt([join(root, "out/copy-files")]).status).toBe(2);
+});
+
+const OUTSIDE = "is not in the image's own file system";
+
+test.each([
+  ["a source that is not there", ["/out", "/boot/none"], "No such file or directory"],
+  ["a directory", ["/out", "/boot/deep"], "is no regular file"],
+  ["a FIFO, without waiting for it", ["/out", "/boot/fifo"], "is no regular file"],
+  ["a link in a circle", ["/out", "/boot/loop"], "Too many levels of symbolic links"],
+  ["what is mounted into the container", ["/out", "/volume/token"], OUTSIDE],
+  ["a link to what is mounted into it", ["/out", "/boot/token"], OUTSIDE],
+  ["a link through /proc to the outside", ["/out", "/boot/shadow"], OUTSIDE],
+  ["a path that climbs", ["--parents", "/out", "/boot/../other/initrd"], "has . or .. in it"],
+  ["a path without a name", ["/out", "/boot/.."], "names no file"],
+  ["two sources of one name", ["/out", "/boot/initrd", "/other/initrd"], "has the same name"],
+  ["a destination that is not there", ["/none", "/boot/initrd"], "No such file or directory"],
+  ["a destination that is a link", ["/link", "/boot/initrd"], "Not a directory"],
+])("%s is refused, and nothing is copied", (_, args, reason) => {
+  const { status, said } = copyFiles(...args);
+  expect({ status, said }).toEqual({ status: 1, said: expect.stringContaining(reason) as string });
+  expect(copied()).toEqual([]);
+});
+
+test("a full volume is told, and keeps no half file", () => {
+  writeFileSync(join(root, "boot/huge"), "");
+  run(["truncate", "--size=1G", join(root, "boot/huge")]);
+  const script = `mount -t tmpfs -o size=1m none "$0/out"; chroot "$0" /copy-files /out /boot/huge
+    code=$?; ls -A "$0/out"; exit $code`;
+  const outcome = attempt(["unshare", "--mount", "sh", "-c", script, root]);
+  expect(outcome).toMatchObject({
+    status: 1,
+    stdout: "",
+    stderr: "copy-files: /boot/huge: No space left on device\n",
+  });
+});
+
+test.each([
+  { args: [] },
+  { args: ["/out"] },
+  { args: ["--self"] },
+  { args: ["--self", "/out", "x"] },
+  { args: ["--other", "/out"] },
+  { args: ["--parents", "/out"] },
+])("$args is answered with the usage", ({ args }) => {
+  const { status, said } = copyFiles(...args);
+  expect(status).toBe(2);
+  expect(said).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
+});
