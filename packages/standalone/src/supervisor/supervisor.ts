@@ -47,6 +47,7 @@ export class Supervisor {
   readonly #bridges: OwnBridges;
   readonly #ending = new AbortController();
   #client: KubeClient | undefined;
+  #images: Promise<void> | undefined;
   #endWatch: () => void = () => undefined;
 
   constructor(deps: SupervisorDeps) {
@@ -141,9 +142,14 @@ export class Supervisor {
     keepShimSockets({ ...this.#deps, layout }, this.#ending.signal);
   }
 
-  /** What pods need before they are started. */
+  /** The images that pods need, once for all who wait for them. */
+  #keepImages(): Promise<void> {
+    this.#images ??= keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    return this.#images;
+  }
+
   async #startNodeRuntime({ nodeRuntime }: Programs): Promise<void> {
-    await keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    await this.#keepImages();
     await this.#run(nodeRuntime);
   }
 
@@ -157,7 +163,11 @@ export class Supervisor {
 
   async #probe(): Promise<KvmFinding> {
     try {
-      return await probeKvm({ ...this.#deps, architecture: architecture() });
+      return await probeKvm({
+        ...this.#deps,
+        architecture: architecture(),
+        launcherImage: () => this.#keepImages(),
+      });
     } catch (error) {
       const why = `KVM cannot be tried (${messageOf(error)}): guests are emulated in software`;
       return { useEmulation: true, why };
