@@ -14,6 +14,7 @@ export interface KernelLink {
   readonly mtu: number;
   /** Of a tap: somebody has it open. */
   readonly carrier: boolean;
+  readonly mac?: string;
 }
 
 /** Where the facts come from. */
@@ -43,9 +44,10 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
 
 function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
-  const wiring = wiringOf(iface);
   const { links } = sources;
-  const nic = findByName(links, wiring.podInterfaceName);
+  const nic = findByName(links, iface.podInterfaceName);
+  const own = nic?.mac === undefined ? {} : { mac: nic.mac };
+  const wiring = wiringOf({ ...iface, links: own });
   const tap = findByName(links, wiring.tapName);
   return {
     podInterface: nic !== undefined,
@@ -54,6 +56,7 @@ function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
     wired: nic !== undefined && sources.isWired({ ...wiring, mtu: nic.mtu }),
     tapOpen: tap?.carrier === true,
     mtu: nic?.mtu ?? 0,
+    ...own,
   };
 }
 

@@ -14,6 +14,8 @@ export interface LinkFacts {
   readonly tapOpen: boolean;
   /** Bytes; the pod NIC's. */
   readonly mtu: number;
+  /** The pod NIC's; absent without one. */
+  readonly mac?: string;
 }
 
 /** The NIC in the live domain. */

@@ -2,7 +2,7 @@
 import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findMacTwins, macFor, withMacs } from "./mac.ts";
+import { findMacTwins, macFor, macOf, withMacs } from "./mac.ts";
 
 function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
   return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
@@ -20,6 +20,43 @@ function counting(): (size: number) => Uint8Array {
   let draws = 0;
   return (size) => new Uint8Array(size).fill(++draws, size - 1);
 }
+
+test.each([
+  {
+    name: "the spec's first",
+    facts: {
+      iface: { name: "a", macAddress: "02-00-00-00-00-0A" },
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+      links: { mac: "02:00:00:00:00:0c" },
+    } as const,
+    want: "02:00:00:00:00:0a",
+  },
+  {
+    name: "then what the pod's status says",
+    facts: {
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+      links: { mac: "02:00:00:00:00:0c" },
+    } as const,
+    want: "02:00:00:00:00:0b",
+  },
+  {
+    name: "then the NIC's own, of which no status tells",
+    facts: { links: { mac: "02:00:00:00:00:0c" } },
+    want: "02:00:00:00:00:0c",
+  },
+])("the guest's MAC: $name", ({ facts, want }) => {
+  expect(macOf(facts)).toBe(want);
+});
 
 describe("a new MAC", () => {
   test("is local and unicast, whatever the random bytes", () => {

@@ -2,11 +2,19 @@
 // Which MAC an iface has: chosen once, kept, and the only one of its kind on its network.
 import { isAbsent, isSecondary, normalizeMac, type Iface, type VmiSpec } from "@patchbay/api";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
-import type { IfaceFacts } from "./facts.ts";
+import type { IfaceFacts, LinkFacts } from "./facts.ts";
 
-/** The guest's MAC: what the spec says, else what CNI gave the pod NIC; lower case with colons. */
-export function macOf(facts: Pick<IfaceFacts, "iface" | "attachment">): string {
-  const mac = facts.iface?.macAddress ?? facts.attachment?.mac ?? "";
+/** What tells which MAC the guest's NIC has. */
+export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
+  readonly links?: Pick<LinkFacts, "mac">;
+};
+
+/**
+ * The guest's MAC: what the spec says, else what CNI gave the pod NIC, as the pod's status or the NIC itself tells (nobody
+ * writes the default network's into the status but Multus); lower case with colons.
+ */
+export function macOf({ iface, attachment, links }: MacFacts): string {
+  const mac = iface?.macAddress ?? attachment?.mac ?? links?.mac ?? "";
   return normalizeMac(mac);
 }
 
