@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Sandbox } from "@patchbay/ports";
+import { netnsOfPod } from "@patchbay/testing";
 import { machine } from "./machine.ts";
 
 function tryRead<T>(read: () => T): T | undefined {
@@ -17,11 +17,8 @@ function tryRead<T>(read: () => T): T | undefined {
 
 /** What `ip` prints in a pod's network namespace. */
 export function ipIn(podUid: string, ...args: readonly string[]): string {
-  // Written by the node runtime in the form of the port.
-  const sandbox = JSON.parse(
-    readFileSync(join(machine.dataDir, "pods", podUid, "sandbox.json"), "utf8"),
-  ) as Sandbox;
-  return execFileSync("nsenter", [`--net=${sandbox.netnsPath}`, "ip", ...args], {
+  const { path } = netnsOfPod(machine.dataDir, podUid);
+  return execFileSync("nsenter", [`--net=${path}`, "ip", ...args], {
     encoding: "utf8",
   });
 }
@@ -35,15 +32,13 @@ export function linksOf(podUid: string): readonly string[] {
 
 /** Process ids of programs of that name in a pod's network namespace. */
 export function processesIn(podUid: string, program: string): readonly number[] {
-  const path = join(machine.dataDir, "pods", podUid, "sandbox.json");
-  // Written by the node runtime in the form of the port.
-  const { netnsInode } = JSON.parse(readFileSync(path, "utf8")) as Sandbox;
+  const { inode } = netnsOfPod(machine.dataDir, podUid);
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .filter(
       (pid) =>
         tryRead(() => readFileSync(`/proc/${pid}/comm`, "utf8"))?.trim() === program &&
-        tryRead(() => readlinkSync(`/proc/${pid}/ns/net`)) === `net:[${netnsInode}]`,
+        tryRead(() => readlinkSync(`/proc/${pid}/ns/net`)) === `net:[${inode}]`,
     )
     .map(Number);
 }

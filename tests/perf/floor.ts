@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the same kernel and libvirt work takes when a shell script does it: the floor.
 import { execFile } from "node:child_process";
-import { readFileSync, rmSync, symlinkSync } from "node:fs";
+import { rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { names } from "@patchbay/api";
-import type { Machine } from "@patchbay/testing";
+import { netnsOfPod, type Machine } from "@patchbay/testing";
 
 const WAIT_MS = 60_000;
 const SCRIPT = join(import.meta.dirname, "floor.sh");
@@ -24,9 +24,7 @@ export interface FloorTimes {
 
 function netnsOf(machine: Machine, vmi: string): string {
   const uid = machine.findPod(vmi)?.metadata.uid ?? "";
-  const text = readFileSync(join(machine.dataDir, "pods", uid, "sandbox.json"), "utf8");
-  // The node runtime's own form.
-  return (JSON.parse(text) as { readonly netnsPath: string }).netnsPath;
+  return netnsOfPod(machine.dataDir, uid).path;
 }
 
 /** One plug by hand, which is undone afterwards. */

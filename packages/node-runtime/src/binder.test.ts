@@ -2,7 +2,7 @@
 import type { KubeNode } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { selectorProblem } from "./binder.ts";
-import { aLauncherPod } from "./pod/testing.ts";
+import { aPod } from "./testing/pods.ts";
 
 const node: KubeNode = {
   apiVersion: "v1",
@@ -19,6 +19,6 @@ test.each([
     want: "node n does not have rack=7, zone=b",
   },
 ])("$name", ({ nodeSelector, want }) => {
-  const pod = aLauncherPod();
+  const pod = aPod();
   expect(selectorProblem({ ...pod, spec: { ...pod.spec, nodeSelector } }, node)).toBe(want);
 });

@@ -2,34 +2,118 @@
 // Brings the adapters together and starts the loops. No decisions.
 import { dirname, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { createCni } from "@patchbay/cni";
+import { layoutOf } from "@patchbay/containerd";
+import { messageOf } from "@patchbay/core";
+import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
+  createEventRecorder,
   createKubeClient,
+  createPauses,
   createQueue,
   loadKubeConfig,
   runReconciler,
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
-import type { Cache, Files } from "@patchbay/ports";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { runBinder } from "./binder.ts";
-import { architecture, LIBEXEC_DIR, type Flags } from "./config.ts";
-import { BY_UID, type Deps, type Directories } from "./deps.ts";
-import { keepLauncherImage } from "./images.ts";
+import { architecture, type Flags } from "./config.ts";
+import { listenToApiServer } from "./compose/kubelet-api.ts";
+import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
+import { keepLogs } from "./log-rotation/keep-logs.ts";
 import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
-import { readIdentity } from "./node/machine.ts";
-import { createProcessEnds } from "./process-ends.ts";
-import { reconcilePod } from "./reconcilers/pod/index.ts";
+import { readIdentity, type MachineIdentity } from "./node/machine.ts";
+import { BY_UID, type PodDeps } from "./pods/deps.ts";
+import { reconcilePod } from "./pods/index.ts";
+import type { VolumeDeps } from "./volumes/index.ts";
+import { createOwners } from "./pods/work/owners.ts";
+import { createPulls } from "./pods/work/pulls.ts";
+import { createStops } from "./pods/work/stops.ts";
+import { createProbes } from "./probes/probes.ts";
+import { podUidOf } from "./translate/labels.ts";
+import type { NodeFacts } from "./translate/node-facts.ts";
 
 /** How many pods are worked on at once. */
 const CONCURRENCY = 8;
+/** How soon a runtime that does not answer is asked again, milliseconds. */
+const ASK_AGAIN_MS = 500;
+
+/** The machine. */
+interface Machine extends VolumeMachine {
+  readonly runtime: ContainerRuntime;
+  readonly runtimeName: string;
+  readonly identity: MachineIdentity;
+}
 
 function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? "";
+}
+
+/** Which runtime it is, once it answers: whoever starts both may have started it later. */
+async function waitForRuntime(
+  runtime: ContainerRuntime,
+  { clock, log, signal }: DaemonContext,
+): Promise<{ readonly name: string; readonly version: string }> {
+  for (;;) {
+    try {
+      return await runtime.version();
+    } catch (error) {
+      log.warn("the container runtime does not answer", { reason: messageOf(error) });
+      await clock.sleep(ASK_AGAIN_MS, signal);
+    }
+  }
+}
+
+function parseAddress(address: string | undefined): Pick<NodeFacts, "apiServer"> {
+  const [host = "", port = ""] = address?.split(/:(?=\d+$)/) ?? [];
+  return host === "" || port === "" ? {} : { apiServer: { host, port } };
+}
+
+function endpointsOf({ criEndpoint }: Flags): readonly string[] {
+  return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
+}
+
+/** Its tool speaks to the socket that CRI is spoken at. */
+function containerdOf(flags: Flags): Pick<Machine, "containerd"> {
+  const { containerdDir, cniConfDir } = flags;
+  const socket = endpointsOf(flags)[0]?.replace(/^unix:\/\//, "");
+  if (containerdDir === undefined || socket === undefined) return {};
+  const directory = resolve(containerdDir);
+  const places = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
+  return { containerd: layoutOf(places) };
+}
+
+async function readMemory(files: Files): Promise<number> {
+  const text = (await files.readText("/proc/meminfo")) ?? "";
+  return Number(/^MemTotal:\s*(\d+) kB$/m.exec(text)?.[1] ?? "0") * 1024;
+}
+
+async function findMachine(context: DaemonContext, flags: Flags): Promise<Machine> {
+  const files = createFiles();
+  const runner = createProcessRunner();
+  const runtime = createContainerRuntime({ endpoints: endpointsOf(flags), clock: context.clock });
+  context.signal.addEventListener("abort", () => {
+    runtime.close();
+  });
+  const { name, version } = await waitForRuntime(runtime, context);
+  const told = { architecture: architecture(), runtimeVersion: `${name}://${version}` };
+  const identity = await readIdentity({ files, runner }, told);
+  const facts: NodeFacts = {
+    name: flags.nodeName,
+    hostIp: identity.hostIp,
+    podsDir: resolve(flags.podsDir),
+    logDir: resolve(flags.logDir),
+    cgroupParent: flags.cgroupParent,
+    memoryBytes: await readMemory(files),
+    ...parseAddress(flags.podApiServer),
+  };
+  await files.ensureDirectory(facts.podsDir);
+  await files.ensureDirectory(facts.logDir, 0o700);
+  return { files, runner, runtime, runtimeName: name, identity, facts, ...containerdOf(flags) };
 }
 
 function startPods({ client, log, signal }: DaemonContext, nodeName: string): Cache<Pod> {
@@ -41,42 +125,20 @@ function startPods({ client, log, signal }: DaemonContext, nodeName: string): Ca
   return pods;
 }
 
-/** Wakes every pod that is there and every one that has left something behind. */
-async function wakeAll(deps: Deps, queue: Queue): Promise<void> {
-  const left = await deps.files.list(`${deps.directories.state}/pods`);
-  for (const uid of [...left, ...deps.pods.list().map(uidOf)]) queue.add(uid);
-}
-
-async function makeDirectories(files: Files, flags: Flags): Promise<Directories> {
-  const directories: Directories = {
-    pods: resolve(flags.podsDir),
-    images: resolve(flags.imagesDir),
-    state: resolve(flags.stateDir),
-    cniConf: resolve(flags.cniConfDir),
-    libexec: LIBEXEC_DIR,
-  };
-  await files.ensureDirectory(directories.pods);
-  await files.ensureDirectory(directories.state, 0o700);
-  const hidden = [directories.pods, directories.images, directories.state].map(dirname);
-  const launcher = resolve(flags.launcher);
-  await keepLauncherImage(files, directories.images, { launcher, hidden });
-  return directories;
-}
-
 /** The node, registered and with a lease, and its cache. */
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
-  deps: Pick<NodeDeps, "files" | "identity"> & { readonly directories: Directories },
-  nodeName: string,
+  machine: Machine,
+  at: { readonly flags: Flags; readonly port: number },
 ): Promise<{ readonly node: NodeDeps; readonly nodes: Cache<KubeNode> }> {
-  const { files, identity, directories } = deps;
+  const { nodeName, cniConfDir } = at.flags;
+  const { files, runtime, identity, facts } = machine;
   const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
   const nodes = createCache(itself, { logger: log });
   nodes.start(signal);
   const node: NodeDeps = {
-    ...{ store: client.store, files, clock, log, nodeName, identity },
-    podsDir: directories.pods,
-    cniConfDir: directories.cniConf,
+    ...{ store: client.store, files, runtime, clock, log, nodeName, identity, port: at.port },
+    ...{ podsDir: facts.podsDir, cniConfDir: resolve(cniConfDir) },
   };
   await waitForCaches([nodes], signal);
   if (!signal.aborted) await beat(node, nodes.find({ name: nodeName }));
@@ -96,48 +158,82 @@ async function bindPods(context: DaemonContext, flags: Flags): Promise<void> {
   }
 }
 
+/** Wakes every pod that is there and every one that has left something behind. */
+async function wakeAll(deps: PodDeps, queue: Queue): Promise<void> {
+  const left = await deps.files.list(deps.node.podsDir);
+  const sandboxes = await deps.runtime.listSandboxes();
+  const uids = sandboxes.flatMap(({ labels }) => podUidOf(labels) ?? []);
+  for (const uid of [...left, ...uids, ...deps.pods.list().map(uidOf)]) queue.add(uid);
+}
+
+/** What the runtime tells wakes the pod that it is about. */
+function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
+  const wake = async (id: string | undefined): Promise<void> => {
+    const uid = id === undefined ? undefined : await deps.owners.find(id);
+    if (uid !== undefined) queue.add(uid);
+    else if (id === undefined) await wakeAll(deps, queue);
+  };
+  deps.runtime.watch((id) => {
+    wake(id).catch((error: unknown) => {
+      // It will tell when it is back.
+      deps.log.warn("the container runtime is away", { reason: messageOf(error) });
+    });
+  }, signal);
+}
+
+function composePods(
+  context: DaemonContext,
+  machine: Machine,
+  at: { readonly queue: Queue; readonly volumes: VolumeDeps },
+): PodDeps {
+  const { queue, volumes } = at;
+  const { client, clock, log, signal } = context;
+  const { files, runtime, runtimeName, facts } = machine;
+  const wake = (uid: string, afterMs = 0): void => {
+    if (afterMs > 0) queue.addAfter(uid, afterMs);
+    else queue.add(uid);
+  };
+  const { store } = client;
+  const component = { component: "node-runtime", host: facts.name };
+  const recorder = createEventRecorder({ store, clock, logger: log, ...component });
+  return {
+    ...{ store, runtime, runtimeName, files, clock, log, node: facts },
+    pods: startPods(context, facts.name),
+    recorder,
+    volumes: volumesOf(volumes),
+    probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
+    pauses: createPauses({ clock }),
+    owners: createOwners(runtime),
+    pulls: createPulls({ runtime, clock, log, wake }),
+    stops: createStops({ runtime, clock, log, wake }),
+    released: new Set(),
+  };
+}
+
 /** Runs the loops until the signal is aborted; pods go on running. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, clock, log, signal } = context;
-  const files = createFiles();
-  const runner = createProcessRunner();
-  const family = `node-runtime:${flags.stateDir}`;
-  await runner.endFamily(family); // of a process that died
+  const { clock, log, signal } = context;
+  const machine = await findMachine(context, flags);
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
-  const wake = (uid: string): void => {
-    queue.add(uid);
-  };
-  const directories = await makeDirectories(files, flags);
-  const identity = await readIdentity({ files, runner }, architecture());
-  const { node, nodes } = await startNode(
-    context,
-    { files, identity, directories },
-    flags.nodeName,
-  );
-  const { hostIp, bootId } = identity;
-  const deps: Deps = {
-    ...{ files, runner, clock, log, hostIp, bootId, directories, store: client.store },
-    pods: startPods(context, flags.nodeName),
-    namespaces: createNamespaces(),
-    cni: createCni({ runner, binDirs: flags.cniBinDir, family }),
-    ends: createProcessEnds({ files, log, wake }, signal),
-  };
+  const volumes = volumeDepsOf(context, machine);
+  const deps = composePods(context, machine, { queue, volumes });
+  const port = await listenToApiServer({ ...deps, signal, hostIp: machine.facts.hostIp }, flags);
+  const { node, nodes } = await startNode(context, machine, { flags, port });
   await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;
   deps.pods.onChange((change) => {
-    wake(uidOf(change.kind === "deleted" ? change.previous : change.current));
+    queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
+  followRuntime(deps, queue, signal);
+  keepLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
   await wakeAll(deps, queue);
-  const wakePods = (): void => {
-    for (const pod of deps.pods.list()) wake(uidOf(pod)); // one may wait for this image
-  };
-  files.watchDirectory(directories.images, wakePods, signal);
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
   const pods = { name: "pod", queue, reconcile, log, clock, metrics: createMetrics() };
   await Promise.all([
     runReconciler(pods, signal),
     keepNode(node, nodes, signal),
+    keepVolumes(context, volumes, deps),
     bindPods(context, flags),
   ]);
 }

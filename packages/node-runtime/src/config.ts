@@ -1,60 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of node-runtime, and the files that come with it.
+// The flags of node-runtime.
 import { arch, hostname } from "node:os";
-import { fileURLToPath } from "node:url";
-import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { addCommonFlags, addCriFlags, type CommonFlags, type CriFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
 /** The flags with their defaults. */
-export interface Flags extends CommonFlags {
+export interface Flags extends CommonFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
-  readonly imagesDir: string;
-  readonly stateDir: string;
+  readonly logDir: string;
   readonly cniConfDir: string;
-  readonly cniBinDir: readonly string[];
-  readonly launcher: string;
+  readonly cgroupParent: string;
+  /** Absent: pods mount no images. */
+  readonly containerdDir?: string;
+  /** HOST:PORT; absent: pods are not told. */
+  readonly podApiServer?: string;
   /** Absent: somebody else binds pods to nodes. */
   readonly binderKubeconfig?: string;
+  /** Absent: the node's own. */
+  readonly listenAddress?: string;
+  readonly port: string;
+  /** Absent: nobody is served. */
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
+  readonly clientName: readonly string[];
 }
-
-const BIN_DIRS: readonly string[] = ["/usr/lib/cni"];
-
-/** Directory of pod-shim and its kin. */
-export const LIBEXEC_DIR: string = fileURLToPath(new URL("../libexec", import.meta.url));
-
-const LAUNCHER = fileURLToPath(new URL("../../virt-launcher/bin/virt-launcher", import.meta.url));
 
 /** The machine's, in Node.js's words: `x64` is Kubernetes' `amd64`. */
 export function architecture(): string {
   return arch();
 }
 
-/** Directories that are named take the place of the default. */
-function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
-  return previous === BIN_DIRS ? [value] : [...previous, value];
+function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, value];
+}
+
+function addApiFlags(command: Command): Command {
+  return command
+    .option(
+      "--listen-address <ip>",
+      "where the API server reaches the node (default: the first address of the machine)",
+    )
+    .option("--port <number>", "port of it; 0 takes a free one", "0")
+    .option("--tls-cert-file <file>", "certificate of the node (default: nobody is served)")
+    .option("--tls-private-key-file <file>", "its key")
+    .option("--client-ca-file <file>", "authority of the API server's client certificate")
+    .option(
+      "--client-name <name>",
+      "common name of that certificate; may be repeated",
+      collect,
+      [],
+    );
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
-  const command = addCommonFlags(new Command("node-runtime"))
-    .description("Realises the pods of one node: namespaces, default network, volumes, processes.")
+  const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
+    .description("Realises the pods of one node with a container runtime that speaks CRI.")
     .option("--node-name <name>", "node that is registered and whose pods are run", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
-    .option("--images-dir <dir>", "directory of the images", "/var/lib/patchbay/images")
-    .option(
-      "--state-dir <dir>",
-      "directory for what must outlive a restart",
-      "/var/lib/patchbay/node-runtime",
-    )
+    .option("--log-dir <dir>", "directory of the containers' logs", "/var/log/pods")
     .option("--cni-conf-dir <dir>", "configuration of the default network", "/etc/cni/net.d")
+    .option("--cgroup-parent <name>", "control group above those of containers", "/patchbay")
     .option(
-      "--cni-bin-dir <dir>",
-      "directory of CNI plugins; may be repeated",
-      collectDirectory,
-      BIN_DIRS,
+      "--containerd-dir <dir>",
+      "directory of the containerd whose images pods may mount (default: pods mount none)",
     )
-    .option("--launcher <file>", "program of the image virt-launcher", LAUNCHER)
+    .option(
+      "--pod-api-server <host:port>",
+      "where pods reach the API server (default: they are not told)",
+    )
     .option(
       "--binder-kubeconfig <file>",
       "kubeconfig of the account that binds pods to this node (default: another program binds them)",

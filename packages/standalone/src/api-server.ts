@@ -63,8 +63,8 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
   const certificates = await keepServerCertificates(deps);
-  const { ca, apiServer, frontProxyCa, frontProxyClient, webhookClient, tokenKeyPem } =
-    certificates;
+  const { ca, apiServer, frontProxyCa, frontProxyClient, tokenKeyPem } = certificates;
+  const { webhookClient, kubeletClient } = certificates;
   const kept = await readFields(deps.files, paths.settings);
   const server = await startApiServer({
     storePath: paths.store,
@@ -76,6 +76,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     frontProxy: frontProxyClient,
     frontProxyCaPem: frontProxyCa.certPem,
     webhookClient,
+    kubeletClient,
     tokens: [],
     tokenKeyPem,
     logger: createLogger({ component: "apiserver", level: run.logLevel ?? "info" }),

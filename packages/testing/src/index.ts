@@ -14,3 +14,4 @@ export {
   type ManifestNic,
 } from "./manifests.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
+export { netnsOfPod } from "./sandbox.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-controller.
+import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
@@ -13,7 +14,7 @@ export interface Flags extends CommonFlags {
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-controller"))
     .description("Makes VMIs of VMs and launcher pods of VMIs, and keeps the pods' networks.")
-    .option("--launcher-image <image>", "image of the launcher", "virt-launcher")
+    .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
     .option("--concurrency <count>", "objects of one kind worked on at once", Number, 4)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

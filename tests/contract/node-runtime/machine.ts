@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime with a real API server, and what it may leave on the machine.
+// The program node-runtime with a real API server and a real containerd, and what it may leave on the machine.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -14,17 +13,38 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import { names, type Pod } from "@patchbay/api";
+import {
+  archiveDirectory,
+  fullReference,
+  importImage,
+  removeContainerdLeftovers,
+  removeImage,
+} from "@patchbay/containerd";
+import { createContainerRuntime } from "@patchbay/cri";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  killAndWait,
+  readBootId,
+} from "@patchbay/os";
+import type { ContainerRuntime, ContainerStatus } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
+import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 import { makeGuestImage } from "../guest-image.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
-const CONTAINER = "containers/compute";
-const LIBEXEC = join(import.meta.dirname, "../../../packages/node-runtime/libexec");
+/** Reference of the guest's image. */
+export const GUEST = "guest";
+const ROOT = join(import.meta.dirname, "../../..");
+const ARCHIVES = join(ROOT, ".cache/images");
+const files = createFiles();
+const runner = createProcessRunner();
 
-/** A pod as virt-controller makes it. */
+/** A pod much as virt-controller makes it. */
 export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): object {
   return {
     apiVersion: "v1",
@@ -37,7 +57,8 @@ export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): ob
       containers: [
         {
           name: "compute",
-          image: "virt-launcher",
+          image: names.LAUNCHER_IMAGE,
+          imagePullPolicy: "IfNotPresent",
           env: [{ name: "SHUTDOWN_SECONDS", value: "20" }],
           resources: { limits: { memory: "512Mi", "devices.kubevirt.io/tun": "1" } },
           volumeMounts: [
@@ -48,63 +69,114 @@ export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): ob
       ],
       volumes: [
         { name: "launcher", emptyDir: {} },
-        { name: "kernel-boot", image: { reference: "guest" } },
+        { name: "kernel-boot", image: { reference: GUEST, pullPolicy: "Never" } },
       ],
       ...change,
     },
   };
 }
 
-/** One machine with an API server of its own. */
-export class RuntimeMachine {
-  readonly directory = mkdtempSync(join(tmpdir(), "patchbay-runtime-"));
-  readonly bridge = `pbr${String(process.pid % 100_000)}`;
-  api: Harness;
-  #runtime: ChildProcess | undefined;
-  readonly #uids: string[] = [];
+/** A pod whose only container runs a shell's words in the launcher's image. */
+export function shellPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
+  return launcherPod(name, {
+    containers: [
+      {
+        name: "compute",
+        image: names.LAUNCHER_IMAGE,
+        imagePullPolicy: "IfNotPresent",
+        command: ["/bin/sh", "-c", script],
+      },
+    ],
+    volumes: [],
+    ...change,
+  });
+}
 
-  private constructor(api: Harness) {
+async function importArchive({ layout }: ContainerdBench, name: string): Promise<void> {
+  execFileSync(join(ROOT, "hack/images/make-images"), [name], { stdio: "ignore" });
+  const archive = join(ARCHIVES, `${name}.tar`);
+  await importImage(
+    { files, runner, layout },
+    { archive, id: name },
+    `localhost/patchbay/${name}:dev`,
+  );
+}
+
+/** One machine with an API server and a containerd of its own. */
+export class RuntimeMachine {
+  readonly directory = mkdtempSync(join(tmpdir(), "pb-rt-"));
+  readonly bridge: string;
+  readonly api: Harness;
+  readonly containerd: ContainerdBench;
+  readonly runtime: ContainerRuntime;
+  #program: ChildProcess | undefined;
+
+  private constructor(api: Harness, at: { containerd: ContainerdBench; bridge: string }) {
     this.api = api;
+    this.containerd = at.containerd;
+    this.bridge = at.bridge;
+    const endpoints = [at.containerd.endpoint];
+    this.runtime = createContainerRuntime({ endpoints, clock: createClock() });
   }
 
   static async start(): Promise<RuntimeMachine> {
-    const machine = new RuntimeMachine(await startHarness());
-    mkdirSync(join(machine.directory, "cni"));
-    writeFileSync(join(machine.directory, "cni/10-default.conflist"), machine.#defaultNetwork());
-    writeFileSync(join(machine.directory, "kubeconfig"), machine.api.kubeconfig);
+    const bridge = `pbr${String(process.pid % 100_000)}`;
+    const leases = mkdtempSync(join(tmpdir(), "pb-rt-leases-"));
+    const containerd = await startContainerdBench({ network: networkOf(bridge, leases) });
+    const machine = new RuntimeMachine(await startHarness(), { containerd, bridge });
+    machine.#leases = leases;
+    for (const name of ["pause", "virt-launcher"]) await importArchive(containerd, name);
+    writeFileSync(machine.path("kubeconfig"), machine.api.kubeconfig);
     await machine.startRuntime();
     return machine;
   }
+
+  #leases = "";
 
   path(...parts: readonly string[]): string {
     return join(this.directory, ...parts);
   }
 
-  addGuestImage(): void {
-    execFileSync("cp", ["-r", makeGuestImage(), this.path("images/guest")]);
+  async addGuestImage(): Promise<void> {
+    const { layout } = this.containerd;
+    const workDirectory = this.path("guest-image");
+    const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+    const source = makeGuestImage();
+    const archive = await archiveDirectory(
+      { files, runner },
+      { source, workDirectory, architecture },
+    );
+    await importImage({ files, runner, layout }, { archive, id: GUEST }, fullReference(GUEST));
+    rmSync(workDirectory, { recursive: true });
+  }
+
+  async removeGuestImage(): Promise<void> {
+    await removeImage({ runner, layout: this.containerd.layout }, fullReference(GUEST));
   }
 
   async startRuntime(): Promise<void> {
-    const main = join(import.meta.dirname, "../../../packages/node-runtime/src/main.ts");
+    const main = join(ROOT, "packages/node-runtime/src/main.ts");
+    const { layout, endpoint, cgroupParent } = this.containerd;
     const child = spawn(
       process.execPath,
       [
         ...["--conditions=@patchbay/source", main, "--node-name", NODE],
         ...["--kubeconfig", this.path("kubeconfig"), "--pods-dir", this.path("pods")],
-        ...["--images-dir", this.path("images"), "--state-dir", this.path("node-runtime")],
+        ...["--cri-endpoint", endpoint, "--containerd-dir", layout.directory],
+        ...["--log-dir", this.path("logs"), "--cgroup-parent", cgroupParent],
+        ...["--cni-conf-dir", layout.cniConfDirectory],
         ...["--binder-kubeconfig", this.path("kubeconfig")],
-        ...["--cni-conf-dir", this.path("cni"), "--cni-bin-dir", "/usr/lib/cni"],
         ...["--log-level", process.env["RUNTIME_LOG_LEVEL"] ?? "error"],
       ],
       { stdio: ["ignore", "pipe", "inherit"] },
     );
-    this.#runtime = child;
+    this.#program = child;
     await once(child.stdout, "data");
   }
 
   async stopRuntime(signal: NodeJS.Signals): Promise<number | null> {
-    const child = this.#runtime;
-    this.#runtime = undefined;
+    const child = this.#program;
+    this.#program = undefined;
     if (child === undefined) return null;
     const exit = once(child, "exit");
     child.kill(signal);
@@ -114,7 +186,7 @@ export class RuntimeMachine {
 
   /** Makes a pod. */
   async create(pod: object): Promise<void> {
-    this.#uids.push((await this.api.post(PODS, pod)).body.metadata.uid);
+    await this.api.post(PODS, pod);
   }
 
   async pod(name: string): Promise<Pod | undefined> {
@@ -139,6 +211,16 @@ export class RuntimeMachine {
     return eventually(async () => (await this.pod(name)) === undefined, { withinMs: 40_000 });
   }
 
+  /** The container of the pod that was made last. */
+  async container(uid: string): Promise<ContainerStatus> {
+    const labels = { "io.kubernetes.pod.uid": uid };
+    const found = await this.runtime.listContainers({ labels });
+    const [last] = [...found].sort((one, other) => other.attempt - one.attempt);
+    const status = await this.runtime.findContainer(last?.id ?? "");
+    if (status === undefined) throw new Error(`pod ${uid} has no container`);
+    return status;
+  }
+
   virsh(uid: string, ...args: readonly string[]): string {
     // A socket's path has at most 107 characters, so a short one leads there.
     const short = this.path(uid.slice(0, 8));
@@ -148,50 +230,56 @@ export class RuntimeMachine {
     return execFileSync("virsh", ["-q", "-c", uri, ...args], { encoding: "utf8", stdio: "pipe" });
   }
 
-  /** Host pid that one of the files `shim` and `pid` of a container names. */
-  processOf(uid: string, file: "pid" | "shim"): number {
-    return Number(
-      readFileSync(this.path("node-runtime/pods", uid, CONTAINER, file), "utf8").split(" ")[0],
-    );
-  }
-
-  /** What a reboot does to a pod: its processes and namespace are gone, its files are of an earlier boot. */
-  reboot(uid: string): void {
-    const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    execFileSync(join(LIBEXEC, "pod-cgroup"), ["remove", `${uid}.compute`]);
-    execFileSync("ip", ["netns", "del", `patchbay-${uid}`]);
-    const state = this.path("node-runtime/pods", uid);
-    rmSync(join(state, CONTAINER, "exit"), { force: true });
-    for (const file of ["record.json", `${CONTAINER}/shim`, `${CONTAINER}/pid`]) {
-      const text = readFileSync(join(state, file), "utf8");
-      writeFileSync(join(state, file), text.replace(bootId, "an-earlier-boot"));
-    }
+  /** What a reboot does: processes, mounts and what lay in memory are gone, images and what is on disk stay. */
+  async reboot(): Promise<void> {
+    await this.containerd.end("SIGKILL");
+    const bootId = await readBootId(files);
+    const { layout } = this.containerd;
+    await removeContainerdLeftovers({ files, runner, layout, kill: killAndWait, bootId });
+    await files.ensureDirectory(layout.state, 0o711);
+    await files.ensureDirectory(layout.runDirectory, 0o700);
+    await this.containerd.start();
   }
 
   /** What is left of pods on the machine, as names. */
-  remains(): readonly string[] {
+  async remains(): Promise<readonly string[]> {
     const list = (path: string): readonly string[] => (existsSync(path) ? readdirSync(path) : []);
-    const leases = list(this.path("leases", "default")).filter((name) => /^\d+\./.test(name));
-    const isOurs = (name: string): boolean => this.#uids.some((uid) => name.includes(uid));
+    const leases = list(join(this.#leases, "default")).filter((name) => /^\d+\./.test(name));
+    const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
+    const groups = list(join("/sys/fs/cgroup/memory", this.containerd.cgroupParent));
+    const unified = list(join("/sys/fs/cgroup", this.containerd.cgroupParent));
     return [
-      ...list("/run/netns").filter(isOurs),
-      ...list(this.path("pods")),
-      ...list(this.path("node-runtime/pods")),
-      ...leases,
-      ...list("/sys/fs/cgroup/memory/patchbay").filter(isOurs),
-      ...list("/sys/fs/cgroup/patchbay").filter(isOurs),
+      ...(await this.runtime.listSandboxes()).map(({ id, state }) => `sandbox ${id} ${state}`),
+      ...(await this.runtime.listContainers()).map(({ id, state }) => `container ${id} ${state}`),
+      ...(await this.containerd.listShims()).map((pid) => `shim ${String(pid)}`),
+      ...[...list(this.path("pods")), ...list(this.path("logs")), ...leases],
+      ...mounts.filter((line) => line.includes(this.directory)),
+      ...[...groups, ...unified].filter((name) => /^[0-9a-f]{64}$/.test(name)),
     ];
   }
 
   /** Ends every pod by removing its object; the runtime runs afterwards, and there is no image of a guest. */
   async clear(): Promise<void> {
+    await this.containerd.start();
     const list = await this.api.get(PODS);
     for (const pod of list.body.items) {
       await this.api.delete(`${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
     }
-    if (this.#runtime === undefined) await this.startRuntime();
-    await eventually(() => this.remains().length === 0, { withinMs: 30_000 });
-    rmSync(this.path("images/guest"), { recursive: true, force: true });
+    if (this.#program === undefined) await this.startRuntime();
+    await this.nothingRemains(30_000);
+    await this.removeGuestImage();
+  }
+
+  /** Resolves when nothing is left of pods. */
+  async nothingRemains(withinMs: number): Promise<void> {
+    await eventually(
+      async () => {
+        const left = await this.remains();
+        if (left.length > 0) throw new Error(left.join("\n"));
+        return true;
+      },
+      { withinMs },
+    );
   }
 
   async close(): Promise<void> {
@@ -199,6 +287,8 @@ export class RuntimeMachine {
       await this.clear();
     } finally {
       await this.stopRuntime("SIGTERM");
+      this.runtime.close();
+      await this.containerd.close();
       await this.api.close();
       this.#removeFiles();
     }
@@ -211,15 +301,12 @@ export class RuntimeMachine {
       // No pod was made.
     }
     rmSync(this.directory, { recursive: true });
+    rmSync(this.#leases, { recursive: true });
   }
+}
 
-  #defaultNetwork(): string {
-    const ipam = {
-      type: "host-local",
-      dataDir: this.path("leases"),
-      ranges: [[{ subnet: "10.253.77.0/24" }]],
-    };
-    const plugins = [{ type: "bridge", bridge: this.bridge, isGateway: true, ipam }];
-    return JSON.stringify({ cniVersion: "1.0.0", name: "default", plugins });
-  }
+function networkOf(bridge: string, dataDir: string): string {
+  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: "10.253.77.0/24" }]] };
+  const plugins = [{ type: "bridge", bridge, isGateway: true, ipam }];
+  return JSON.stringify({ cniVersion: "1.0.0", name: "default", plugins });
 }

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime: real API server, real namespaces, real plugins, a real launcher.
-import { readFileSync } from "node:fs";
+// The program node-runtime: real API server, real containerd and runc, real plugins, a real launcher.
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseNetworkStatus } from "@patchbay/api";
-import type { Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { launcherPod, NODE, PODS, RuntimeMachine } from "./machine.ts";
-
-const STATUS = "k8s.v1.cni.cncf.io/network-status";
+import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
 
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
-
-/** A container that ends with that code. */
-function shortPod(name: string, exitCode: number): object {
-  const command = ["sh", "-c", `exit ${String(exitCode)}`];
-  return launcherPod(name, {
-    containers: [{ name: "compute", image: "virt-launcher", command }],
-    volumes: [],
-  });
-}
 
 describe("node-runtime", () => {
   let machine: RuntimeMachine;
@@ -64,49 +50,44 @@ describe("node-runtime", () => {
   });
 
   test("runs a launcher: namespace, default network, volumes, status", async () => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const pod = await machine.inPhase("a", "Running");
     const uid = pod.metadata.uid ?? "";
     expect(pod.spec.nodeName).toBe(NODE);
     expect(pod.status?.podIP).toMatch(/^10\.253\.77\./);
     expect(pod.status?.containerStatuses?.[0]?.ready).toBe(true);
-    expect(parseNetworkStatus(pod.metadata.annotations?.[STATUS])).toMatchObject([
-      { name: "default", interface: "eth0", default: true, ips: [pod.status?.podIP] },
-    ]);
-    // A file of this very test's runtime.
-    const sandbox = JSON.parse(
-      readFileSync(machine.path("pods", uid, "sandbox.json"), "utf8"),
-    ) as Sandbox;
-    expect(sandbox.podUid).toBe(uid);
+    const [sandbox] = await machine.runtime.listSandboxes();
+    const status = await machine.runtime.findSandbox(sandbox?.id ?? "");
+    expect(status).toMatchObject({ state: "READY", ips: [pod.status?.podIP] });
     const version = await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
     expect(version).toContain("QEMU");
   });
 
   test("writes nothing at rest", async () => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const before = await machine.inPhase("a", "Running");
-    await machine.create(shortPod("b", 0));
+    await machine.create(shellPod("b", "exit 0"));
     await machine.inPhase("b", "Succeeded");
     const now = await machine.pod("a");
     expect(now?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
   test("deletes a pod: nothing is left", async () => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
     await machine.api.delete(`${PODS}/a`);
     expect(await machine.isGone("a")).toBe(true);
-    expect(machine.remains()).toEqual([]);
+    await machine.nothingRemains(10_000);
   });
 
   test.each([
     { exitCode: 0, phase: "Succeeded" },
     { exitCode: 7, phase: "Failed" },
   ])("a container that ends with $exitCode makes the pod $phase", async ({ exitCode, phase }) => {
-    await machine.create(shortPod("a", exitCode));
+    await machine.create(shellPod("a", `exit ${String(exitCode)}`));
     const pod = await machine.inPhase("a", phase);
     expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(exitCode);
   });
@@ -119,25 +100,18 @@ describe("node-runtime", () => {
     );
     expect(waiting).toEqual({
       reason: "ErrImageNeverPull",
-      message: "image guest is not there; add it with: patchbay image add guest DIR",
+      message: "image guest is not there; add it with: patchbay image add guest SOURCE",
     });
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.inPhase("a", "Running");
   });
 
-  test("says why a pod of root is not started", async () => {
-    await machine.create(
-      launcherPod("a", {
-        securityContext: {},
-        volumes: [],
-        containers: [{ name: "compute", image: "virt-launcher" }],
-      }),
-    );
-    const message = await eventually(
-      async () => (await machine.pod("a"))?.status?.containerStatuses?.[0]?.state.waiting?.message,
-      { withinMs: 10_000 },
-    );
-    expect(message).toContain("securityContext.runAsUser");
+  test("a pod of root is refused, with the field", async () => {
+    await machine.create(shellPod("a", "exit 0", { securityContext: { runAsUser: 0 } }));
+    const { status } = await machine.inPhase("a", "Failed");
+    expect(status?.reason).toBe("PodForbidden");
+    expect(status?.message).toContain("spec.securityContext.runAsUser");
+    expect(await machine.runtime.listSandboxes()).toEqual([]);
   });
 
   test("does not bind a pod whose node selector does not fit", async () => {
@@ -153,7 +127,7 @@ describe("node-runtime", () => {
   });
 
   test.each(["SIGTERM", "SIGKILL"] as const)("adopts running pods after %s", async (signal) => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
     await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
@@ -163,64 +137,72 @@ describe("node-runtime", () => {
     expect((await machine.pod("a"))?.status?.phase).toBe("Running");
     await machine.api.delete(`${PODS}/a`);
     expect(await machine.isGone("a")).toBe(true);
-    expect(machine.remains()).toEqual([]);
+    await machine.nothingRemains(10_000);
   });
 
   test("sees the end of a container that ended while it was away", async () => {
-    await machine.create(
-      launcherPod("a", {
-        volumes: [],
-        containers: [{ name: "compute", image: "virt-launcher", command: ["sleep", "2"] }],
-      }),
-    );
+    await machine.create(shellPod("a", "sleep 2"));
     await machine.inPhase("a", "Running");
     await machine.stopRuntime("SIGKILL");
     await machine.startRuntime();
     expect((await machine.inPhase("a", "Succeeded")).metadata.name).toBe("a");
   });
 
-  test("a shim that was killed does not take its container along", async () => {
-    machine.addGuestImage();
+  test("a shim that was killed takes its guest along, which is told", async () => {
+    await machine.addGuestImage();
+    await machine.create(launcherPod("a"));
+    await machine.inPhase("a", "Running");
+    for (const pid of await machine.containerd.listShims()) process.kill(pid, "SIGKILL");
+    const pod = await machine.inPhase("a", "Failed");
+    expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(255);
+    await machine.api.delete(`${PODS}/a`);
+    expect(await machine.isGone("a")).toBe(true);
+    await machine.nothingRemains(10_000);
+  });
+
+  test("containerd may die: the guest runs on, and its end is told when containerd is back", async () => {
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
-    process.kill(machine.processOf(uid, "shim"), "SIGKILL");
-    const version = await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
-    expect(version).toContain("QEMU");
+    await eventually(() => machine.virsh(uid, "version"), { withinMs: 20_000 });
+    await machine.containerd.end("SIGKILL");
+    expect(machine.virsh(uid, "version")).toContain("QEMU");
+    await machine.containerd.start();
     expect((await machine.pod("a"))?.status?.phase).toBe("Running");
-    process.kill(machine.processOf(uid, "pid"), "SIGKILL");
-    const pod = await machine.inPhase("a", "Failed");
-    expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(137);
+    await machine.api.delete(`${PODS}/a`);
+    expect(await machine.isGone("a")).toBe(true);
+    await machine.nothingRemains(10_000);
   });
 
   test("after a reboot a pod that ran has failed, and deleting it gives its address back", async () => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
-    const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
+    await machine.inPhase("a", "Running");
     await machine.stopRuntime("SIGKILL");
-    machine.reboot(uid);
+    await machine.reboot();
     await machine.startRuntime();
     await machine.inPhase("a", "Failed");
     await machine.api.delete(`${PODS}/a`);
     // The object of a finished pod goes at once.
     expect(await machine.isGone("a")).toBe(true);
-    await eventually(() => machine.remains().length === 0, { withinMs: 10_000 });
+    await machine.nothingRemains(10_000);
   });
 
   test("removes what is left of a pod whose object was taken away by force meanwhile", async () => {
-    machine.addGuestImage();
+    await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
     await machine.stopRuntime("SIGTERM");
     await machine.api.delete(`${PODS}/a?gracePeriodSeconds=0`);
     await machine.startRuntime();
-    await eventually(() => machine.remains().length === 0, { withinMs: 20_000 });
+    await machine.nothingRemains(20_000);
     expect(await machine.pod("a")).toBeUndefined();
   });
 
   test.each([1, 2, 3, 4, 5, 6])(
     "killed %i00 ms into the start of a pod, it still starts it once",
     async (tenths) => {
-      machine.addGuestImage();
+      await machine.addGuestImage();
       await machine.create(launcherPod("a"));
       await sleep(tenths * 100);
       await machine.stopRuntime("SIGKILL");
@@ -228,7 +210,7 @@ describe("node-runtime", () => {
       await machine.inPhase("a", "Running");
       await machine.api.delete(`${PODS}/a`);
       expect(await machine.isGone("a")).toBe(true);
-      expect(machine.remains()).toEqual([]);
+      await machine.nothingRemains(10_000);
     },
   );
 });

@@ -32,6 +32,7 @@ export interface KubeNode extends KubeObject {
     readonly capacity?: Readonly<Record<string, string>>;
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly nodeInfo?: NodeSystemInfo;
+    readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port: number } };
   };
 }
 

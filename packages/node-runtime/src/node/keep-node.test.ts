@@ -2,7 +2,12 @@
 // What a control plane hears of the node: at registration, at rest, in need, and after somebody else wrote.
 import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
 import type { Clock } from "@patchbay/ports";
-import { createFakeFiles, createFakeStore, type FakeFiles } from "@patchbay/ports/testing";
+import {
+  createFakeContainerRuntime,
+  createFakeFiles,
+  createFakeStore,
+  type FakeFiles,
+} from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { beat, type NodeDeps } from "./keep-node.ts";
@@ -18,6 +23,7 @@ const IDENTITY = {
   systemUuid: "u",
   kernelVersion: "6.1",
   osImage: "Debian",
+  runtimeVersion: "fake://1",
 };
 
 let nowMs = 0;
@@ -42,7 +48,7 @@ beforeEach(async () => {
   };
   deps = {
     ...{ store, files, clock, log: createSilentLogger(), nodeName: "n", identity: IDENTITY },
-    ...{ podsDir: "/pods", cniConfDir: "/cni" },
+    ...{ podsDir: "/pods", cniConfDir: "/cni", port: 10250, runtime: createFakeContainerRuntime() },
   };
 });
 
@@ -121,7 +127,6 @@ describe("at rest", () => {
     const foreign = { type: "KernelDeadlock", status: "False" } as const;
     const filled = {
       ...node.status,
-      daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
       images: null,
     };
     const conditions = [foreign, ...(node.status?.conditions ?? [])];

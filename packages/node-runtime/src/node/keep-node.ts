@@ -3,21 +3,20 @@
 import { apiVersionOf, NODES, type KubeNode } from "@patchbay/api";
 import { covers, isAppError } from "@patchbay/core";
 import { after, createQueue, printTime, runReconciler } from "@patchbay/kube";
-import type { Cache, Clock, Files, Logger, Store } from "@patchbay/ports";
+import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 import { RENEW_MS, renewLease } from "./lease.ts";
-import { readMachine, type MachineIdentity } from "./machine.ts";
+import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
 import { isStatusDue, nodeLabelsOf, nodeStatusOf } from "./status.ts";
 
 /** The machine whose node is kept, and the API server as the node's account sees it. */
-export interface NodeDeps {
+export interface NodeDeps extends MachineSources {
   readonly store: Store;
-  readonly files: Files;
   readonly clock: Clock;
   readonly log: Logger;
   readonly nodeName: string;
   readonly identity: MachineIdentity;
-  readonly podsDir: string;
-  readonly cniConfDir: string;
+  /** Where the API server asks for logs; 0: nowhere. */
+  readonly port: number;
 }
 
 /** After a failure the lease must not run out. Source: Kubernetes component-helpers lease, maxBackoff 7 s. */
@@ -40,10 +39,10 @@ async function reportNode(
   deps: NodeDeps,
   before: KubeNode | undefined,
 ): Promise<KubeNode | undefined> {
-  const { clock, files, identity, nodeName } = deps;
+  const { clock, identity, nodeName, port } = deps;
   const nowMs = clock.now();
-  const machine = await readMachine(files, deps);
-  const facts = { name: nodeName, identity, machine, nowMs, now: printTime(nowMs) };
+  const machine = await readMachine(deps);
+  const facts = { name: nodeName, identity, machine, port, nowMs, now: printTime(nowMs) };
   const status = nodeStatusOf(before, facts);
   const labels = nodeLabelsOf(nodeName, identity);
   if (before === undefined) {

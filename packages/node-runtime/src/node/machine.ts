@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does this machine say of itself? Read anew for each heartbeat, from small files of the kernel.
-import { names } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
 import { readBootId } from "@patchbay/os";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
+import { DEVICES } from "../translate/devices.ts";
 import { runProgram } from "../run-program.ts";
 
 /** What cannot change while the runtime runs. */
@@ -20,6 +21,8 @@ export interface MachineIdentity {
   readonly kernelVersion: string;
   /** Source: os-release(5), PRETTY_NAME. */
   readonly osImage: string;
+  /** Of the container runtime, for example `containerd://1.6.20`. */
+  readonly runtimeVersion: string;
 }
 
 /** How it stands with the machine now. */
@@ -36,12 +39,9 @@ export interface MachineFacts {
   /** Resource names of the devices that pods may ask for. */
   readonly devices: readonly string[];
   readonly hasDefaultNetwork: boolean;
+  /** Why no pod can be run; undefined: they can. */
+  readonly runtimeProblem: string | undefined;
 }
-
-const DEVICES: readonly (readonly [resource: string, device: string])[] = [
-  [names.KVM_RESOURCE, "/dev/kvm"],
-  [names.TUN_RESOURCE, "/dev/net/tun"],
-];
 
 interface IpAddress {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
@@ -60,14 +60,17 @@ async function readLine(files: Files, path: string): Promise<string> {
   return ((await files.readText(path)) ?? "").trim();
 }
 
+/** What is told by others. */
+export type ToldIdentity = Pick<MachineIdentity, "architecture" | "runtimeVersion">;
+
 /** Reads what stays as it is. */
 export async function readIdentity(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
-  architecture: string,
+  told: ToldIdentity,
 ): Promise<MachineIdentity> {
   const release = await readLine(files, "/etc/os-release");
   return {
-    architecture,
+    ...told,
     hostIp: await readHostIp(runner),
     bootId: await readBootId(files),
     machineId: await readLine(files, "/etc/machine-id"),
@@ -89,11 +92,27 @@ async function listDevices(files: Files): Promise<readonly string[]> {
   return there;
 }
 
-/** Reads how it stands now; `cniConfDir` holds the configuration of the default network. */
-export async function readMachine(
-  files: Files,
-  { podsDir, cniConfDir }: { readonly podsDir: string; readonly cniConfDir: string },
-): Promise<MachineFacts> {
+/** What is asked how it stands. */
+export interface MachineSources {
+  readonly files: Files;
+  readonly runtime: Pick<ContainerRuntime, "problem">;
+  readonly podsDir: string;
+  /** Configuration of the default network. */
+  readonly cniConfDir: string;
+}
+
+/** A runtime that does not answer is a problem as well. */
+async function runtimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
+  try {
+    return await runtime.problem();
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** Reads how it stands now. */
+export async function readMachine(sources: MachineSources): Promise<MachineFacts> {
+  const { files, podsDir, cniConfDir } = sources;
   const memory = await readLine(files, "/proc/meminfo");
   const cpus = await readLine(files, "/proc/cpuinfo");
   const { sizeBytes, freeBytes } = await files.space(podsDir);
@@ -107,5 +126,6 @@ export async function readMachine(
     threadsMax: Number(await readLine(files, "/proc/sys/kernel/threads-max")),
     devices: await listDevices(files),
     hasDefaultNetwork: (await files.list(cniConfDir)).some((name) => /\.conf(list)?$/.test(name)),
+    runtimeProblem: await runtimeProblem(sources),
   };
 }

@@ -21,7 +21,6 @@ const PRESSURE_MS = 300_000;
 export const HEARTBEAT_MS = 300_000;
 /** Whose API the runtime follows; a control plane compares it with its own. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
-const RUNTIME_VERSION = "patchbay://0.1.0";
 
 /** Names of architectures in Go, where they are others than in Node.js. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
@@ -34,6 +33,8 @@ export interface NodeFacts {
   readonly nowMs: number;
   /** Now, RFC 3339. */
   readonly now: string;
+  /** Where the API server asks for logs; 0: nowhere. */
+  readonly port: number;
 }
 
 /** Labels that tell schedulers what the machine is. */
@@ -89,6 +90,12 @@ function pressure(type: string, what: string, isShort: boolean): Finding {
   return { type, isTrue: isShort, reason, message };
 }
 
+function readiness({ runtimeProblem }: MachineFacts): Finding {
+  const isTrue = runtimeProblem === undefined;
+  const reason = isTrue ? "NodeRuntimeReady" : "ContainerRuntimeNotReady";
+  return { type: "Ready", isTrue, reason, message: runtimeProblem ?? "the node runtime is ready" };
+}
+
 function findingsOf(machine: MachineFacts): readonly Finding[] {
   const { threads, threadsMax, diskKiB, diskFreeKiB, hasDefaultNetwork } = machine;
   return [
@@ -102,10 +109,7 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
     pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_LEAST_KIB),
     pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * LEAST_PART),
     pressure("PIDPressure", "PID", threadsMax - threads < threadsMax * LEAST_PART),
-    {
-      ...{ type: "Ready", isTrue: true, reason: "NodeRuntimeReady" },
-      message: "the node runtime is ready",
-    },
+    readiness(machine),
   ];
 }
 
@@ -143,7 +147,7 @@ function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readon
 
 /** The whole status; conditions of others stay as they are. */
 export function nodeStatusOf(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
-  const { name, identity, machine } = facts;
+  const { name, identity, machine, port } = facts;
   const resources = resourcesOf(machine);
   return {
     capacity: resources,
@@ -153,13 +157,14 @@ export function nodeStatusOf(before: KubeNode | undefined, facts: NodeFacts): No
       { type: "InternalIP", address: identity.hostIp },
       { type: "Hostname", address: name },
     ],
+    daemonEndpoints: { kubeletEndpoint: { Port: port } },
     nodeInfo: {
       machineID: identity.machineId,
       systemUUID: identity.systemUuid,
       bootID: identity.bootId,
       kernelVersion: identity.kernelVersion,
       osImage: identity.osImage,
-      containerRuntimeVersion: RUNTIME_VERSION,
+      containerRuntimeVersion: identity.runtimeVersion,
       kubeletVersion: KUBELET_VERSION,
       kubeProxyVersion: "",
       operatingSystem: "linux",

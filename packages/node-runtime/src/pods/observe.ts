@@ -7,8 +7,6 @@ import { BY_UID, type PodDeps } from "./deps.ts";
 import {
   containersOf,
   containerStep,
-  latestOf,
-  nextAttempt,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type ContainerFacts,
@@ -18,6 +16,7 @@ import {
   type PodFacts,
   type SandboxFacts,
 } from "./facts.ts";
+import { imageUsesOf } from "./image-uses.ts";
 import { podDirectoryOf } from "./paths.ts";
 import { finalPhaseOf } from "./progress.ts";
 
@@ -80,15 +79,16 @@ async function observeImages(
   facts: LivePodFacts,
   { pulls }: PodDeps,
 ): Promise<ReadonlyMap<string, ImageFacts>> {
-  const { pod, uid } = facts;
+  const { pod } = facts;
   if (pod.metadata.deletionTimestamp !== undefined || finalPhaseOf(facts) !== undefined) {
     return new Map();
   }
   const images = new Map<string, ImageFacts>();
-  for (const container of containersOf(pod)) {
-    if (latestOf(facts, container.name)?.state === "RUNNING") continue;
-    const attempt = nextAttempt(facts, container.name);
-    images.set(container.image, await pulls.find({ uid, container, attempt }));
+  const isMade = facts.containers.some(({ state }) => state === "RUNNING");
+  for (const use of imageUsesOf(facts)) {
+    // What a pod that runs has mounted is there.
+    if (isMade && use.start.startsWith("volume ")) continue;
+    images.set(use.reference, await pulls.find(use));
   }
   return images;
 }

@@ -31,7 +31,7 @@ export interface StartContainer {
 export type PodAction =
   | { readonly kind: "prepareVolumes" }
   | { readonly kind: "runSandbox"; readonly attempt: number }
-  | { readonly kind: "pullImage"; readonly container: string }
+  | { readonly kind: "pullImage"; readonly reference: string }
   | StartContainer
   /** Asks it to end, and ends it after the grace; does not wait for that. */
   | { readonly kind: "stopContainer"; readonly id: string; readonly graceSeconds: number }
@@ -103,6 +103,8 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const [newest] = facts.sandboxes;
   const held = facts.held.get(VOLUMES_STEP) ?? facts.held.get(SANDBOX_STEP);
   if (held !== undefined) return [wait(held.pauseMs)];
+  const missing = planVolumeImages(facts);
+  if (missing !== undefined) return missing;
   const attempt = newest === undefined ? 0 : newest.metadata.attempt + 1;
   if (newest !== undefined && newest.metadata.attempt > 0) {
     const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_PAUSES_MAX);
@@ -110,6 +112,24 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
     if (dueMs > nowMs) return [wait(dueMs - nowMs)];
   }
   return [{ kind: "prepareVolumes" }, ...removeSandboxes(facts), { kind: "runSandbox", attempt }];
+}
+
+/** What is done for want of an image; undefined: it is there. */
+function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
+  const image = facts.images.get(reference);
+  if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
+  if (image?.kind === "failed") return [wait(image.pauseMs)];
+  return image?.kind === "present" ? undefined : []; // its end wakes
+}
+
+/** What is done for want of the images that are mounted; none: they are there. */
+function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
+  const { volumes = [] } = facts.pod.spec;
+  const steps = volumes.flatMap(({ image }) => {
+    const missing = image === undefined ? undefined : planImage(facts, image.reference);
+    return missing === undefined ? [] : [missing];
+  });
+  return steps.length === 0 ? undefined : steps.flat();
 }
 
 /** Makes the container, or has its image fetched first. */
@@ -120,10 +140,8 @@ function startNow(
 ): readonly PodAction[] {
   const held = facts.held.get(containerStep(container.name));
   if (held !== undefined) return [wait(held.pauseMs)];
-  const image = facts.images.get(container.image);
-  if (image?.kind === "absent") return [{ kind: "pullImage", container: container.name }];
-  if (image?.kind === "failed") return [wait(image.pauseMs)];
-  if (image?.kind !== "present") return []; // its end wakes
+  const missing = planImage(facts, container.image);
+  if (missing !== undefined) return missing;
   const attempt = nextAttempt(facts, container.name);
   const delay = after === undefined ? {} : { delaySeconds: restartDelayOf(after) };
   return [{ kind: "startContainer", container: container.name, attempt, ...delay }];

@@ -245,6 +245,17 @@ test("an image that is never fetched is waited for", async () => {
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
 
+test("an image that is mounted is waited for, and told of", async () => {
+  const volumes = [{ name: "k", image: { reference: "guest", pullPolicy: "Never" as const } }];
+  const world = await aWorld(aPod({ volumes }));
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.reason).toBe("ErrImageNeverPull");
+  expect(await world.remains()).toEqual([]);
+  world.runtime.putImage({ ...IMAGE, id: "sha256:4", tags: ["guest"] });
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
 test("what a volume lacks is told, and the pod goes on when it is there", async () => {
   const world = new PodWorld();
   world.volumeProblem = "ConfigMap x is not there";

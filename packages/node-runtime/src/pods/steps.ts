@@ -6,14 +6,9 @@ import { keyOf } from "@patchbay/kube";
 import { hostsFileOf, printHosts } from "../translate/hosts.ts";
 import { hostnameOf, sandboxConfigOf } from "../translate/sandbox.ts";
 import type { PodDeps } from "./deps.ts";
-import {
-  containersOf,
-  nextAttempt,
-  readySandbox,
-  type LivePodFacts,
-  type PodFacts,
-} from "./facts.ts";
+import { containersOf, readySandbox, type LivePodFacts, type PodFacts } from "./facts.ts";
 import { makeContainer, type Home } from "./make-container.ts";
+import { imageUsesOf } from "./image-uses.ts";
 import { podDirectoryOf } from "./paths.ts";
 import type { PodAction, StartContainer } from "./plan.ts";
 
@@ -70,13 +65,11 @@ async function start(
   await makeContainer(deps, { pod: facts.pod, container, action, image, home, volumes });
 }
 
-function pull(deps: PodDeps, facts: LivePodFacts, name: string): void {
-  const { pod, uid } = facts;
-  const container = containersOf(pod).find((one) => one.name === name);
-  if (container === undefined) return;
-  const attempt = nextAttempt(facts, name);
-  deps.pulls.begin({ uid, container, attempt }, (note) => {
-    deps.recorder.record(pod, { ...note, about: container.image });
+function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
+  const use = imageUsesOf(facts).find((one) => one.reference === reference);
+  if (use === undefined) return;
+  deps.pulls.begin(use, (note) => {
+    deps.recorder.record(facts.pod, { ...note, about: reference });
   });
 }
 
@@ -94,7 +87,7 @@ async function actLive(
       progress.home = await runSandbox(deps, facts, action.attempt);
       return;
     case "pullImage":
-      pull(deps, facts, action.container);
+      pull(deps, facts, action.reference);
       return;
     case "startContainer":
       await start(deps, facts, { action, progress });

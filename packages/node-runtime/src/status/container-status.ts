@@ -52,8 +52,12 @@ function waitingReason(facts: LivePodFacts, { name, image }: Container): Reason 
     const held = facts.held.get(step);
     if (held !== undefined) return held.shown;
   }
-  const found = facts.images.get(image);
-  return found?.kind === "failed" ? found.shown : undefined;
+  const volumes = (facts.pod.spec.volumes ?? []).flatMap((one) => one.image?.reference ?? []);
+  for (const reference of [...volumes, image]) {
+    const found = facts.images.get(reference);
+    if (found?.kind === "failed") return found.shown;
+  }
+  return undefined;
 }
 
 function waitingOf(facts: LivePodFacts, container: Container): ContainerStateDetails {

@@ -27,6 +27,12 @@ export const FRONT_PROXY_CLIENT = "front-proxy-client";
 /** Common name of what it shows to webhooks. Of the same authority, for another use: the names tell them apart. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
+/** Common name of what it shows to the node. Source: kubeadm. */
+export const KUBELET_CLIENT = "kube-apiserver-kubelet-client";
+
+/** Name of the files of what the node shows to the API server. */
+export const NODE_SERVER = "node-runtime";
+
 /** Programs that have an account of their own. */
 const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent", "binder"] as const;
 
@@ -47,6 +53,8 @@ export interface Certificates {
   readonly frontProxyClient: IssuedCertificate;
   /** What is shown to webhooks. */
   readonly webhookClient: IssuedCertificate;
+  /** What is shown to the node. */
+  readonly kubeletClient: IssuedCertificate;
   /** Signs tokens of service accounts, PEM. Secret. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
@@ -137,6 +145,10 @@ export async function keepServerCertificates(deps: CertificateDeps): Promise<Cer
       name: WEBHOOK_CLIENT,
       request: { commonName: WEBHOOK_CLIENT, usages: ["client"] },
     }),
+    kubeletClient: await keepCertificate(deps, ca, {
+      name: KUBELET_CLIENT,
+      request: { commonName: KUBELET_CLIENT, usages: ["client"] },
+    }),
     tokenKeyPem: await keepSigningKey(deps, "service-account"),
   };
 }
@@ -210,6 +222,15 @@ export async function keepComponentCertificates(
     const file = kubeconfigOf(deps.paths, account.name);
     await keepKubeconfig(deps, ca, { account, file, server: machine.server });
   }
+  // As which the API server knows it: the address is the machine's, and may change.
+  await keepCertificate(deps, ca, {
+    name: NODE_SERVER,
+    request: {
+      commonName: `system:node:${machine.nodeName}`,
+      dnsNames: [machine.nodeName],
+      usages: ["server"],
+    },
+  });
   await keepCertificate(deps, ca, {
     name: "virt-api",
     request: {

@@ -14,7 +14,8 @@ export interface Paths {
   readonly store: string;
   readonly images: string;
   readonly pods: string;
-  readonly nodeRuntime: string;
+  /** Logs of containers. */
+  readonly podLogs: string;
   readonly netAgent: string;
   /** Configuration, images and state of the machine's containerd. */
   readonly containerd: string;
@@ -41,7 +42,7 @@ export function pathsOf(dataDir: string): Paths {
     store: below("apiserver", "store.sqlite"),
     images: below("images"),
     pods: below("pods"),
-    nodeRuntime: below("node-runtime"),
+    podLogs: below("pod-logs"),
     netAgent: below("net-agent"),
     containerd: below("containerd"),
     cniConf: below("cni", "net.d"),
@@ -66,7 +67,7 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
     [paths.storeDir, PRIVATE],
     [paths.images, PUBLIC],
     [paths.pods, PUBLIC],
-    [paths.nodeRuntime, PRIVATE],
+    [paths.podLogs, PRIVATE],
     [paths.netAgent, PRIVATE],
     [paths.cniConf, PRIVATE],
     [paths.cniLeases, PRIVATE],

@@ -43,6 +43,11 @@ export function containerdLayoutOf({ containerd, run, cniConf }: Paths): Contain
   });
 }
 
+/** Where it speaks CRI. */
+export function criEndpointOf(paths: Paths): string {
+  return `unix://${containerdLayoutOf(paths).socket}`;
+}
+
 /** The control group of all pods of this machine, and of no other's, in each hierarchy. */
 export function cgroupRootOf({ dataDir }: Pick<Paths, "dataDir">): string {
   const hash = createHash("sha256").update(dataDir).digest("hex");

@@ -2,10 +2,16 @@
 // Which processes make up a standalone machine, and with which arguments.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FRONT_PROXY_CLIENT, kubeconfigOf, WEBHOOK_CLIENT } from "../data-dir/certificates.ts";
+import {
+  FRONT_PROXY_CLIENT,
+  kubeconfigOf,
+  KUBELET_CLIENT,
+  NODE_SERVER,
+  WEBHOOK_CLIENT,
+} from "../data-dir/certificates.ts";
 import type { Files, ProcessRunner } from "@patchbay/ports";
 import { commandFor } from "../config.ts";
-import { containerdProgram } from "../runtime/own-containerd.ts";
+import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
 import type { ComponentProgram } from "./component.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -38,25 +44,32 @@ function serviceOf(paths: Paths, name: string, args: readonly string[]): Compone
   return { name, argv: [executableOf(name), "--kubeconfig", kubeconfig, ...args] };
 }
 
+/** Which pods, by which container runtime, and whom it serves. */
+function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pki = (file: string): string => join(paths.pki, file);
+  return [
+    ...["--node-name", settings.nodeName, "--pods-dir", paths.pods, "--log-dir", paths.podLogs],
+    ...["--cri-endpoint", criEndpointOf(paths), "--containerd-dir", paths.containerd],
+    ...["--cgroup-parent", cgroupRootOf(paths), "--cni-conf-dir", paths.cniConf],
+    ...["--binder-kubeconfig", kubeconfigOf(paths, "binder")],
+    ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],
+    ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
+    ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
+  ];
+}
+
 /** Composes the command lines. */
 export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
-  const node = ["--node-name", settings.nodeName, "--pods-dir", paths.pods];
+  const agent = [
+    ...["--node-name", settings.nodeName, "--pods-dir", paths.pods],
+    ...["--cri-endpoint", criEndpointOf(paths)],
+  ];
   const pki = (file: string): string => join(paths.pki, file);
   return {
     apiServer: { name: "apiserver", argv: commandFor("apiserver", paths.dataDir) },
     containerd: containerdProgram(deps),
-    nodeRuntime: serviceOf(paths, "node-runtime", [
-      ...node,
-      "--images-dir",
-      paths.images,
-      "--state-dir",
-      paths.nodeRuntime,
-      "--cni-conf-dir",
-      paths.cniConf,
-      "--binder-kubeconfig",
-      kubeconfigOf(paths, "binder"),
-    ]),
+    nodeRuntime: serviceOf(paths, "node-runtime", nodeRuntimeFlags(paths, settings)),
     virtApi: serviceOf(paths, "virt-api", [
       "--listen-address",
       "127.0.0.1",
@@ -75,8 +88,8 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       "--webhook-allowed-names",
       WEBHOOK_CLIENT,
     ]),
-    netAgent: serviceOf(paths, "net-agent", [...node, "--state-dir", paths.netAgent]),
-    virtHandler: serviceOf(paths, "virt-handler", node),
+    netAgent: serviceOf(paths, "net-agent", [...agent, "--state-dir", paths.netAgent]),
+    virtHandler: serviceOf(paths, "virt-handler", agent),
     virtController: serviceOf(paths, "virt-controller", []),
   };
 }

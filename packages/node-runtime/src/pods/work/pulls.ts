@@ -6,11 +6,13 @@ import { createPauses } from "@patchbay/kube";
 import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
 import type { ImageFacts, Reason } from "../facts.ts";
 
-/** One start of a container that needs its image. */
+/** What needs an image. */
 export interface ImageUse {
   readonly uid: string;
-  readonly container: Container;
-  readonly attempt: number;
+  readonly reference: string;
+  readonly policy: PullPolicy;
+  /** Which start of which container: policy Always asks the registry once for each. */
+  readonly start: string;
 }
 
 /** What of a pull people are told. */
@@ -41,12 +43,13 @@ const RANGE = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
 /** The runtime tells nobody of images that a person adds, so one that waits for it asks again, milliseconds. */
 const ABSENT_MS = 3000;
 
-type Policy = NonNullable<Container["imagePullPolicy"]>;
+/** Source: Kubernetes core/v1 PullPolicy. */
+export type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
 
 /** Source: Kubernetes, default imagePullPolicy. */
-export function pullPolicyOf({ image, imagePullPolicy }: Container): Policy {
-  if (imagePullPolicy !== undefined) return imagePullPolicy;
-  const [last = ""] = image.split("/").slice(-1);
+export function pullPolicyOf(reference: string, policy: PullPolicy | undefined): PullPolicy {
+  if (policy !== undefined) return policy;
+  const [last = ""] = reference.split("/").slice(-1);
   const isLatest = !last.includes("@") && (!last.includes(":") || last.endsWith(":latest"));
   return isLatest ? "Always" : "IfNotPresent";
 }
@@ -65,15 +68,14 @@ class BackgroundPulls implements Pulls {
   }
 
   async find(use: ImageUse): Promise<ImageFacts> {
-    const { image: reference } = use.container;
-    const policy = pullPolicyOf(use.container);
+    const { reference, policy } = use;
     const waiting = this.#underWay.get(reference);
     if (waiting !== undefined) {
       waiting.add(use.uid);
       return { kind: "pulling" };
     }
     const image = await this.#deps.runtime.findImage(reference);
-    const isFetched = this.#fetched.get(use.uid)?.has(keyOf(use)) === true;
+    const isFetched = this.#fetched.get(use.uid)?.has(use.start) === true;
     if (image !== undefined && (policy !== "Always" || isFetched)) {
       return { kind: "present", image };
     }
@@ -83,7 +85,7 @@ class BackgroundPulls implements Pulls {
   }
 
   begin(use: ImageUse, note: (note: PullNote) => void): void {
-    const { image } = use.container;
+    const { reference: image } = use;
     const waiting = this.#underWay.get(image) ?? new Set();
     waiting.add(use.uid);
     if (this.#underWay.has(image)) return;
@@ -101,14 +103,14 @@ class BackgroundPulls implements Pulls {
 
   async #pull(use: ImageUse, note: (note: PullNote) => void): Promise<void> {
     const { clock, log, runtime } = this.#deps;
-    const { image } = use.container;
+    const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
       await runtime.pullImage(image);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
       this.#pauses.succeed(stepOf(image));
       const fetched = this.#fetched.get(use.uid) ?? new Set();
-      this.#fetched.set(use.uid, fetched.add(keyOf(use)));
+      this.#fetched.set(use.uid, fetched.add(use.start));
       log.info("image pulled", { object: image, durationMs });
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       note({ type: "Normal", reason: "Pulled", message });
@@ -119,10 +121,6 @@ class BackgroundPulls implements Pulls {
       note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }
-}
-
-function keyOf({ container, attempt }: ImageUse): string {
-  return JSON.stringify([container.name, attempt]);
 }
 
 function stepOf(reference: string): { readonly scope: string; readonly name: string } {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pods mount: brings the volumes' adapters together, and starts what keeps them current and within their limits.
+import { PODS, type Pod } from "@patchbay/api";
+import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
+import { AppError, messageOf } from "@patchbay/core";
+import type { DaemonContext } from "@patchbay/daemon";
+import { createCache, keyOf } from "@patchbay/kube";
+import { createVolumeDisk } from "@patchbay/os";
+import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
+import { isProductPod } from "../policy/product.ts";
+import { BY_UID, type Volumes } from "../pods/deps.ts";
+import type { NodeFacts } from "../translate/node-facts.ts";
+import {
+  createPodObjects,
+  createPodTokens,
+  keepStorageLimits,
+  keepVolumesCurrent,
+  prepareVolumes,
+  removeVolumes,
+  tokenRequester,
+  type ImageViews,
+  type OpenCache,
+  type VolumeDeps,
+} from "../volumes/index.ts";
+
+/** What volumes need of the machine. */
+export interface VolumeMachine {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly facts: NodeFacts;
+  /** The containerd whose images are mounted; absent: none are. */
+  readonly containerd?: ContainerdLayout;
+}
+
+function viewsOf({ files, runner, containerd: layout }: VolumeMachine): ImageViews {
+  if (layout === undefined) {
+    return {
+      show: (reference) => {
+        const reason = `image ${reference} cannot be mounted: the node was started without --containerd-dir`;
+        throw new AppError("RUNTIME_VOLUME_FAILED", { volume: reference, reason });
+      },
+      release: () => Promise.resolve(),
+    };
+  }
+  const views = createImageViews({ files, runner, layout });
+  return {
+    show: async (reference, path) => {
+      await files.ensureDirectory(path);
+      await views.show(reference, path);
+    },
+    release: (path) => views.release(path),
+  };
+}
+
+/** What the volumes of all pods are made with. */
+export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): VolumeDeps {
+  const { client, clock, log, signal } = context;
+  const { files, runner, facts } = machine;
+  const openCache: OpenCache = (type, selection) =>
+    createCache(client.reflect(type, selection), { logger: log });
+  return {
+    ...{ files, clock, log, node: facts, images: viewsOf(machine) },
+    disk: createVolumeDisk({ runner }),
+    objects: createPodObjects({ clock, openCache }, signal),
+    tokens: createPodTokens(tokenRequester(client), { clock, log }),
+    mayUseHostPaths: isProductPod,
+  };
+}
+
+/** The part that the loop over pods calls. */
+export function volumesOf(deps: VolumeDeps): Volumes {
+  return {
+    prepare: (pod) => prepareVolumes(deps, pod),
+    remove: (uid) => removeVolumes(deps, uid),
+  };
+}
+
+/** Ends a pod for ever by saying so: the loop over pods acts on the phase. */
+async function evict(context: DaemonContext, pod: Pod, message: string): Promise<void> {
+  const fields = { status: { phase: "Failed", reason: "Evicted", message } };
+  const patch = { type: "merge", fields } as const;
+  await context.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
+}
+
+/** Keeps volumes current and within their limits until the signal is aborted. */
+export async function keepVolumes(
+  context: DaemonContext,
+  deps: VolumeDeps,
+  from: { readonly pods: Cache<Pod>; readonly runtime: ContainerRuntime },
+): Promise<void> {
+  const { pods, runtime } = from;
+  const { clock, log, signal } = context;
+  const { disk, files, node } = deps;
+  const storage = {
+    ...{ disk, files, node, pods, clock, log },
+    runtime,
+    evict: (uid: string, message: string): void => {
+      const [pod] = pods.listBy(BY_UID, uid);
+      if (pod === undefined) return;
+      evict(context, pod, message).catch((error: unknown) => {
+        log.warn("pod cannot be evicted", { uid, reason: messageOf(error) });
+      });
+    },
+  };
+  await Promise.all([
+    keepVolumesCurrent(deps, { pods, uidIndex: BY_UID }, signal),
+    keepStorageLimits(storage, signal),
+  ]);
+}
