@@ -3,7 +3,7 @@
 import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
-import type { Socket } from "node:net";
+import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
@@ -46,6 +46,8 @@ export interface ApiServerOptions {
   /** File of the store, whose directory must be there; `:memory:` keeps nothing. */
   readonly storePath: string;
   readonly host: string;
+  /** Another address to listen on, at the same port; absent: none. */
+  readonly secondHost?: string;
   /** 0: any free port. */
   readonly port: number;
   readonly tls: KeyPair;
@@ -220,8 +222,13 @@ async function prepare(
   await startLocalApiServices(deps, stop);
 }
 
-async function listen(server: Server, options: ApiServerOptions): Promise<number> {
-  const { host, port } = options;
+/** Where clients can connect, and how to let no more in. */
+interface Listening {
+  readonly port: number;
+  readonly close: () => void;
+}
+
+async function listenAt(server: NetServer, host: string, port: number): Promise<number> {
   try {
     server.listen(port, host);
     await once(server, "listening");
@@ -234,6 +241,20 @@ async function listen(server: Server, options: ApiServerOptions): Promise<number
   }
   const address = server.address();
   return typeof address === "object" && address !== null ? address.port : port;
+}
+
+/** Listens at one address or two; whoever connects to the second is served like all others. */
+async function listen(server: Server, options: ApiServerOptions): Promise<Listening> {
+  const port = await listenAt(server, options.host, options.port);
+  if (options.secondHost === undefined) return { port, close: () => undefined };
+  const second = createNetServer((socket) => server.emit("connection", socket));
+  try {
+    await listenAt(second, options.secondHost, port);
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+  return { port, close: () => second.close() };
 }
 
 async function closeServer(server: Server): Promise<void> {
@@ -262,12 +283,13 @@ export async function startApiServer(options: ApiServerOptions): Promise<Running
     await prepare(options, deps, stopping.signal);
     startControllers(deps, stopping.signal);
     const server = makeServer(options, deps);
-    const port = await listen(server, options);
+    const { port, close } = await listen(server, options);
     return {
       url: `https://${options.host}:${String(port)}`,
       port,
       close: async () => {
         stopping.abort();
+        close();
         await closeServer(server);
         await store.close();
       },

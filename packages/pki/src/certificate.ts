@@ -86,3 +86,11 @@ export function isKeyOf(certPem: string, keyPem: string): boolean {
     throw new AppError("PKI_PEM_INVALID", { what: "private key", reason }, { cause: error });
   }
 }
+
+/**
+ * Whether the certificate says that it is also that address's.
+ * @throws AppError with PKI_PEM_INVALID when it cannot be read.
+ */
+export function namesAddress(certPem: string, ip: string): boolean {
+  return read(certPem).checkIP(ip) !== undefined;
+}

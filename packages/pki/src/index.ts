@@ -6,6 +6,7 @@ export {
   isIssuedFor,
   isKeyOf,
   issueCertificate,
+  namesAddress,
   splitBundle,
   subjectOfCertificate,
 } from "./certificate.ts";

@@ -8,7 +8,7 @@ import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
-import { numberOf, readFields } from "./data-dir/json.ts";
+import { numberOf, readFields, textOf } from "./data-dir/json.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isStrict } from "./settings/settings.ts";
 
@@ -40,6 +40,12 @@ function portOf(run: ApiServerRun, kept: JsonObject | undefined): number {
   throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port: none was given" });
 }
 
+/** The address that was chosen for pods, beside the loopback address. */
+function secondHostOf(kept: JsonObject | undefined): { readonly secondHost?: string } {
+  const secondHost = textOf(kept, "apiAddress");
+  return secondHost === "" ? {} : { secondHost };
+}
+
 function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   if (signal.aborted) resolve(undefined);
@@ -69,6 +75,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
+    ...secondHostOf(kept),
     port: portOf(run, kept),
     strict: isStrict(kept),
     tls: apiServer,

@@ -37,9 +37,10 @@ interface Deps {
 }
 
 function wantedOf(options: UpOptions): WantedSettings {
-  const { apiPort, nodeName, podSubnet, bridge } = options;
+  const { apiPort, apiAddress, nodeName, podSubnet, bridge } = options;
   return {
     ...(apiPort === undefined ? {} : { apiPort }),
+    ...(apiAddress === undefined ? {} : { apiAddress }),
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(podSubnet === undefined ? {} : { podSubnet }),
     ...(bridge === undefined ? {} : { bridge }),

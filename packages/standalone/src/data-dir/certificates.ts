@@ -9,12 +9,14 @@ import {
   issueCertificate,
   kubeconfigText,
   loadAuthority,
+  namesAddress,
   subjectOfCertificate,
   type Authority,
   type CertificateRequest,
   type IssuedCertificate,
 } from "@patchbay/pki";
 import type { Clock, Files } from "@patchbay/ports";
+import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
 
 const KEY_MODE = 0o600;
@@ -76,7 +78,7 @@ async function keepAuthority(deps: CertificateDeps, name: string): Promise<Autho
 }
 
 type Request = Pick<CertificateRequest, "commonName" | "usages"> &
-  Partial<Pick<CertificateRequest, "organizations" | "dnsNames">>;
+  Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
 
 /** An older version, or another name of the node, may have named somebody else. */
 function isStillRight(certPem: string, clock: Clock, wanted: Request): boolean {
@@ -86,7 +88,8 @@ function isStillRight(certPem: string, clock: Clock, wanted: Request): boolean {
     endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS &&
     commonName === wanted.commonName &&
     organizations.length === groups.size &&
-    organizations.every((group) => groups.has(group))
+    organizations.every((group) => groups.has(group)) &&
+    (wanted.ipAddresses ?? []).every((ip) => namesAddress(certPem, ip))
   );
 }
 
@@ -127,6 +130,8 @@ async function keepSigningKey({ files, paths }: CertificateDeps, name: string): 
 
 /** Makes what the API server needs, where it is missing or ends soon. */
 export async function keepServerCertificates(deps: CertificateDeps): Promise<Certificates> {
+  const apiAddress = textOf(await readFields(deps.files, deps.paths.settings), "apiAddress");
+  const ipAddresses = ["127.0.0.1", ...(apiAddress === "" ? [] : [apiAddress])];
   const ca = await keepAuthority(deps, "ca");
   const frontProxyCa = await keepAuthority(deps, "front-proxy-ca");
   const dnsNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
@@ -135,7 +140,7 @@ export async function keepServerCertificates(deps: CertificateDeps): Promise<Cer
     frontProxyCa,
     apiServer: await keepCertificate(deps, ca, {
       name: "apiserver",
-      request: { commonName: "kube-apiserver", dnsNames, usages: ["server"] },
+      request: { commonName: "kube-apiserver", dnsNames, ipAddresses, usages: ["server"] },
     }),
     frontProxyClient: await keepCertificate(deps, frontProxyCa, {
       name: FRONT_PROXY_CLIENT,

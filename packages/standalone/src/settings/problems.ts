@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which settings cannot be, and why? All of them at once, before anything is made; pure.
+import { isIP } from "node:net";
 import { overlaps, rangeOf } from "./subnet.ts";
 
 /** Settings by the flags that ask for them; what is absent gets a value that is free. */
@@ -8,6 +9,7 @@ export interface AskedSettings {
   readonly nodeName: string;
   readonly bridge: string;
   readonly podSubnet?: string;
+  readonly apiAddress?: string;
 }
 
 /** What of the host is in the way. */
@@ -39,6 +41,15 @@ function portProblem({ apiPort }: AskedSettings, { isPortFree }: HostFacts): str
   return isPortFree ? undefined : "another program listens there";
 }
 
+/** Everybody's and the loopback's: pods cannot find the API server by them. */
+const NO_PLACE = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
+
+function addressProblem({ apiAddress }: AskedSettings): string | undefined {
+  if (apiAddress === undefined) return undefined;
+  if (isIP(apiAddress) === 0) return "it is no IP address";
+  return NO_PLACE.test(apiAddress) ? "pods cannot reach the API server there" : undefined;
+}
+
 function nodeNameProblem({ nodeName }: AskedSettings): string | undefined {
   if (NODE_NAME.test(nodeName) && nodeName.length <= NODE_NAME_MAX) return undefined;
   return "it must consist of lower case letters, digits, - and .";
@@ -68,6 +79,7 @@ const RULES: readonly (readonly [
   problem: (asked: AskedSettings, host: HostFacts) => string | undefined,
 ])[] = [
   ["--api-port", "apiPort", portProblem],
+  ["--api-address", "apiAddress", addressProblem],
   ["--node-name", "nodeName", nodeNameProblem],
   ["--pod-subnet", "podSubnet", subnetProblem],
   ["--bridge", "bridge", bridgeProblem],

@@ -2,8 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFiles } from "@patchbay/os";
+import { createClock, createFiles } from "@patchbay/os";
+import { namesAddress } from "@patchbay/pki";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { keepServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
 import { takeLock } from "../data-dir/lock.ts";
 import { pathsOf } from "../data-dir/paths.ts";
@@ -52,6 +54,19 @@ test("what is asked for later takes the place of what was kept", async () => {
   expect(await keep({ nodeName: "b" })).toEqual({ ...first, nodeName: "b" });
 });
 
+test("an address for pods stays, and the API server's certificate names it", async () => {
+  expect(await keep({})).not.toHaveProperty("apiAddress");
+  const clock = createClock();
+  await files.ensureDirectory(paths.pki);
+  const alone = (await keepServerCertificates({ files, clock, paths })).apiServer;
+  expect(namesAddress(alone.certPem, "192.0.2.7")).toBe(false);
+  await keep({ apiAddress: "192.0.2.7" });
+  expect(await keep({})).toMatchObject({ apiAddress: "192.0.2.7" });
+  const { apiServer } = await keepServerCertificates({ files, clock, paths });
+  expect(namesAddress(apiServer.certPem, "192.0.2.7")).toBe(true);
+  expect(namesAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
+});
+
 test.each<WantedSettings>([
   { apiPort: 0 },
   { apiPort: 70_000 },
@@ -62,6 +77,9 @@ test.each<WantedSettings>([
   { bridge: "a/b" },
   { bridge: "br-lan" },
   { nodeName: "My Machine" },
+  { apiAddress: "my-machine" },
+  { apiAddress: "0.0.0.0" },
+  { apiAddress: "127.0.0.1" },
 ])("%j is refused and nothing is written", async (wanted) => {
   await expect(keep(wanted)).rejects.toMatchObject({ code: "STANDALONE_SETTING_INVALID" });
   expect(await files.list(dataDir)).toEqual([]);

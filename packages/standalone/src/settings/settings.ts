@@ -12,6 +12,8 @@ import { chooseSubnetBeside } from "./subnet.ts";
 export interface Settings {
   /** TCP port of the API server on the loopback address. */
   readonly apiPort: number;
+  /** Address of this machine at which pods, and whoever else reaches it, find the API server too; absent: nobody does. */
+  readonly apiAddress?: string;
   /** TCP port of virt-api on the loopback address. */
   readonly virtApiPort: number;
   readonly nodeName: string;
@@ -69,7 +71,10 @@ interface SettingsDeps {
 /** Settings as they are kept; what is missing was never kept. */
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
-  const names = ["apiPort", "virtApiPort", "nodeName", "podSubnet", "bridge"] as const;
+  const names = [
+    ...["apiPort", "apiAddress", "virtApiPort", "nodeName"],
+    ...["podSubnet", "bridge"],
+  ] as const;
   const kept = names.flatMap((name): [string, string | number][] => {
     const value = numberOf(fields, name) ?? textOf(fields, name);
     return value === "" ? [] : [[name, value]];
@@ -126,10 +131,12 @@ export async function keepSettings(
   await checkSettings(deps, wanted, machine);
   const { files, paths } = deps;
   const kept = await readSettings(deps);
-  const { apiPort, nodeName, bridge, podSubnet } = mergeSettings(wanted, kept, machine.hostname);
+  const asked = mergeSettings(wanted, kept, machine.hostname);
+  const { apiPort, apiAddress, nodeName, bridge, podSubnet } = asked;
   const virtApiPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
   const settings: Settings = {
     apiPort,
+    ...(apiAddress !== undefined && { apiAddress }),
     virtApiPort: virtApiPort ?? (await findFreePort(apiPort + 1, machine)),
     nodeName,
     podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),

@@ -9,6 +9,7 @@ async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { up: bringUp } = await import("@patchbay/standalone");
   const apiPort = input.options["apiPort"];
+  const apiAddress = textOption(input, "apiAddress");
   const nodeName = textOption(input, "nodeName");
   const podSubnet = textOption(input, "podSubnet");
   const bridge = textOption(input, "bridge");
@@ -16,6 +17,7 @@ async function run(context: Context, input: Input): Promise<void> {
     dataDir,
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
+    ...(apiAddress !== undefined && { apiAddress }),
     ...(nodeName !== undefined && { nodeName }),
     ...(podSubnet !== undefined && { podSubnet }),
     ...(bridge !== undefined && { bridge }),
@@ -38,6 +40,10 @@ export const up: Command = {
       flags: "--api-port <port>",
       description: "TCP port of the API server (default: 6443)",
       kind: "port",
+    },
+    {
+      flags: "--api-address <ip>",
+      description: "address of this machine for pods to find the API server (default: none)",
     },
     {
       flags: "--node-name <name>",

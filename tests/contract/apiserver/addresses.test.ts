@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is the API server where it is told to be, and nowhere else?
+import { once } from "node:events";
+import { connect as connectTcp } from "node:net";
+import { connect } from "node:tls";
+import { expect, test } from "vitest";
+import { startHarness, type Harness } from "./harness.ts";
+
+async function answers(api: Harness, host: string): Promise<string> {
+  const socket = connect({ host, port: api.server.port, rejectUnauthorized: false });
+  let said = "";
+  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  socket.end("GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+  await once(socket, "close");
+  return said.split("\r\n")[0] ?? "";
+}
+
+test("it listens at its own address alone unless told", async () => {
+  const api = await startHarness();
+  try {
+    const socket = connectTcp({ host: "127.0.0.2", port: api.server.port });
+    await expect(once(socket, "connect")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  } finally {
+    await api.close();
+  }
+});
+
+test("at a second address it is the same server, and both end together", async () => {
+  const api = await startHarness({ secondHost: "127.0.0.2" });
+  try {
+    expect(await answers(api, "127.0.0.1")).toBe("HTTP/1.1 200 OK");
+    expect(await answers(api, "127.0.0.2")).toBe("HTTP/1.1 200 OK");
+  } finally {
+    await api.close();
+  }
+  const socket = connectTcp({ host: "127.0.0.2", port: api.server.port });
+  await expect(once(socket, "connect")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+});
+
+test("a second address that is not the machine's is told, and nothing is left listening", async () => {
+  await expect(startHarness({ secondHost: "192.0.2.1" })).rejects.toMatchObject({
+    code: "APISERVER_LISTEN_FAILED",
+    details: { host: "192.0.2.1" },
+  });
+});
