@@ -157,7 +157,6 @@ test.each([
     hostPaths: [
       "/var/lib/kubelet/pods rw HostToContainer",
       "/var/lib/kubelet/device-plugins rw",
-      "/dev ro",
       ...RUNTIMES,
     ],
   },
