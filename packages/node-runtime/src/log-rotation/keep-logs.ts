@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the logs of this node's containers short: rotates those that run, removes those of runs that are gone. A quiet
-// log costs nothing: it is watched; one that is being written is looked at once in a while, however fast it grows.
+// log costs nothing: it is watched; one that is written is looked at, the faster it grows the sooner.
 import { basename, dirname, join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { printTime } from "@patchbay/kube";
 import { renameFile, sizeOfFile, watchFile } from "@patchbay/os";
 import type { Clock, ContainerRuntime, ContainerSummary, Files, Logger } from "@patchbay/ports";
 import { podUidOf } from "../translate/labels.ts";
-import { forgottenLogs, LOG_BOUNDS, planRotation, type LogBounds } from "./plan.ts";
+import { forgottenLogs, LOG_BOUNDS, nextLookMs, planRotation, type LogBounds } from "./plan.ts";
 
 /** What logs are kept with. */
 export interface LogKeeping {
@@ -19,8 +19,6 @@ export interface LogKeeping {
   readonly bounds?: LogBounds;
 }
 
-/** How often a log is looked at that is being written, milliseconds: so long it may grow beyond its bound. */
-const LOOK_MS = 500;
 /** How long a rotation that failed is left alone, milliseconds. */
 const PAUSE_MS = 10_000;
 
@@ -30,6 +28,8 @@ interface Run {
   readonly path: string;
   /** Set while it runs. */
   stop: AbortController | undefined;
+  /** At the last look. */
+  readonly seen: { bytes: number; atMs: number };
 }
 
 /** Resolves when the file has another size than that, or is another one; at once where it has. */
@@ -109,7 +109,7 @@ class LogKeeper {
     if (run === undefined) {
       const path = (await this.#deps.runtime.findContainer(id))?.logPath ?? "";
       if (path === "") return;
-      run = { id, path, stop: undefined };
+      run = { id, path, stop: undefined, seen: { bytes: 0, atMs: 0 } };
       this.#runs.set(id, run);
     }
     const isRunning = state === "RUNNING";
@@ -140,10 +140,17 @@ class LogKeeper {
   }
 
   async #keepOnce(run: Run, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const { bytesMax } = this.#bounds;
     const size = await sizeOfFile(run.path);
-    if (size !== undefined && size > this.#bounds.bytesMax) await this.#rotate(run);
-    else await changeOf(run.path, size, signal);
-    await this.#deps.clock.sleep(LOOK_MS, signal);
+    const bytes = size ?? 0;
+    const isFull = bytes > bytesMax;
+    const grown = { bytes: bytes - run.seen.bytes, tookMs: clock.monotonicMs() - run.seen.atMs };
+    if (isFull) await this.#rotate(run);
+    else if (grown.bytes === 0) await changeOf(run.path, size, signal);
+    run.seen.bytes = isFull ? 0 : bytes;
+    run.seen.atMs = clock.monotonicMs();
+    await clock.sleep(nextLookMs({ ...grown, leftBytes: bytesMax - run.seen.bytes }), signal);
   }
 
   async #pause({ path }: Run, signal: AbortSignal, error: unknown): Promise<void> {

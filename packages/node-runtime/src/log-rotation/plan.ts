@@ -49,3 +49,22 @@ export function forgottenLogs(
     bases.some((base) => name === base || isRotated(name, base));
   return names.filter((name) => /^\d+\.log(\.\d+)?$/.test(name) && !isKnown(name));
 }
+
+/** A log that is written is looked at this often at least and at most, milliseconds. */
+const LOOK_MS = { least: 20, most: 500 };
+
+/** How a log grew between two looks. */
+export interface Growth {
+  /** What was added. */
+  readonly bytes: number;
+  readonly tookMs: number;
+  /** What may still be added. */
+  readonly leftBytes: number;
+}
+
+/** When the log is to be looked at next, milliseconds: at the latest when it reaches its bound, as fast as it grows now. */
+export function nextLookMs({ bytes, tookMs, leftBytes }: Growth): number {
+  if (bytes <= 0 || tookMs <= 0) return LOOK_MS.most;
+  const untilFullMs = (leftBytes * tookMs) / bytes;
+  return Math.min(Math.max(untilFullMs, LOOK_MS.least), LOOK_MS.most);
+}
