@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images of a machine that is down: from a directory, archives and a registry. Needs root, containerd and runc.
+import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { archiveDirectory } from "@patchbay/containerd";
@@ -36,9 +37,9 @@ async function makeDockerArchive(): Promise<string> {
   const directory = join(work, "docker");
   await mkdir(directory);
   execFileSync("tar", ["-cf", join(directory, "layer.tar"), "-C", source, "."]);
-  const [layer = ""] = execFileSync("sha256sum", [join(directory, "layer.tar")], {
-    encoding: "utf8",
-  }).split(" ");
+  const layer = createHash("sha256")
+    .update(await readFile(join(directory, "layer.tar")))
+    .digest("hex");
   const rootfs = { type: "layers", diff_ids: [`sha256:${layer}`] };
   const config = { architecture: "amd64", os: "linux", config: {}, rootfs };
   await writeFile(join(directory, "config.json"), JSON.stringify(config));
