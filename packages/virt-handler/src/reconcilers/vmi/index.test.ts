@@ -41,6 +41,16 @@ describe("a VM starts", () => {
     await bench.run();
     expect(bench.daemon.calls.filter((call) => call.startsWith("startDomain"))).toEqual([]);
   });
+
+  test.each(["Pending", "Scheduling"] as const)(
+    "nothing is asked while it is %s",
+    async (phase) => {
+      const bench = createBench(aScheduledVmi(["one"], { phase }));
+      putNic(bench, "one");
+      await bench.run();
+      expect(bench.daemon.calls).toEqual([]);
+    },
+  );
 });
 
 describe("the end of a guest", () => {

@@ -16,6 +16,8 @@ import { START_STEP } from "./start-guest.ts";
 
 /** Of a link that somebody deletes nothing tells: each VM is looked at so often at least, milliseconds. */
 const LOOK_AGAIN_MS = 300_000;
+/** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
+const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
 const PASSES_MAX = 4;
 
@@ -80,6 +82,7 @@ export async function reconcileNodeVm(
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
   const pod = launcherOf(vmi, deps);
   if (pod === undefined) return done();
+  if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
     return done();
