@@ -3,7 +3,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CACHE, IMAGES, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
+import { CACHE, IMAGES, ROOT, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
 
 const PATH = "PATH=/usr/sbin:/usr/bin";
 
@@ -135,4 +135,21 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
       inRoot("test", "-s", `/usr/share/doc/${name ?? ""}/copyright`);
     }
   });
+});
+
+test("the services' packages are there with all that is read beside their code", () => {
+  const archive = join(CACHE, "patchbay.tar");
+  makeImages(CACHE, "patchbay");
+  const layer = readArchive(archive).manifest.layers[0]?.digest.replace(":", "/") ?? "";
+  const list = run(["sh", "-c", `tar -xOf "$0" "blobs/${layer}" | tar -tz`, archive]);
+  const inImage = new Set(list.split("\n").map((path) => path.replace("./usr/lib/patchbay/", "")));
+  const own = new Set([...inImage].map((path) => /^packages\/[\w-]+\//.exec(path)?.[0]));
+  const tracked = run(["git", "-C", ROOT, "ls-files", "packages"]).trim().split("\n");
+  const wanted = tracked.filter(
+    (path) =>
+      own.has(/^packages\/[\w-]+\//.exec(path)?.[0]) &&
+      !/^packages\/[\w-]+\/(src|native|README\.md|tsconfig.*)/.test(path),
+  );
+  expect(wanted.length).toBeGreaterThan(20);
+  expect(wanted.filter((path) => !inImage.has(path))).toEqual([]);
 });
