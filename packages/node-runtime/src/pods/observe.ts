@@ -17,6 +17,7 @@ import {
   type SandboxFacts,
 } from "./facts.ts";
 import { imageUsesOf } from "./image-uses.ts";
+import { withLastWords } from "./last-words.ts";
 import { podDirectoryOf } from "./paths.ts";
 import { finalPhaseOf } from "./progress.ts";
 
@@ -113,7 +114,8 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     problems: pod === undefined ? [] : podProblems(pod),
     health: deps.probes.healthOf(uid),
   };
-  return pod === undefined
-    ? facts
-    : { ...facts, images: await observeImages({ ...facts, pod }, deps) };
+  if (pod === undefined) return facts;
+  const live: LivePodFacts = { ...facts, pod };
+  const [images, told] = await Promise.all([observeImages(live, deps), withLastWords(live)]);
+  return { ...live, images, containers: told };
 }
