@@ -60,13 +60,20 @@ class Views implements ImageViews {
     return mountsBelow(mountinfo, "").includes(path);
   }
 
+  /** Tried first: each question beforehand is a program of its own, and a pod waits for it. */
   async #mount(name: string, path: string): Promise<void> {
-    if ((await findImage(this.#deps, name)) === undefined) {
-      throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+    const mount = async (): Promise<string> =>
+      ctr(this.#deps, ["images", "mount", ...(await this.#flags()), name, path]);
+    try {
+      await mount();
+    } catch {
+      if ((await findImage(this.#deps, name)) === undefined) {
+        throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+      }
+      // Of a view that was mounted before the machine started anew.
+      await this.#forget(path);
+      await mount();
     }
-    // Of a view that was mounted before the machine started anew.
-    await this.#forget(path);
-    await ctr(this.#deps, ["images", "mount", ...(await this.#flags()), name, path]);
   }
 
   async #finish(path: string): Promise<void> {
