@@ -5,7 +5,7 @@ import type { PodDeps } from "./deps.ts";
 import { containerStep, SANDBOX_STEP, VOLUMES_STEP, type PodFacts, type Reason } from "./facts.ts";
 import { circumstancesOf } from "./observe.ts";
 import type { PodAction } from "./plan.ts";
-import { takeStep, type Progress } from "./steps.ts";
+import { beginVolumes, takeStep, type Progress } from "./steps.ts";
 
 /** The step's name, when its failure holds up this pod only for a while. */
 function stepOf(action: PodAction): string | undefined {
@@ -79,19 +79,20 @@ function mayWait(error: unknown): error is AppError {
   return isAppError(error) && !isAppError(error, "CRI_UNAVAILABLE");
 }
 
-/**
- * Carries out the plan.
- * @throws what a step threw that cannot be left alone: while the runtime is away, or while something is to be removed
- */
-export async function act(
+/** What was done, and how long steps that failed are left alone. */
+interface Deeds {
+  readonly kinds: string[];
+  readonly waits: number[];
+}
+
+async function carryOut(
   plan: readonly PodAction[],
   facts: PodFacts,
-  deps: PodDeps,
-): Promise<Outcome> {
-  const startMs = deps.clock.monotonicMs();
-  const progress: Progress = { home: undefined, volumes: undefined };
-  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
+  at: { readonly deps: PodDeps; readonly progress: Progress },
+): Promise<Deeds> {
+  const { deps, progress } = at;
   const kinds: string[] = [];
+  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
   for (const action of plan) {
     const step = stepOf(action);
     try {
@@ -104,6 +105,24 @@ export async function act(
       if (endsPlan(step)) break;
     }
   }
+  return { kinds, waits };
+}
+
+/**
+ * Carries out the plan.
+ * @throws what a step threw that cannot be left alone: while the runtime is away, or while something is to be removed
+ */
+export async function act(
+  plan: readonly PodAction[],
+  facts: PodFacts,
+  deps: PodDeps,
+): Promise<Outcome> {
+  const startMs = deps.clock.monotonicMs();
+  const progress: Progress = { home: undefined, volumes: undefined, early: undefined };
+  if (plan.some(({ kind }) => kind === "runSandbox")) beginVolumes(deps, facts, progress);
+  const { kinds, waits } = await carryOut(plan, facts, { deps, progress }).finally(
+    () => progress.early?.catch(() => undefined), // nothing of a pass goes on behind it
+  );
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });
   const hasActed = plan.some(({ kind }) => kind !== "wait");

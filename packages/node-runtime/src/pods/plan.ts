@@ -111,7 +111,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
     const dueMs = millisecondsOf(newest.createdAt) + SANDBOX_PAUSE_MS * factor;
     if (dueMs > nowMs) return [wait(dueMs - nowMs)];
   }
-  return [{ kind: "prepareVolumes" }, ...removeSandboxes(facts), { kind: "runSandbox", attempt }];
+  return [...removeSandboxes(facts), { kind: "runSandbox", attempt }, { kind: "prepareVolumes" }];
 }
 
 /** What is done for want of an image; undefined: it is there. */

@@ -16,6 +16,8 @@ import type { PodAction, StartContainer } from "./plan.ts";
 export interface Progress {
   home: Home | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
+  /** Volumes that are being made while the sandbox is. */
+  early: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
 /** The steps that need the pod's object. */
@@ -35,6 +37,16 @@ async function homeOf(deps: PodDeps, facts: LivePodFacts, id: string): Promise<H
   return { id, config, ips: found.ips };
 }
 
+/** Begins to make the volumes: they take as long as the sandbox, and need nothing of it. */
+export function beginVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
+  if (pod === undefined) return;
+  progress.early = deps.volumes.prepare(pod);
+  progress.early.catch(() => undefined); // thrown where it is waited for
+}
+
+/** Others than root see nothing of a pod. Source: Kubernetes kubelet, mode of the pods' directories. */
+const POD_MODE = 0o750;
+
 async function runSandbox(
   deps: PodDeps,
   facts: LivePodFacts,
@@ -45,6 +57,7 @@ async function runSandbox(
   await deps.files.ensureDirectory(config.logDirectory, 0o700);
   const home = await homeOf(deps, facts, await deps.runtime.runSandbox(config));
   const directory = podDirectoryOf(uid, deps.node.podsDir);
+  await deps.files.ensureDirectory(directory, POD_MODE);
   const text = printHosts(hostnameOf(pod, deps.node.name), home?.ips ?? []);
   await deps.files.writeAtomic(hostsFileOf(directory), text, 0o644);
   return home;
@@ -81,7 +94,7 @@ async function actLive(
   const { action, progress } = at;
   switch (action.kind) {
     case "prepareVolumes":
-      progress.volumes = await deps.volumes.prepare(facts.pod);
+      progress.volumes = await (progress.early ?? deps.volumes.prepare(facts.pod));
       return;
     case "runSandbox":
       progress.home = await runSandbox(deps, facts, action.attempt);
