@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Container, Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aContainer, aPod } from "../testing/pods.ts";
+import { podProblems } from "./pod-policy.ts";
+
+const PRODUCT = { namespace: "patchbay", name: "virt-handler-x1" };
+
+function fieldsOf(pod: Pod): readonly string[] {
+  return podProblems(pod).map(({ field }) => field);
+}
+
+function withContext(securityContext: Container["securityContext"]): Pod {
+  return aPod({
+    containers: [aContainer(securityContext === undefined ? {} : { securityContext })],
+  });
+}
+
+test("a launcher may run", () => {
+  expect(podProblems(aPod())).toEqual([]);
+});
+
+test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>([
+  { name: "the node's network", spec: { hostNetwork: true }, want: ["spec.hostNetwork"] },
+  { name: "the node's processes", spec: { hostPID: true }, want: ["spec.hostPID"] },
+  { name: "the node's IPC", spec: { hostIPC: true }, want: ["spec.hostIPC"] },
+  {
+    name: "a path of the node",
+    spec: { volumes: [{ name: "etc", hostPath: { path: "/etc" } }] },
+    want: ["spec.volumes[etc].hostPath"],
+  },
+  {
+    name: "a sysctl that others notice",
+    spec: {
+      securityContext: { runAsUser: 1000, sysctls: [{ name: "kernel.msgmax", value: "1" }] },
+    },
+    want: ["spec.securityContext.sysctls[kernel.msgmax]"],
+  },
+  {
+    name: "no seccomp",
+    spec: { securityContext: { seccompProfile: { type: "Unconfined" } } },
+    want: ["spec.securityContext.seccompProfile"],
+  },
+])("refused to others than the product: $name", ({ spec, want }) => {
+  expect(fieldsOf(aPod(spec))).toEqual(want);
+  const metadata = aPod(spec, PRODUCT);
+  expect(
+    podProblems({ ...metadata, spec: { ...metadata.spec, serviceAccountName: "virt-handler" } }),
+  ).toEqual([]);
+});
+
+test.each([
+  { name: "another account", metadata: PRODUCT, serviceAccountName: "default" },
+  {
+    name: "another namespace",
+    metadata: { namespace: "tenant" },
+    serviceAccountName: "virt-handler",
+  },
+])("neither is the product: $name", ({ metadata, serviceAccountName }) => {
+  expect(fieldsOf(aPod({ hostPID: true, serviceAccountName }, metadata))).toEqual(["spec.hostPID"]);
+});
+
+describe("a container", () => {
+  test.each<{ field: string; context: Container["securityContext"] }>([
+    { field: "privileged", context: { privileged: true } },
+    { field: "allowPrivilegeEscalation", context: { allowPrivilegeEscalation: true } },
+    { field: "capabilities.add", context: { capabilities: { add: ["NET_ADMIN"] } } },
+    { field: "procMount", context: { procMount: "Unmasked" } },
+    { field: "seccompProfile", context: { seccompProfile: { type: "Localhost" } } },
+  ])("may not have $field", ({ field, context }) => {
+    expect(fieldsOf(withContext(context))).toEqual([
+      `spec.containers[compute].securityContext.${field}`,
+    ]);
+  });
+
+  test.each([0, -1, 2 ** 31, 4294967295, 4294967296, 1.5])("may not run as %d", (runAsUser) => {
+    expect(fieldsOf(withContext({ runAsUser }))).toEqual([
+      "spec.containers[compute].securityContext.runAsUser",
+    ]);
+  });
+
+  test.each([1, 107, 2 ** 31 - 1])("may run as %d", (runAsUser) => {
+    expect(fieldsOf(withContext({ runAsUser }))).toEqual([]);
+  });
+
+  test.each([0, 42, -1, 999, 2 ** 31])("may not have group %d", (runAsGroup) => {
+    expect(fieldsOf(withContext({ runAsGroup }))).toEqual([
+      "spec.containers[compute].securityContext.runAsGroup",
+    ]);
+  });
+
+  test.each([107, 1000, 2 ** 31 - 1])("may have group %d: its own, or a free one", (runAsGroup) => {
+    expect(fieldsOf(withContext({ runAsGroup }))).toEqual([]);
+  });
+
+  test("may not take a port of the node, nor mount back into it", () => {
+    const ports = [{ containerPort: 80, hostPort: 80 }];
+    const volumeMounts = [
+      { name: "v", mountPath: "/v", mountPropagation: "Bidirectional" as const },
+    ];
+    expect(fieldsOf(aPod({ containers: [aContainer({ ports, volumeMounts })] }))).toEqual([
+      "spec.containers[compute].ports",
+      "spec.containers[compute].volumeMounts[v].mountPropagation",
+    ]);
+  });
+
+  test("before the others is judged as they are", () => {
+    const initContainers = [aContainer({ name: "first", securityContext: { privileged: true } })];
+    expect(fieldsOf(aPod({ initContainers }))).toEqual([
+      "spec.initContainers[first].securityContext.privileged",
+    ]);
+  });
+});
+
+test.each([
+  {
+    name: "a group of the system",
+    securityContext: { runAsUser: 1000, fsGroup: 42 },
+    want: "fsGroup",
+  },
+  {
+    name: "root's group",
+    securityContext: { supplementalGroups: [0] },
+    want: "supplementalGroups",
+  },
+])("a pod may not have $name", ({ securityContext, want }) => {
+  expect(fieldsOf(aPod({ securityContext }))).toEqual([`spec.securityContext.${want}`]);
+});
+
+test.each(["../x", "", "A", "a/b", "a".repeat(64)])(
+  "what becomes a directory's name is one: %j is none, whoever's pod it is",
+  (name) => {
+    const spec = { containers: [aContainer({ name })], serviceAccountName: "virt-handler" };
+    expect(fieldsOf(aPod(spec, PRODUCT))).toEqual([`spec.containers[${name}].name`]);
+    expect(fieldsOf(aPod({ volumes: [{ name, emptyDir: {} }] }))).toEqual([
+      `spec.volumes[${name}].name`,
+    ]);
+  },
+);
+
+test("two containers of one name are one too many", () => {
+  const pod = aPod({ initContainers: [aContainer()] });
+  expect(fieldsOf(pod)).toEqual(["spec.containers[compute].name"]);
+});
+
+test("what is built for nobody is refused to all", () => {
+  const volumeMounts = [{ name: "v", mountPath: "v", subPath: "x" }];
+  expect(fieldsOf(aPod({ containers: [aContainer({ volumeMounts })] }, PRODUCT))).toEqual([
+    "spec.containers[compute].volumeMounts[v].subPath",
+    "spec.containers[compute].volumeMounts[v].mountPath",
+  ]);
+});

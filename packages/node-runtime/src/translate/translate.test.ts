@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Container, Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
+import { containerConfigOf, type ContainerToMake } from "./container.ts";
+import { expand } from "./environment.ts";
+import { printHosts } from "./hosts.ts";
+import { memoryLimitOf, qosClassOf, resourcesOf } from "./resources.ts";
+import { sandboxConfigOf } from "./sandbox.ts";
+
+function make(container: Container, change: Partial<ContainerToMake> = {}): ContainerToMake {
+  const pod = change.pod ?? aPod({ containers: [container] });
+  const sources = { configMaps: new Map(), secrets: new Map() };
+  return {
+    ...{ pod, container, image: IMAGE, attempt: 0, volumes: new Map(), podDirectory: `/p/${UID}` },
+    ...{ node: NODE, podIps: ["10.0.0.2"], sources },
+    ...change,
+  };
+}
+
+function productPod(spec: Partial<Pod["spec"]>): Pod {
+  const serviceAccountName = "virt-handler";
+  return aPod({ securityContext: {}, ...spec, serviceAccountName }, { namespace: "patchbay" });
+}
+
+describe("a sandbox", () => {
+  test("has the pod's names, one control group above it and nothing of the node", () => {
+    expect(sandboxConfigOf(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
+      metadata: { name: "a", namespace: "ns", uid: UID, attempt: 2 },
+      hostname: "a",
+      logDirectory: `/logs/ns_a_${UID}`,
+      labels: {
+        app: "x",
+        "io.kubernetes.pod.name": "a",
+        "io.kubernetes.pod.namespace": "ns",
+        "io.kubernetes.pod.uid": UID,
+      },
+      annotations: {},
+      cgroupParent: "/patchbay",
+      sysctls: {},
+      security: {
+        namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
+        ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107] },
+        ...{ readonlyRootfs: true, privileged: false, seccomp: "RuntimeDefault" },
+      },
+    });
+  });
+
+  test("is found by labels that a pod's own do not hide", () => {
+    const labels = { "io.kubernetes.pod.uid": "another" };
+    expect(sandboxConfigOf(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
+      "io.kubernetes.pod.uid": UID,
+    });
+  });
+
+  test("has a host's name that a kernel takes", () => {
+    const config = sandboxConfigOf(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
+    expect(config.hostname).toBe("a".repeat(62));
+  });
+
+  test("asks the name servers that the pod names", () => {
+    const dnsConfig = { nameservers: ["192.0.2.53"], options: [{ name: "ndots", value: "2" }] };
+    expect(sandboxConfigOf(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
+      ...{ servers: ["192.0.2.53"], searches: [], options: ["ndots:2"] },
+    });
+  });
+
+  test("of the product is in the node's namespaces when it says so", () => {
+    const spec = { hostNetwork: true, hostPID: true, hostIPC: true };
+    const config = sandboxConfigOf(productPod(spec), 0, NODE);
+    expect(config.security.namespaces).toEqual({ network: "NODE", pid: "NODE", ipc: "NODE" });
+    expect(config.hostname).toBe("node-1");
+  });
+});
+
+describe("a container", () => {
+  test("has nothing that nobody gave it", () => {
+    const { security, mounts, devices, labels, logPath } = containerConfigOf(make(aContainer()));
+    expect(security).toMatchObject({
+      ...{ capabilities: { add: [], drop: ["ALL"] }, privileged: false, noNewPrivileges: true },
+      ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107], seccomp: "RuntimeDefault" },
+    });
+    expect(security.maskedPaths).toContain("/proc/kcore");
+    expect(security.readonlyPaths).toContain("/proc/sys");
+    expect(devices).toEqual([]);
+    expect(mounts.map(({ containerPath }) => containerPath)).toEqual(["/etc/hosts"]);
+    expect(labels["io.kubernetes.container.name"]).toBe("compute");
+    expect(logPath).toBe("compute/0.log");
+  });
+
+  test("gets the devices whose resources it asks for", () => {
+    const limits = {
+      "devices.kubevirt.io/tun": "1",
+      "devices.kubevirt.io/kvm": "1",
+      "devices.kubevirt.io/vhost-net": "1",
+    };
+    const { devices } = containerConfigOf(make(aContainer({ resources: { limits } })));
+    expect(devices.map(({ hostPath }) => hostPath)).toEqual([
+      ...["/dev/kvm", "/dev/net/tun", "/dev/vhost-net"],
+    ]);
+  });
+
+  test("mounts volumes, read-only what only shows something", () => {
+    const volumes = [
+      { name: "data", emptyDir: {} },
+      { name: "kernel", image: { reference: "guest" } },
+    ];
+    const container = aContainer({
+      volumeMounts: [
+        { name: "data", mountPath: "/data" },
+        { name: "kernel", mountPath: "/kernel" },
+      ],
+    });
+    const pod = aPod({ containers: [container], volumes });
+    const paths = new Map([
+      ["data", "/p/data"],
+      ["kernel", "/p/kernel"],
+    ]);
+    const { mounts } = containerConfigOf(make(container, { pod, volumes: paths }));
+    expect(mounts.slice(0, 2)).toEqual([
+      { containerPath: "/data", hostPath: "/p/data", readonly: false, propagation: "PRIVATE" },
+      { containerPath: "/kernel", hostPath: "/p/kernel", readonly: true, propagation: "PRIVATE" },
+    ]);
+  });
+
+  test.each<{
+    name: string;
+    image: Partial<typeof IMAGE>;
+    context: Pod["spec"]["securityContext"];
+  }>([
+    { name: "root by its image", image: { uid: 0 }, context: {} },
+    { name: "nobody in particular", image: { username: "" }, context: {} },
+    { name: "whoever has that name", image: { username: "daemon" }, context: {} },
+    { name: "root by its pod", image: {}, context: { runAsUser: 0 } },
+  ])("does not run as $name", ({ image, context }) => {
+    const { uid, ...rest } = IMAGE;
+    const found = { ...rest, ...("username" in image ? {} : { uid: uid ?? 0 }), ...image };
+    const container = aContainer();
+    const pod = aPod({ containers: [container], securityContext: context ?? {} });
+    expect(() => containerConfigOf(make(container, { pod, image: found }))).toThrow(AppError);
+  });
+
+  test("of the product has what it asks for", () => {
+    const container = aContainer({
+      securityContext: { privileged: true, capabilities: { add: ["SYS_ADMIN"] } },
+    });
+    const pod = productPod({ containers: [container] });
+    const image = { ...IMAGE, uid: 0 };
+    expect(containerConfigOf(make(container, { pod, image })).security).toMatchObject({
+      ...{ privileged: true, runAsUser: 0, seccomp: "Unconfined", noNewPrivileges: false },
+      ...{ capabilities: { add: ["SYS_ADMIN"], drop: [] }, maskedPaths: [], readonlyPaths: [] },
+    });
+  });
+
+  test("remembers how long its start was put off", () => {
+    const { annotations } = containerConfigOf(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
+    expect(annotations).toEqual({ "patchbay.io/restart-delay-seconds": "20" });
+  });
+});
+
+describe("its variables", () => {
+  const sources = {
+    configMaps: new Map([["c", { key: "of map" }]]),
+    secrets: new Map([["s", { key: "of secret" }]]),
+  };
+
+  test("are what they refer to, in their order, the API server's address first", () => {
+    const container = aContainer({
+      envFrom: [{ prefix: "P_", configMapRef: { name: "c" } }],
+      env: [
+        { name: "A", value: "a" },
+        { name: "B", value: "$(A)-$$(A)-$(NONE)" },
+        { name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+        { name: "IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+        { name: "MAP", valueFrom: { configMapKeyRef: { name: "c", key: "key" } } },
+        { name: "SECRET", valueFrom: { secretKeyRef: { name: "s", key: "key" } } },
+        { name: "OPTIONAL", valueFrom: { secretKeyRef: { name: "no", key: "k", optional: true } } },
+        {
+          name: "MEMORY",
+          valueFrom: { resourceFieldRef: { resource: "limits.memory", divisor: "1Mi" } },
+        },
+      ],
+      command: ["run", "$(A)"],
+    });
+    const node = { ...NODE, apiServer: { host: "192.0.2.9", port: "6443" } };
+    const config = containerConfigOf(make(container, { node, sources }));
+    expect(config.env).toEqual([
+      ["KUBERNETES_SERVICE_HOST", "192.0.2.9"],
+      ["KUBERNETES_SERVICE_PORT", "6443"],
+      ["KUBERNETES_SERVICE_PORT_HTTPS", "6443"],
+      ["P_key", "of map"],
+      ["A", "a"],
+      ["B", "a-$(A)-$(NONE)"],
+      ["NAME", "a"],
+      ["IP", "10.0.0.2"],
+      ["MAP", "of map"],
+      ["SECRET", "of secret"],
+      ["MEMORY", "512"],
+    ]);
+    expect(config.command).toEqual(["run", "a"]);
+  });
+
+  test.each<{ name: string; env: NonNullable<Container["env"]>[number] }>([
+    {
+      name: "no such map",
+      env: { name: "X", valueFrom: { configMapKeyRef: { name: "z", key: "k" } } },
+    },
+    {
+      name: "no such key",
+      env: { name: "X", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
+    },
+    {
+      name: "toString",
+      env: { name: "X", valueFrom: { secretKeyRef: { name: "s", key: "toString" } } },
+    },
+    { name: "no such field", env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } } },
+    { name: "no name", env: { name: "A=B", value: "" } },
+  ])("that cannot be made are told of: $name", ({ env }) => {
+    expect(() => containerConfigOf(make(aContainer({ env: [env] }), { sources }))).toThrow(
+      AppError,
+    );
+  });
+
+  test("are expanded once", () => {
+    const variables = new Map([["A", "$(B)"]]);
+    expect(expand("$(A) $$(A) $", variables)).toBe("$(B) $(A) $");
+  });
+});
+
+describe("resources", () => {
+  test.each([
+    { name: "nothing asked", resources: {}, want: "BestEffort", shares: 2, oom: 1000 },
+    {
+      name: "memory asked",
+      resources: { requests: { memory: "1Gi" } },
+      want: "Burstable",
+      shares: 2,
+      oom: 750,
+    },
+    {
+      name: "all limited",
+      resources: { limits: { cpu: "1500m", memory: "1Gi" } },
+      ...{ want: "Guaranteed", shares: 1536, oom: -997 },
+    },
+  ])("$name", ({ resources, want, shares, oom }) => {
+    const container = aContainer({ resources });
+    const pod = aPod({ containers: [container] });
+    expect(qosClassOf(pod)).toBe(want);
+    expect(resourcesOf(pod, container, NODE.memoryBytes)).toMatchObject({
+      ...{ cpuShares: shares, oomScoreAdj: oom },
+    });
+  });
+
+  test("a limit of CPU is a quota", () => {
+    const container = aContainer({ resources: { limits: { cpu: "250m" } } });
+    const pod = aPod({ containers: [container] });
+    expect(resourcesOf(pod, container, 1)).toMatchObject({ cpuQuota: 25_000, cpuPeriod: 100_000 });
+  });
+
+  test.each([
+    { name: "none", resources: {}, want: 512 * 2 ** 20 },
+    { name: "its own", resources: { limits: { memory: "1Gi" } }, want: 2 ** 30 },
+    {
+      name: "a request above the default",
+      resources: { requests: { memory: "2Gi" } },
+      want: 2 ** 31,
+    },
+  ])("no container is without a limit of memory: $name", ({ resources, want }) => {
+    expect(memoryLimitOf(aContainer({ resources }))).toBe(want);
+  });
+});
+
+test("a pod's hosts are its own", () => {
+  expect(printHosts("a", ["10.0.0.2"])).toBe(
+    "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.2\ta\n",
+  );
+});
