@@ -11,12 +11,7 @@ export {
 } from "./flags.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";
-export {
-  startServer,
-  type RunningServer,
-  type ServerSettings,
-  type UpgradeListener,
-} from "./https/server.ts";
+export { startServer, type RunningServer } from "./https/server.ts";
 export {
   certificateInFiles,
   trustInFile,

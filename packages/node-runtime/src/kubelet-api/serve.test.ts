@@ -7,7 +7,7 @@ import { createClock } from "@patchbay/os";
 import { createAuthority } from "@patchbay/pki";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startKubeletBench, type KubeletBench } from "./testing.ts";
+import { startKubeletBench, type KubeletBench } from "../testing/kubelet-bench.ts";
 
 const WITHIN = { withinMs: 5000 };
 const LOGS = "/containerLogs/ns/p/c";

@@ -15,8 +15,8 @@ import {
   type FakeContainerRuntime,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createRuns, RUN_UID } from "../testing/runs.ts";
-import { serveKubeletApi } from "./serve.ts";
+import { createRuns, RUN_UID } from "./runs.ts";
+import { serveKubeletApi } from "../kubelet-api/serve.ts";
 
 /** Whom the node takes for the API server. */
 const CLIENT = "kube-apiserver-kubelet-client";
