@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import { appendFile, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openGrowingFile, renameFile, sizeOfFile, watchFile } from "./growing-file.ts";
+
+const WITHIN = { withinMs: 5000 };
+
+let directory: string;
+let path: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "growing-"));
+  path = join(directory, "log");
+});
+
+afterEach(async () => {
+  await rm(directory, { recursive: true });
+});
+
+describe("a file that grows", () => {
+  test("is read from where one likes, to its present end", async () => {
+    expect(await openGrowingFile(path)).toBeUndefined();
+    await writeFile(path, "one two");
+    const file = await openGrowingFile(path);
+    expect((await file?.read(4, 2))?.toString()).toBe("tw");
+    expect((await file?.read(4, 20))?.toString()).toBe("two");
+    expect((await file?.read(7, 20))?.length).toBe(0);
+    await appendFile(path, " three");
+    expect((await file?.read(7, 20))?.toString()).toBe(" three");
+    await file?.close();
+  });
+
+  test("stays what it is when another takes its name", async () => {
+    await writeFile(path, "old");
+    const file = await openGrowingFile(path);
+    expect(await file?.isReplacedAt(path)).toBe(false);
+    await rename(path, `${path}.1`);
+    expect(await file?.isReplacedAt(path)).toBe(false); // nobody has it
+    await writeFile(path, "new");
+    expect(await file?.isReplacedAt(path)).toBe(true);
+    expect((await file?.read(0, 3))?.toString()).toBe("old");
+    await file?.close();
+  });
+
+  test("cannot be opened where it is none, and says so", async () => {
+    await writeFile(path, "");
+    const file = await openGrowingFile(directory);
+    await expect(file?.read(0, 1)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    await file?.close();
+  });
+});
+
+describe("a watch of a file", () => {
+  test("tells of what is written, and not of its neighbours, until it is aborted", async () => {
+    const stop = new AbortController();
+    let changes = 0;
+    watchFile(path, () => (changes += 1), stop.signal);
+    await writeFile(`${path}.other`, "x");
+    await writeFile(path, "x");
+    await eventually(() => changes > 0, WITHIN);
+    stop.abort();
+    const before = changes;
+    await writeFile(path, "y");
+    expect(changes).toBe(before);
+  });
+
+  test("needs a directory", () => {
+    const { signal } = new AbortController();
+    expect(() => {
+      watchFile(join(directory, "none/log"), () => undefined, signal);
+    }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }));
+  });
+});
+
+test("sizes and names", async () => {
+  expect(await sizeOfFile(path)).toBeUndefined();
+  await writeFile(path, "abc");
+  expect(await sizeOfFile(path)).toBe(3);
+  await renameFile(path, `${path}.1`);
+  expect(await sizeOfFile(`${path}.1`)).toBe(3);
+  await expect(renameFile(path, "/x")).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+});
