@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of somebody who asks a pod what is wrong: its log, a program in it, and its probes.
+import { names, type Pod } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CHANGE_MS, machine } from "../machine.ts";
+
+const NAME = "teller";
+const FILE = "/tmp/ready";
+
+function probe(command: readonly string[]) {
+  return { exec: { command }, periodSeconds: 1, failureThreshold: 1 };
+}
+
+beforeAll(() => {
+  machine.apply({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: NAME },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107 },
+      volumes: [{ name: "tmp", emptyDir: {} }],
+      containers: [
+        {
+          name: "main",
+          image: names.LAUNCHER_IMAGE,
+          command: ["sh", "-c", `test -e ${FILE} && echo again || echo first; exec sleep 600`],
+          volumeMounts: [{ name: "tmp", mountPath: "/tmp" }],
+          readinessProbe: probe(["test", "-e", FILE]),
+          livenessProbe: probe(["sh", "-c", "! rm /tmp/sick"]),
+        },
+      ],
+    },
+  });
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "pod", NAME, "--grace-period=1");
+});
+
+function status(): NonNullable<Pod["status"]> {
+  const pod = JSON.parse(machine.kubectl("get", "pod", NAME, "-o", "json")) as Pod; // as it was asked
+  return pod.status ?? {};
+}
+
+function isReady(): boolean {
+  return status().containerStatuses?.[0]?.ready === true;
+}
+
+test("its log is read, a program in it is run, and a probe says when it is ready", async () => {
+  await eventually(() => status().phase === "Running", { withinMs: CHANGE_MS });
+  await eventually(() => machine.kubectl("logs", NAME) === "first\n", {
+    withinMs: CHANGE_MS,
+  });
+  expect(isReady()).toBe(false);
+  expect(machine.kubectl("exec", NAME, "--", "id", "-u")).toBe("107\n");
+  machine.kubectl("exec", NAME, "--", "touch", FILE);
+  await eventually(isReady, { withinMs: CHANGE_MS });
+});
+
+test("one that does not live is started again, and its earlier log is still there", async () => {
+  machine.kubectl("exec", NAME, "--", "touch", "/tmp/sick");
+  await eventually(() => (status().containerStatuses?.[0]?.restartCount ?? 0) > 0, {
+    withinMs: CHANGE_MS,
+  });
+  await eventually(() => machine.kubectl("logs", NAME) === "again\n", { withinMs: CHANGE_MS });
+  expect(machine.kubectl("logs", "--previous", NAME)).toBe("first\n");
+  await eventually(() => machine.kubectl("get", "events").includes("Liveness probe failed"), {
+    withinMs: CHANGE_MS,
+  });
+});
+
+test("the launcher of a VM is no exception", () => {
+  const launcher = machine.findPod("alpha")?.metadata.name ?? "";
+  expect(machine.kubectl("exec", launcher, "--", "cat", "/proc/1/comm")).toBe("virt-launcher\n");
+  expect(machine.try(["kubectl", "logs", launcher]).code).toBe(0);
+});
