@@ -6,6 +6,7 @@ import type {
   ContainerConfig,
   ContainerImage,
   ContainerRuntime,
+  AttachRequest,
   ExecRequest,
   ExecResult,
   RuntimeFilter,
@@ -186,6 +187,10 @@ class CriRuntime implements ContainerRuntime {
   async exec({ containerId, command, ...streams }: ExecRequest): Promise<string> {
     const request = { containerId, cmd: command, ...streams };
     return (await this.#runtime<{ readonly url: string }>("Exec", request)).url;
+  }
+
+  async attach(request: AttachRequest): Promise<string> {
+    return (await this.#runtime<{ readonly url: string }>("Attach", request)).url;
   }
 
   async reopenLog(id: string): Promise<void> {

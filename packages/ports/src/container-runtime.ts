@@ -204,14 +204,19 @@ export interface ExecResult {
   readonly stderr: string;
 }
 
-/** Source: CRI ExecRequest. */
-export interface ExecRequest {
+/** Source: CRI AttachRequest. */
+export interface AttachRequest {
   readonly containerId: string;
-  readonly command: readonly string[];
+  /** For `attach`: whether the container has a terminal. */
   readonly tty: boolean;
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
+}
+
+/** Source: CRI ExecRequest. */
+export interface ExecRequest extends AttachRequest {
+  readonly command: readonly string[];
 }
 
 /** Which sandboxes or containers a list is of; all given ones must match. */
@@ -257,6 +262,8 @@ export interface ContainerRuntime {
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
   /** URL of a stream (SPDY or websocket upgrade) that runs the program as soon as it is opened. */
   exec(request: ExecRequest): Promise<string>;
+  /** The same of a stream of what the container's own program reads and says from then on. */
+  attach(request: AttachRequest): Promise<string>;
   /** After its log was moved away. */
   reopenLog(id: string): Promise<void>;
 

@@ -13,6 +13,7 @@ export type {
 export type { Clock } from "./clock.ts";
 export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
 export type {
+  AttachRequest,
   ContainerConfig,
   ContainerDevice,
   ContainerImage,

@@ -136,6 +136,15 @@ describe("kubectl exec", () => {
     expect(out.endsWith("\n60000\n")).toBe(true);
   });
 
+  test("kubectl attach shows what the container's own program says from then on", async () => {
+    await node.pod("talking", "while :; do echo word; busybox sleep 0.2; done");
+    const attached = node.session.follow("attach talking");
+    let said = "";
+    attached.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    await eventually(() => said.includes("word\nword\n"), WITHIN);
+    attached.kill();
+  });
+
   test("says what cannot be run, and where nothing can", async () => {
     const missing = await kubectl("exec running -- no-such-program");
     expect([missing.code, missing.err]).toEqual([

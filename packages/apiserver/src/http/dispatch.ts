@@ -9,8 +9,8 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
-import { type KubeletDeps, serveExec, serveLog } from "../kubelet/connect.ts";
-import { refuseKubelet } from "../verbs/subresource/kubelet.ts";
+import { type KubeletDeps, serveStream, serveLog } from "../kubelet/connect.ts";
+import { refusePortForward } from "../verbs/subresource/port-forward.ts";
 import { listObjects } from "../verbs/list.ts";
 import { checkWriteOptions } from "../verbs/options/write-options.ts";
 import { patchObject } from "../verbs/patch.ts";
@@ -68,10 +68,8 @@ const STATUS: Readonly<Record<string, Serve>> = {
   PATCH: (call, deps) => patchObject(call, deps, "status"),
 };
 
-const REFUSED: Readonly<Record<string, Serve>> = { GET: refuseKubelet, POST: refuseKubelet };
-
-const serveExecuted: Serve = async (call, deps, given) => {
-  await serveExec(call, deps, given);
+const serveStreamed: Serve = async (call, deps, given) => {
+  await serveStream(call, deps, given);
   return undefined;
 };
 
@@ -85,10 +83,10 @@ const serveScaled: Serve = (call, deps, { request }) =>
 
 const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = {
   status: STATUS,
-  attach: REFUSED,
-  exec: { GET: serveExecuted, POST: serveExecuted },
+  attach: { GET: serveStreamed, POST: serveStreamed },
+  exec: { GET: serveStreamed, POST: serveStreamed },
   log: { GET: serveLogged },
-  portforward: REFUSED,
+  portforward: { GET: refusePortForward, POST: refusePortForward },
   binding: { POST: bindPod },
   eviction: { POST: evictPod },
   finalize: { PUT: finalizeNamespace },

@@ -42,13 +42,21 @@ export interface Exchange {
   readonly response: ServerResponse;
 }
 
+/** Subresources that are streams, and what a client says when it opens one. */
+const STREAMS: Readonly<Record<string, string>> = {
+  attach: "PodAttachOptions",
+  exec: "PodExecOptions",
+};
+
 /** A refusal of a kubelet is not read further. Source: Kubernetes registry/generic/rest, maxReadLength. */
 const REFUSAL_MAX_BYTES = 50_000;
 
 /** Whether the connection of a request for this target is to be passed on when it asks for an upgrade. */
 export function isPodStream(url: string): boolean {
   const target = parseTarget(url.split("?")[0] ?? "");
-  return target?.group === "" && target.resource === "pods" && target.subresource === "exec";
+  return (
+    target?.group === "" && target.resource === "pods" && STREAMS[target.subresource] !== undefined
+  );
 }
 
 function findPod(call: Call, deps: VerbDeps): KubeObject {
@@ -67,7 +75,7 @@ function unreached(message: string, cause: unknown): StatusError {
 
 /** What is asked of a kubelet: its own verb, about one container. */
 interface Question {
-  readonly verb: "containerLogs" | "exec";
+  readonly verb: string;
   readonly pod: KubeObject;
   readonly container: string;
   readonly parameters: URLSearchParams;
@@ -195,9 +203,14 @@ async function untilClosed(socket: Socket): Promise<void> {
   }
 }
 
-/** Serves `pods/exec`; admission is asked before. Throws StatusErrors. */
-export async function serveExec(call: Call, deps: KubeletDeps, exchange: Exchange): Promise<void> {
-  const kind = { group: "", version: "v1", kind: "PodExecOptions" };
+/** Serves `pods/exec` and `pods/attach`; admission is asked before. Throws StatusErrors. */
+export async function serveStream(
+  call: Call,
+  deps: KubeletDeps,
+  exchange: Exchange,
+): Promise<void> {
+  const verb = call.subresource;
+  const kind = { group: "", version: "v1", kind: STREAMS[verb] ?? "" };
   await admitBody(call, deps, { kind, body: connectionOf(call.query), operation: "CONNECT" });
   const pod = findPod(call, deps);
   const container = chooseContainer(pod, call.query.get("container") ?? "");
@@ -205,7 +218,7 @@ export async function serveExec(call: Call, deps: KubeletDeps, exchange: Exchang
     throw badRequest(`pod ${call.name} does not have a host assigned`);
   }
   const parameters = execParametersOf(call.query);
-  const forwarding = forwardingOf({ verb: "exec", pod, container, parameters }, exchange, deps);
+  const forwarding = forwardingOf({ verb, pod, container, parameters }, exchange, deps);
   if (!isUpgrade(exchange.request)) {
     throw badRequest("Upgrade request required");
   }

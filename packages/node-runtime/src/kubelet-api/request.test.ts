@@ -48,6 +48,15 @@ test.each([
     target: `${EXEC}?command=sh&output=1&error=1&tty=1`,
     want: { kind: "exec", query: { stdin: false, stdout: true, stderr: false, tty: true } },
   },
+  {
+    target: "/attach/ns/p/c?output=1&input=1",
+    want: {
+      kind: "attach",
+      of: OF,
+      query: { stdin: true, stdout: true, stderr: false, tty: false },
+    },
+  },
+  { target: "/attach/ns/p/c", want: { kind: "refused", code: 400 } },
   { target: `${EXEC}?output=1`, want: { kind: "refused", code: 400 } },
   { target: `${EXEC}?command=sh`, want: { kind: "refused", code: 400 } },
   { target: "/containerLogs/ns/p", want: { kind: "refused", code: 404 } },

@@ -10,13 +10,17 @@ export interface ContainerName {
   readonly container: string;
 }
 
-/** What is to be run, and which of its streams are wanted. */
-export interface ExecQuery {
-  readonly command: readonly string[];
+/** Which streams are wanted. */
+export interface StreamQuery {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
   readonly tty: boolean;
+}
+
+/** What is to be run beside that. */
+export interface ExecQuery extends StreamQuery {
+  readonly command: readonly string[];
 }
 
 /** A request that is understood. */
@@ -28,7 +32,8 @@ export type KubeletRequest =
       readonly previous: boolean;
       readonly query: LogQuery;
     }
-  | { readonly kind: "exec"; readonly of: ContainerName; readonly query: ExecQuery };
+  | { readonly kind: "exec"; readonly of: ContainerName; readonly query: ExecQuery }
+  | { readonly kind: "attach"; readonly of: ContainerName; readonly query: StreamQuery };
 
 /** Why a request is refused, as text for who asked. */
 export interface Refusal {
@@ -36,6 +41,9 @@ export interface Refusal {
   readonly code: number;
   readonly message: string;
 }
+
+/** For a path that is none of ours. */
+const NOT_FOUND = "404 page not found";
 
 function refused(code: number, message: string): Refusal {
   return { kind: "refused", code, message };
@@ -94,34 +102,59 @@ function logsOf(
   };
 }
 
-function execOf(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+function streamsOf(query: URLSearchParams): StreamQuery | Refusal {
   const tty = flag(query, "tty");
   const wanted = {
-    command: query.getAll("command"),
     stdin: flag(query, "input"),
     stdout: flag(query, "output"),
     // A terminal has one output.
     stderr: flag(query, "error") && !tty,
     tty,
   };
-  if (wanted.command.length === 0) return refused(400, "no command was given");
-  if (!wanted.stdin && !wanted.stdout && !wanted.stderr) {
-    return refused(400, "you must specify at least 1 of stdin, stdout, stderr");
+  return wanted.stdin || wanted.stdout || wanted.stderr
+    ? wanted
+    : refused(400, "you must specify at least 1 of stdin, stdout, stderr");
+}
+
+function execOf(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+  const command = query.getAll("command");
+  if (command.length === 0) return refused(400, "no command was given");
+  const streams = streamsOf(query);
+  return "kind" in streams ? streams : { kind: "exec", of, query: { command, ...streams } };
+}
+
+function attachOf(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+  const streams = streamsOf(query);
+  return "kind" in streams ? streams : { kind: "attach", of, query: streams };
+}
+
+/** What is asked about a container, by the first word of the path. */
+function askedOf(
+  verb: string,
+  of: ContainerName,
+  { query, nowMs }: { readonly query: URLSearchParams; readonly nowMs: number },
+): KubeletRequest | Refusal {
+  switch (verb) {
+    case "attach":
+      return attachOf(of, query);
+    case "containerLogs":
+      return logsOf(of, query, nowMs);
+    case "exec":
+      return execOf(of, query);
+    default:
+      return refused(404, NOT_FOUND);
   }
-  return { kind: "exec", of, query: wanted };
 }
 
 /** Reads the target of a request, a path with its query. */
 export function parseRequest(target: string, nowMs: number): KubeletRequest | Refusal {
   const [path = "", search = ""] = target.split(/\?(.*)/s);
   if (path === "/healthz") return { kind: "health" };
-  const [, verb, ...segments] = path.split("/");
+  const [, verb = "", ...segments] = path.split("/");
   const [namespace, pod, container, ...more] = segments.map(decode);
-  const query = new URLSearchParams(search);
   if (namespace === undefined || pod === undefined || container === undefined || more.length > 0) {
-    return refused(404, "404 page not found");
+    return refused(404, NOT_FOUND);
   }
-  if (verb === "containerLogs") return logsOf({ namespace, pod, container }, query, nowMs);
-  if (verb === "exec") return execOf({ namespace, pod, container }, query);
-  return refused(404, "404 page not found");
+  const query = new URLSearchParams(search);
+  return askedOf(verb, { namespace, pod, container }, { query, nowMs });
 }

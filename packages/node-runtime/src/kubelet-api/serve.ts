@@ -137,6 +137,7 @@ async function answer(
       return;
     case "health":
       return sendHealth(response, serving);
+    case "attach":
     case "exec":
       sendText(response, UPGRADE_REQUIRED.code, UPGRADE_REQUIRED.message);
       return;
@@ -154,9 +155,23 @@ function refuseUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   );
 }
 
+/** The runtime's stream. Whether a container has a terminal is the container's, not the client's, to say. */
+function streamOf(
+  wanted: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
+  containerId: string,
+  { runtime, pods }: Serving,
+): Promise<string> {
+  if (wanted.kind === "exec") return runtime.exec({ containerId, ...wanted.query });
+  const { namespace, pod, container } = wanted.of;
+  const spec = pods.find({ namespace, name: pod })?.spec;
+  const tty = spec?.containers.find(({ name }) => name === container)?.tty === true;
+  const stderr = wanted.query.stderr && !tty;
+  return runtime.attach({ containerId, ...wanted.query, tty, stderr });
+}
+
 async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> {
   const wanted = understand(upgrade.request, serving);
-  if (wanted.kind !== "exec") {
+  if (wanted.kind !== "exec" && wanted.kind !== "attach") {
     const missing: Refusal = { kind: "refused", code: 404, message: "404 page not found" };
     refuseUpgrade(upgrade, wanted.kind === "refused" ? wanted : missing);
     return;
@@ -166,8 +181,7 @@ async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> 
     refuseUpgrade(upgrade, found);
     return;
   }
-  const target = await serving.runtime.exec({ containerId: found.id, ...wanted.query });
-  await joinStream(upgrade, target, serving.signal);
+  await joinStream(upgrade, await streamOf(wanted, found.id, serving), serving.signal);
 }
 
 function onRequest(serving: Serving) {

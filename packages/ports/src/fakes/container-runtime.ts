@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type { Clock } from "../clock.ts";
 import type {
+  AttachRequest,
   ContainerConfig,
   ContainerImage,
   ContainerRuntime,
@@ -21,22 +22,17 @@ import {
   listContainerRecords,
   listContainerWrites,
   listSandboxRecords,
+  namesOf,
   newContainer,
   newSandbox,
   refusal,
   type ContainerRecord,
+  type ProgramEnd,
   type SandboxRecord,
 } from "./container-runtime/records.ts";
 
 /** Calls of {@link ContainerRuntime} that can be made to fail. */
 export type FakeRuntimeCall = Exclude<keyof ContainerRuntime, "watch" | "close">;
-
-/** How a program ended. */
-export interface ProgramEnd {
-  readonly exitCode: number;
-  /** Else `Completed` or `Error`, by the exit code. */
-  readonly reason?: string;
-}
 
 /** {@link ContainerRuntime} in memory. A test decides what programs do, which images there are, and who dies. */
 export interface FakeContainerRuntime extends ContainerRuntime {
@@ -233,6 +229,13 @@ class MemoryRuntime implements FakeContainerRuntime {
     });
   }
 
+  attach({ containerId }: AttachRequest): Promise<string> {
+    return this.#act("attach", containerId, () => {
+      this.#running("Attach", containerId);
+      return `http://127.0.0.1:1/attach/${containerId}`;
+    });
+  }
+
   reopenLog(id: string): Promise<void> {
     return this.#act("reopenLog", id, () => {
       this.#running("ReopenContainerLog", id);
@@ -388,10 +391,6 @@ class MemoryRuntime implements FakeContainerRuntime {
       return act();
     });
   }
-}
-
-function namesOf({ id, tags, digests }: ContainerImage): readonly string[] {
-  return [id, ...tags, ...digests];
 }
 
 /** A runtime without anything. Its times, and its waits for programs that do not end, are of `clock`. */

@@ -167,7 +167,7 @@ test("a job selects its pods by its own uid", async () => {
   ]);
 });
 
-test.each(["attach", "portforward"])("pods/%s says that it is not there", async (name) => {
+test.each(["portforward"])("pods/%s says that it is not there", async (name) => {
   const pods = "/api/v1/namespaces/default/pods";
   const spec = { containers: [{ name: "c", image: "i" }] };
   await api.post(pods, { metadata: { name: `for-${name}` }, spec });

@@ -63,6 +63,18 @@ test.each([
   await eventually(() => socket?.closed, { withinMs: 5000 });
 });
 
+test("attach is passed on too, to a path of its own", async () => {
+  const seen: string[] = [];
+  await using node = await startNode(api, { nodeName: "attached" }, refuse);
+  node.backend.onUpgrade((request, socket) => {
+    seen.push(request.url ?? "");
+    socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n");
+  });
+  const path = await node.pod("attached", "c");
+  const { answer } = await upgrade(api, `${path}/attach?stdout=true`, SPDY);
+  expect([answer.statusCode, seen]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
+});
+
 test("a client that leaves is gone at the kubelet, and no longer counted", async () => {
   const kubelet: Duplex[] = [];
   await using node = await startNode(api, { nodeName: "left" }, refuse);

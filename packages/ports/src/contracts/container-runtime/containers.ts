@@ -153,6 +153,8 @@ export function describeContainersContract(
       const streams = { tty: false, stdin: true, stdout: true, stderr: true };
       const url = await runtime.exec({ containerId: id, command: bench.speaker, ...streams });
       expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/exec\//);
+      const own = await runtime.attach({ containerId: id, ...streams });
+      expect(own).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/attach\//);
       await runtime.reopenLog(id);
       await runtime.stopContainer(id, 10);
       await expect(runtime.reopenLog(id)).rejects.toMatchObject({ code: "CRI_FAILED" });

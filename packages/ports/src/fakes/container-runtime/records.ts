@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type {
   ContainerConfig,
+  ContainerImage,
   ContainerStatus,
   ContainerSummary,
   ContainerWrites,
@@ -24,6 +25,18 @@ export interface ContainerRecord {
   readonly config: ContainerConfig;
   status: ContainerStatus;
   writtenBytes: number;
+}
+
+/** How a program ended. */
+export interface ProgramEnd {
+  readonly exitCode: number;
+  /** Else `Completed` or `Error`, by the exit code. */
+  readonly reason?: string;
+}
+
+/** All by which an image is found. */
+export function namesOf({ id, tags, digests }: ContainerImage): readonly string[] {
+  return [id, ...tags, ...digests];
 }
 
 /** CRI's refusal, as an adapter tells it. */
