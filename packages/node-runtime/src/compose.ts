@@ -24,6 +24,7 @@ import { runBinder } from "./binder.ts";
 import { architecture, type Flags } from "./config.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
 import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
+import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
 import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
 import { readIdentity, type MachineIdentity } from "./node/machine.ts";
@@ -234,6 +235,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     runReconciler(pods, signal),
     keepNode(node, nodes, signal),
     keepVolumes(context, volumes, deps),
+    keepImages({ ...deps, podsDir: deps.node.podsDir }, signal),
     bindPods(context, flags),
   ]);
 }

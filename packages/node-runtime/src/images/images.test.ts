@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
+import type { ContainerImage } from "@patchbay/ports";
+import {
+  createFakeCache,
+  createFakeClock,
+  createFakeContainerRuntime,
+  createFakeFiles,
+  createFakeLogger,
+} from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { aContainer, aPod } from "../testing/pods.ts";
+import { garbageOf } from "./garbage.ts";
+import { removeGarbage } from "./keep-images.ts";
+
+function anImage(name: string, change: Partial<ContainerImage> = {}): ContainerImage {
+  const digests = [`reg/${name}@sha256:0`];
+  return { id: `id-${name}`, tags: [`reg/${name}:1`], digests, bytes: 10, username: "", ...change };
+}
+
+const FULL = { sizeBytes: 100, freeBytes: 10 };
+
+test.each<{
+  name: string;
+  images: readonly ContainerImage[];
+  used?: string;
+  disk?: typeof FULL;
+  want: readonly string[];
+}>([
+  {
+    name: "while there is room",
+    images: [anImage("a")],
+    disk: { sizeBytes: 100, freeBytes: 15 },
+    want: [],
+  },
+  { name: "what nobody uses", images: [anImage("a")], want: ["id-a"] },
+  { name: "not what a container runs from", images: [anImage("a")], used: "id-a", want: [] },
+  { name: "not what a pod names", images: [anImage("a")], used: "reg/a:1", want: [] },
+  { name: "not what came by hand", images: [anImage("a", { digests: [] })], want: [] },
+  {
+    name: "no more than is needed, the largest first",
+    images: [anImage("a"), anImage("b", { bytes: 20 })],
+    want: ["id-b"],
+  },
+])("goes: $name", ({ images, used, disk = FULL, want }) => {
+  const use = { images, used: new Set(used === undefined ? [] : [used]) };
+  expect(garbageOf(use, disk).map(({ id }) => id)).toEqual(want);
+});
+
+test("the runtime is asked to remove it, and pods keep what they name", async () => {
+  const runtime = createFakeContainerRuntime();
+  const pods = createFakeCache<Pod>();
+  runtime.putImage(anImage("a"));
+  runtime.putImage(anImage("b"));
+  pods.put(aPod({ containers: [aContainer({ image: "reg/a:1" })] }));
+  const files = {
+    ...createFakeFiles(),
+    space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
+  };
+  const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
+  await removeGarbage({ ...deps, podsDir: "/p" });
+  expect(runtime.calls).toEqual(["removeImage id-b"]);
+});
