@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may a local user, or a pod, take from a standalone machine that root has brought up? One machine, without guests.
+import { names } from "@patchbay/api";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -31,7 +32,14 @@ const POD = {
     restartPolicy: "Never",
     terminationGracePeriodSeconds: 0,
     securityContext: { runAsUser: 107, runAsGroup: 107 },
-    containers: [{ name: "compute", image: "virt-launcher", command: ["sleep", "600"] }],
+    containers: [
+      {
+        name: "compute",
+        image: names.LAUNCHER_IMAGE,
+        imagePullPolicy: "IfNotPresent",
+        command: ["sleep", "600"],
+      },
+    ],
   },
 };
 

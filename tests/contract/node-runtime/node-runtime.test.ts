@@ -5,6 +5,8 @@ import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
 
+/** Images may have to be made. */
+const IMAGES_MS = 180_000;
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
 describe("node-runtime", () => {
@@ -12,7 +14,7 @@ describe("node-runtime", () => {
 
   beforeAll(async () => {
     machine = await RuntimeMachine.start();
-  });
+  }, IMAGES_MS);
   afterEach(async () => {
     await machine.clear();
   });

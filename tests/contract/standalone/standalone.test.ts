@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole standalone machine: up, again, after kill -9, down, purge. Needs root and a build.
+import { names } from "@patchbay/api";
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -152,7 +153,9 @@ async function runPod(): Promise<void> {
     spec: {
       securityContext: { runAsUser: 107, runAsGroup: 107 },
       terminationGracePeriodSeconds: 1,
-      containers: [{ name: "c", image: "virt-launcher", command }],
+      containers: [
+        { name: "c", image: names.LAUNCHER_IMAGE, imagePullPolicy: "IfNotPresent", command },
+      ],
     },
   };
   const file = join(dataDir, "pod.json");
