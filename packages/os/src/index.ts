@@ -15,7 +15,6 @@ export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
-export { replaceDirectory } from "./files/replace-directory.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { startRelay } from "./sockets/relay.ts";
 export { takeFileLock, type FileLock } from "./files/file-lock.ts";

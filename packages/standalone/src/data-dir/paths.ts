@@ -12,7 +12,6 @@ export interface Paths {
   readonly kubeconfigs: string;
   readonly storeDir: string;
   readonly store: string;
-  readonly images: string;
   readonly pods: string;
   /** Logs of containers. */
   readonly podLogs: string;
@@ -40,7 +39,6 @@ export function pathsOf(dataDir: string): Paths {
     kubeconfigs: below("kubeconfigs"),
     storeDir: below("apiserver"),
     store: below("apiserver", "store.sqlite"),
-    images: below("images"),
     pods: below("pods"),
     podLogs: below("pod-logs"),
     netAgent: below("net-agent"),
@@ -65,7 +63,6 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
     [paths.pki, PRIVATE],
     [paths.kubeconfigs, PRIVATE],
     [paths.storeDir, PRIVATE],
-    [paths.images, PUBLIC],
     [paths.pods, PUBLIC],
     [paths.podLogs, PRIVATE],
     [paths.netAgent, PRIVATE],

@@ -16,7 +16,7 @@ import {
   shortReference,
 } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
-import { createFiles, replaceDirectory } from "@patchbay/os";
+import { createFiles } from "@patchbay/os";
 import { goArchitecture } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import type { Print } from "../supervisor/follow.ts";
@@ -132,10 +132,6 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
     const path = resolve(image.source);
     const source = sourceOf(image.source, path, await kindOfPath(access, path));
     await addFrom(access, source, { ...image, name });
-    // Until pods run from containerd's images.
-    if (source.kind === "directory" && !image.name.includes("/")) {
-      await replaceDirectory(path, join(access.paths.images, image.name));
-    }
     const added = await findImage(access, name);
     if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
     return measure(access, added);
@@ -160,6 +156,5 @@ export async function removeImage(dataDir: string, name: string): Promise<void> 
       throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
     }
     await removeRecord(access, reference);
-    await access.files.remove(join(access.paths.images, name));
   });
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
 import { findImage, importImage, type ImageDeps } from "@patchbay/containerd";
+import { AppError } from "@patchbay/core";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { containerdLayoutOf, type RuntimeDeps } from "./own-containerd.ts";
 
@@ -41,8 +42,8 @@ async function keepImage(
   const there = await findImage(deps, reference);
   const archive = await readArchive(deps, name);
   if (archive === undefined && there === undefined) {
-    await say(`image ${reference} is not there, and no archive of it; make it with: ${MAKE}`);
-    return;
+    const reason = `image ${reference} is not there, and no archive of it; make it with: ${MAKE}`;
+    throw new AppError("RUNTIME_START_FAILED", { component: "containerd", reason });
   }
   if (archive === undefined || there?.digest === archive.digest) return;
   await say(`importing image ${name}, ${String(Math.ceil(archive.bytes / MEGABYTE))} MB`);
@@ -50,7 +51,10 @@ async function keepImage(
   await say(`image ${name} is there`);
 }
 
-/** Imports what is not there as the archives have it; without an archive, what is there stays. */
+/**
+ * Imports what is not there as the archives have it; without an archive, what is there stays.
+ * @throws AppError with RUNTIME_START_FAILED when an image is neither there nor in an archive
+ */
 export async function keepOwnImages(runtime: RuntimeDeps, say: Say): Promise<void> {
   const deps = { ...runtime, layout: containerdLayoutOf(runtime.paths) };
   for (const own of OWN_IMAGES) await keepImage(deps, own, say);
