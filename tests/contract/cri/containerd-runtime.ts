@@ -2,7 +2,7 @@
 // A real containerd for the suites of ContainerRuntime: an image of busybox, a bridge of its own, and commands of both.
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createContainerRuntime } from "@patchbay/cri";
@@ -38,6 +38,7 @@ export function makeBusyboxImage(archive: string): void {
     for (const directory of ["bin", "tmp", "dev", "proc", "sys", "etc"]) {
       mkdirSync(join(root, directory), { recursive: true });
     }
+    chmodSync(join(root, "tmp"), 0o1777);
     copyFileSync("/bin/busybox", join(root, "bin/busybox"));
     run("busybox", "ln", "-s", "busybox", join(root, "bin/sh"));
     const tar = join(work, "layer.tar");

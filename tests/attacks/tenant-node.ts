@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant's pod on a real containerd, with volumes, limits and rights as the small kubelet gives them; nobody else's.
+import { existsSync, lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Pod, PodVolume } from "@patchbay/api";
+import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
+import type { ContainerStatus } from "@patchbay/ports";
+import { createFakeCache, createFakeLogger } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import {
+  startContainerdRuntime,
+  type ContainerdRuntimeBench,
+} from "../contract/cri/containerd-runtime.ts";
+import { containerConfigOf } from "../../packages/node-runtime/src/translate/container.ts";
+import { hostsFileOf } from "../../packages/node-runtime/src/translate/hosts.ts";
+import type { NodeFacts } from "../../packages/node-runtime/src/translate/node-facts.ts";
+import { sandboxConfigOf } from "../../packages/node-runtime/src/translate/sandbox.ts";
+import {
+  createPodObjects,
+  createPodTokens,
+  keepStorageLimits,
+  prepareVolumes,
+  removeVolumes,
+  type VolumeDeps,
+} from "../../packages/node-runtime/src/volumes/index.ts";
+
+const USER = 1000;
+
+/** A pod that runs. */
+export interface TenantPod {
+  readonly pod: Pod;
+  readonly containerId: string;
+  /** The host's paths of its volumes, by name. */
+  readonly paths: ReadonlyMap<string, string>;
+}
+
+/** What a tenant may say of a pod. */
+export interface TenantWish {
+  readonly script: string;
+  readonly volumes?: readonly PodVolume[];
+  readonly limits?: Readonly<Record<string, string>>;
+}
+
+function podOf(name: string, { script, volumes = [], limits = {} }: TenantWish): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "tenant", uid: `uid-${name}` },
+    spec: {
+      nodeName: "node",
+      restartPolicy: "Never",
+      securityContext: { runAsUser: USER, runAsGroup: USER, fsGroup: USER },
+      containers: [
+        {
+          name: "main",
+          image: "suite",
+          command: ["/bin/sh", "-c", script],
+          resources: { limits },
+          volumeMounts: volumes.map((volume) => ({
+            name: volume.name,
+            mountPath: `/${volume.name}`,
+          })),
+        },
+      ],
+      volumes,
+    },
+  };
+}
+
+/** Bytes on the disk of a file or of all files in a flat directory. */
+export function bytesOnDisk(path: string): number {
+  if (!existsSync(path)) return 0;
+  const status = lstatSync(path);
+  const inside = status.isDirectory() ? readdirSync(path).map((name) => join(path, name)) : [];
+  return status.blocks * 512 + inside.reduce((sum, one) => sum + bytesOnDisk(one), 0);
+}
+
+/** One node. */
+export class TenantNode {
+  readonly bench: ContainerdRuntimeBench;
+  readonly facts: NodeFacts;
+  readonly deps: VolumeDeps;
+  readonly #stop: AbortController;
+
+  private constructor(bench: ContainerdRuntimeBench) {
+    const stop = new AbortController();
+    const { directory } = bench.containerd;
+    const clock = createClock();
+    const files = createFiles();
+    const log = createFakeLogger();
+    this.bench = bench;
+    this.#stop = stop;
+    this.facts = {
+      ...{ name: "node", hostIp: "192.0.2.1", memoryBytes: 2 ** 34 },
+      podsDir: join(directory, "pods"),
+      logDir: join(directory, "logs"),
+      cgroupParent: bench.cgroupParent,
+    };
+    const openCache = (): never => {
+      throw new Error("these pods name no objects");
+    };
+    const noToken = (): never => {
+      throw new Error("these pods have no tokens");
+    };
+    this.deps = {
+      ...{ files, clock, log, node: this.facts },
+      disk: createVolumeDisk({ runner: createProcessRunner() }),
+      objects: createPodObjects({ openCache, clock }, stop.signal),
+      tokens: createPodTokens(noToken, { clock, log }),
+      images: { show: noToken, release: () => Promise.resolve() },
+      mayUseHostPaths: () => false,
+    };
+  }
+
+  static async start(): Promise<TenantNode> {
+    return new TenantNode(await startContainerdRuntime());
+  }
+
+  /** Starts the tenant's pod; `deps`: on another disk than the node's. */
+  async run(name: string, wish: TenantWish, deps: VolumeDeps = this.deps): Promise<TenantPod> {
+    const { runtime, image: reference } = this.bench;
+    const pod = podOf(name, wish);
+    const paths = await prepareVolumes(deps, pod);
+    const podDirectory = join(this.facts.podsDir, pod.metadata.uid ?? "");
+    await deps.files.writeAtomic(hostsFileOf(podDirectory), "");
+    const sandbox = sandboxConfigOf(pod, 0, this.facts);
+    const sandboxId = await runtime.runSandbox(sandbox);
+    const image = await runtime.findImage(reference);
+    const [container] = pod.spec.containers;
+    if (image === undefined || container === undefined) throw new Error("no image");
+    const config = containerConfigOf({
+      ...{ pod, container, image, attempt: 0, volumes: paths, podDirectory, node: this.facts },
+      podIps: [],
+      sources: { configMaps: new Map(), secrets: new Map() },
+    });
+    const containerId = await runtime.createContainer(sandboxId, config, sandbox);
+    await runtime.startContainer(containerId);
+    return { pod, containerId, paths };
+  }
+
+  /** What the pod's container ended with. */
+  async ended({ containerId }: TenantPod, withinMs = 60_000): Promise<ContainerStatus> {
+    return eventually(
+      async () => {
+        const status = await this.bench.runtime.findContainer(containerId);
+        return status?.state === "EXITED" ? status : undefined;
+      },
+      { withinMs },
+    );
+  }
+
+  /** The message that the pod is evicted with. */
+  async evicted({ pod }: TenantPod, deps: VolumeDeps = this.deps): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const pods = createFakeCache<Pod>();
+    pods.put(pod);
+    const over = new AbortController();
+    const { disk, files, node, clock, log } = deps;
+    const { runtime } = this.bench;
+    const evict = (_uid: string, message: string): void => {
+      resolve(message);
+    };
+    const looking = keepStorageLimits(
+      { disk, files, node, clock, log, pods, runtime, evict },
+      over.signal,
+    );
+    try {
+      return await promise;
+    } finally {
+      over.abort();
+      await looking;
+    }
+  }
+
+  /** Takes the pod away, as when its object is gone. */
+  async remove({ pod }: TenantPod): Promise<void> {
+    const { runtime } = this.bench;
+    const { uid = "" } = pod.metadata;
+    for (const { id, metadata } of await runtime.listSandboxes()) {
+      if (metadata.uid !== uid) continue;
+      await runtime.stopSandbox(id);
+      await runtime.removeSandbox(id);
+    }
+    await removeVolumes(this.deps, uid);
+  }
+
+  podDirectory({ pod }: TenantPod): string {
+    return join(this.facts.podsDir, pod.metadata.uid ?? "");
+  }
+
+  logDirectory({ pod }: TenantPod): string {
+    return join(this.facts.logDir, `tenant_${pod.metadata.name}_${pod.metadata.uid ?? ""}`, "main");
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    const uids = await this.deps.files.list(this.facts.podsDir);
+    for (const uid of uids) await this.deps.disk.unmountAll(join(this.facts.podsDir, uid));
+    await this.bench.close();
+  }
+}
