@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is sent and what is made of the answers, against a server that is told what to say.
+import type { ContainerRuntime } from "@patchbay/ports";
+import { containerConfigFor, sandboxConfigFor } from "@patchbay/ports/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createContainerRuntime } from "./container-runtime.ts";
+import { grpcError, ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
+
+const CRI = ["runtime.v1.RuntimeService", "runtime.v1.ImageService"];
+const PLACE = { image: "localhost/one:1", logDirectory: "/logs", cgroupParent: "/pods" };
+
+let server: ScriptedRuntime;
+let runtime: ContainerRuntime;
+beforeEach(async () => {
+  server = new ScriptedRuntime(CRI);
+  server.answers["Version"] = () => ({ runtimeName: "scripted", runtimeVersion: "1" });
+  await server.start();
+  runtime = createContainerRuntime({ endpoints: [server.address], clock: wallClock });
+});
+afterEach(() => {
+  runtime.close();
+  server.close();
+});
+
+/** What was sent with the last call. */
+function sent(): Record<string, unknown> | undefined {
+  return server.calls.at(-1)?.request;
+}
+
+test("a sandbox is asked for in the words of CRI", async () => {
+  server.answers["RunPodSandbox"] = () => ({ podSandboxId: "box" });
+  const config = sandboxConfigFor(PLACE, "pod");
+  const dns = { servers: ["10.0.0.10"], searches: ["svc"], options: ["ndots:5"] };
+  const security = { ...config.security, runAsUser: 0, supplementalGroups: [1, 2] };
+  expect(await runtime.runSandbox({ ...config, dns, security, sysctls: { "net.one": "1" } })).toBe(
+    "box",
+  );
+  expect(sent()).toMatchObject({
+    config: {
+      metadata: { name: "pod", namespace: "ns1", uid: "uid-of-pod", attempt: 0 },
+      hostname: "pod",
+      logDirectory: "/logs/ns1_pod_uid-of-pod",
+      dnsConfig: dns,
+      labels: config.labels,
+      annotations: config.annotations,
+      linux: {
+        cgroupParent: "/pods",
+        sysctls: { "net.one": "1" },
+        securityContext: {
+          namespaceOptions: { network: "POD", pid: "CONTAINER", ipc: "POD" },
+          runAsUser: { value: "0" },
+          runAsGroup: null,
+          supplementalGroups: ["1", "2"],
+          seccomp: { profileType: "RuntimeDefault" },
+        },
+      },
+    },
+  });
+});
+
+test("a container is asked for in the words of CRI", async () => {
+  server.answers["CreateContainer"] = () => ({ containerId: "c" });
+  const config = containerConfigFor(PLACE, ["run", "it"], 2);
+  const sandbox = sandboxConfigFor(PLACE, "pod");
+  const mounts = [
+    {
+      containerPath: "/a",
+      hostPath: "/b",
+      readonly: true,
+      propagation: "HOST_TO_CONTAINER" as const,
+    },
+  ];
+  const devices = [{ containerPath: "/dev/kvm", hostPath: "/dev/kvm", permissions: "rw" }];
+  const resources = { cpuShares: 2, memoryLimitBytes: 5_000_000_000, oomScoreAdj: -5 };
+  expect(
+    await runtime.createContainer("box", { ...config, mounts, devices, resources }, sandbox),
+  ).toBe("c");
+  expect(sent()).toMatchObject({
+    podSandboxId: "box",
+    sandboxConfig: { hostname: "pod" },
+    config: {
+      metadata: { name: "main", attempt: 2 },
+      image: { image: "localhost/one:1" },
+      command: ["run", "it"],
+      envs: [{ key: "WHO", value: "suite" }],
+      mounts: [...[{ containerPath: "/a", hostPath: "/b", readonly: true }]].map((mount) => ({
+        ...mount,
+        propagation: "PROPAGATION_HOST_TO_CONTAINER",
+      })),
+      devices,
+      logPath: "main/2.log",
+      linux: {
+        resources: {
+          ...{ cpuShares: "2", cpuQuota: "0", memoryLimitInBytes: "5000000000", oomScoreAdj: "-5" },
+        },
+        securityContext: {
+          capabilities: { addCapabilities: [], dropCapabilities: ["ALL"] },
+          runAsUser: { value: "1000" },
+          runAsGroup: { value: "1000" },
+          noNewPrivs: true,
+          readonlyRootfs: true,
+          maskedPaths: ["/proc/kcore"],
+          readonlyPaths: ["/proc/sys"],
+          seccomp: { profileType: "RuntimeDefault" },
+        },
+      },
+    },
+  });
+});
+
+test.each<{ name: string; call: (its: ContainerRuntime) => Promise<unknown>; method: string }>([
+  { name: "a sandbox", call: (its) => its.findSandbox("x"), method: "PodSandboxStatus" },
+  { name: "a container", call: (its) => its.findContainer("x"), method: "ContainerStatus" },
+  { name: "the end of a sandbox", call: (its) => its.stopSandbox("x"), method: "StopPodSandbox" },
+  { name: "its removal", call: (its) => its.removeSandbox("x"), method: "RemovePodSandbox" },
+  {
+    name: "the end of a container",
+    call: (its) => its.stopContainer("x", 1),
+    method: "StopContainer",
+  },
+  { name: "its removal", call: (its) => its.removeContainer("x"), method: "RemoveContainer" },
+  { name: "the removal of an image", call: (its) => its.removeImage("x"), method: "RemoveImage" },
+])(
+  "$name that is gone is nothing, and other failures are told ($method)",
+  async ({ call, method }) => {
+    server.answers[method] = () => Promise.reject(grpcError("NOT_FOUND"));
+    expect(await call(runtime)).toBeUndefined();
+    server.answers[method] = () => Promise.reject(grpcError("INTERNAL", "broken"));
+    await expect(call(runtime)).rejects.toMatchObject({
+      code: "CRI_FAILED",
+      details: { call: method, status: "INTERNAL", reason: "broken" },
+    });
+  },
+);
+
+test.each([
+  {
+    name: "CRI-O's exit code",
+    answer: () => ({
+      stdout: Buffer.from(""),
+      stderr: Buffer.from("command timed out"),
+      exitCode: -1,
+    }),
+  },
+  {
+    name: "containerd's status",
+    answer: () => Promise.reject(grpcError("DEADLINE_EXCEEDED", "timeout 1s exceeded")),
+  },
+])("a program that takes too long is told by $name", async ({ answer }) => {
+  server.answers["ExecSync"] = answer;
+  await expect(runtime.execSync("c", ["sleep"], 1)).rejects.toMatchObject({
+    ...{ code: "CRI_TIMED_OUT", details: { call: "ExecSync", timeoutMs: 1000 } },
+  });
+  expect(sent()).toEqual({ containerId: "c", cmd: ["sleep"], timeout: "1" });
+});
+
+test("a registry that is away is no runtime that is away", async () => {
+  server.answers["PullImage"] = () => Promise.reject(grpcError("UNAVAILABLE", "registry"));
+  await expect(runtime.pullImage("one")).rejects.toMatchObject({ code: "CRI_FAILED" });
+  server.answers["PullImage"] = () => ({ imageRef: "sha256:1" });
+  expect(await runtime.pullImage("one")).toBe("sha256:1");
+  expect(sent()).toMatchObject({ image: { image: "one" } });
+});
+
+test("what the network lacks is a problem", async () => {
+  const condition = { type: "NetworkReady", status: false, reason: "NoConfig", message: "no file" };
+  const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
+  server.answers["Status"] = () => ({ status: { conditions: [ready, condition] } });
+  expect(await runtime.problem()).toBe("NoConfig: no file");
+});
+
+test("a stream's address is asked for with what is wanted of it", async () => {
+  server.answers["Exec"] = () => ({ url: "http://127.0.0.1:1/exec/x" });
+  const streams = { tty: true, stdin: true, stdout: true, stderr: false };
+  expect(await runtime.exec({ containerId: "c", command: ["sh"], ...streams })).toMatch(/exec/);
+  expect(sent()).toEqual({ containerId: "c", cmd: ["sh"], ...streams });
+});
+
+test("a runtime that comes back is found again at the same place", async () => {
+  expect(await runtime.version()).toEqual({ name: "scripted", version: "1" });
+  server.stop();
+  await expect(runtime.version()).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
+  await server.start();
+  await expect
+    .poll(() => runtime.version().catch(() => undefined), { timeout: 5000 })
+    .toEqual({ name: "scripted", version: "1" });
+});

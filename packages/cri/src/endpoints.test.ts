@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, expect, test } from "vitest";
+import { findEndpoint, type FoundEndpoint } from "./endpoints.ts";
+import { ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
+
+const open: { close(): void }[] = [];
+afterEach(() => {
+  for (const one of open.splice(0)) one.close();
+});
+
+async function serve(services: readonly string[]): Promise<ScriptedRuntime> {
+  const server = new ScriptedRuntime(services);
+  open.push(server);
+  server.answers["Version"] = () => ({ runtimeName: "one", runtimeVersion: "1" });
+  await server.start();
+  return server;
+}
+
+function find(addresses: readonly string[]): FoundEndpoint {
+  const found = findEndpoint(addresses, wallClock);
+  open.push(found);
+  return found;
+}
+
+test("the first that speaks CRI v1 is taken, and kept", async () => {
+  const deaf = await serve(["containerd.services.events.v1.Events"]);
+  const [first, second] = [
+    await serve(["runtime.v1.RuntimeService"]),
+    await serve(["runtime.v1.RuntimeService"]),
+  ];
+  const found = find(["unix:///nobody/is/here.sock", deaf.address, first.address, second.address]);
+  expect((await found.get()).address).toBe(first.address);
+  first.stop();
+  expect((await found.get()).address).toBe(first.address);
+  expect(second.calls).toEqual([]);
+});
+
+test("whom nobody answers is told why, for each; and who comes later is found", async () => {
+  const late = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
+  open.push(late);
+  const deaf = await serve(["containerd.services.events.v1.Events"]);
+  const found = find([late.address, deaf.address]);
+  await expect(found.get()).rejects.toMatchObject({
+    code: "CRI_UNAVAILABLE",
+    details: {
+      endpoint: `${late.address}, ${deaf.address}`,
+      reason: expect.stringMatching(/ENOENT.*; .*(unimplemented|does not implement)/i) as string,
+    },
+  });
+  late.answers["Version"] = () => ({ runtimeName: "late", runtimeVersion: "1" });
+  await late.start();
+  expect((await found.get()).address).toBe(late.address);
+});
