@@ -3,4 +3,4 @@
 export { createContainerRuntime } from "./container-runtime.ts";
 export { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
 export { createCriSandboxes } from "./sandboxes.ts";
-export { openSandboxes, type OpenSandboxes } from "./open-sandboxes.ts";
+export { openSandboxes } from "./open-sandboxes.ts";

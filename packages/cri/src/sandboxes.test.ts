@@ -39,7 +39,7 @@ describeSandboxesContract("CRI", () => {
   const toStatus = ({ id, podUid: uid, netnsPath, pod }: Sandbox): SandboxStatus => ({
     ...STATUS,
     ...{ id, netnsPath },
-    metadata: { namespace: "", name: "", ...pod, uid, attempt: statuses.size },
+    metadata: { ...pod, uid, attempt: statuses.size },
     labels: { "io.kubernetes.pod.uid": uid },
   });
   return {

@@ -6,13 +6,8 @@ import {
   type NetworkAttachmentDefinition,
   type Pod,
 } from "@patchbay/api";
-import {
-  createCni,
-  createJournal,
-  createNodeRuntimeSandboxes,
-  createResultCache,
-} from "@patchbay/cni";
-import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
+import { createCni, createJournal, createResultCache } from "@patchbay/cni";
+import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -54,16 +49,6 @@ function startCaches(
   return { pods, nads };
 }
 
-/** Without `--cri-endpoint`, what the node runtime of a standalone machine writes. */
-function openNode({ clock, log, signal }: DaemonContext, flags: Flags): OpenSandboxes {
-  const { criEndpoint: endpoints, podsDir } = flags;
-  if (endpoints !== undefined) {
-    return openSandboxes({ endpoints, namespaces: createNamespaces(), clock, log }, signal);
-  }
-  const sandboxes = createNodeRuntimeSandboxes(createFiles(), podsDir);
-  return { sandboxes, answered: Promise.resolve(), close: () => undefined };
-}
-
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, signal } = context;
@@ -80,7 +65,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ component: "net-agent", host: flags.nodeName },
   });
   const caches = startCaches(context, flags);
-  const node = openNode(context, flags);
+  const node = openSandboxes({ endpoints: flags.criEndpoint, namespaces, clock, log }, signal);
   const deps: Deps = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,

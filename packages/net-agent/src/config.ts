@@ -14,7 +14,6 @@ import { Command, InvalidArgumentError } from "commander";
 /** The flags with their defaults; directories are absolute or below the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
-  readonly podsDir: string;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
   /** Where runtimes remember their attachments, in `results`. */
@@ -46,7 +45,6 @@ export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
-    .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
     .option(
       "--state-dir <dir>",
       "directory for what must outlive a restart: the journal",

@@ -6,15 +6,15 @@ export interface Sandbox {
   /** CNI_CONTAINERID. */
   readonly id: string;
   readonly podUid: string;
-  /** Whose it is. Absent in what a runtime of an older version has written. */
-  readonly pod?: { readonly namespace: string; readonly name: string };
+  /** Whose it is. */
+  readonly pod: { readonly namespace: string; readonly name: string };
   /** For example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
   /** Inode of the namespace, decimal text. */
   readonly netnsInode: string;
 }
 
-/** The container runtime: CRI on a cluster, the node runtime standalone. */
+/** The container runtime, as far as the node's agents ask it. */
 export interface Sandboxes {
   /** The ready sandbox of a pod, or undefined. */
   find(podUid: string): Promise<Sandbox | undefined>;

@@ -2,8 +2,7 @@
 // Brings caches, adapters, queue and loop together.
 import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
 import type { NodeDevice } from "@patchbay/core";
-import { createNodeRuntimeSandboxes } from "@patchbay/cni";
-import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
+import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
 import { offerDevice } from "@patchbay/device-plugin";
@@ -34,16 +33,6 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
     logger: log,
     clock,
   });
-}
-
-/** Without `--cri-endpoint`, what the node runtime of a standalone machine writes. */
-function openNode({ clock, log, signal }: DaemonContext, flags: Flags): OpenSandboxes {
-  const { criEndpoint: endpoints, podsDir } = flags;
-  if (endpoints !== undefined) {
-    return openSandboxes({ endpoints, namespaces: createNamespaces(), clock, log }, signal);
-  }
-  const sandboxes = createNodeRuntimeSandboxes(createFiles(), podsDir);
-  return { sandboxes, answered: Promise.resolve(), close: () => undefined };
 }
 
 function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
@@ -85,7 +74,10 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   vmis.start(signal);
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  const node = openNode(context, flags);
+  const node = openSandboxes(
+    { endpoints: flags.criEndpoint, namespaces: createNamespaces(), clock, log },
+    signal,
+  );
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });

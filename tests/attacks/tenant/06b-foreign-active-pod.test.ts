@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody gets the uid of a foreign pod into a VMI's status: the node agent asks the runtime whose pod that is.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createNodeRuntimeSandboxes } from "@patchbay/cni";
-import { createFiles, createLaunchers } from "@patchbay/os";
+import { createLaunchers } from "@patchbay/os";
+import { createFakeSandboxes } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { AttackedLoop, POD_UID } from "../false-libvirt/attacked-loop.ts";
@@ -24,14 +24,13 @@ afterEach(async () => {
 });
 
 test("attack 6: the launcher of another VMI is not worked with, and the VMI says so", async () => {
-  const directory = join(podsDir, POD_UID);
-  mkdirSync(directory);
+  mkdirSync(join(podsDir, POD_UID));
   const ids = { id: POD_UID, podUid: POD_UID, netnsPath: "/nonexistent", netnsInode: "1" };
-  const sandbox = { ...ids, pod: { namespace: "tenant", name: "victim" } };
-  writeFileSync(join(directory, "sandbox.json"), JSON.stringify(sandbox));
+  const sandboxes = createFakeSandboxes();
+  sandboxes.put({ ...ids, pod: { namespace: "tenant", name: "victim" } });
   const launchers = createLaunchers({
     podsDir,
-    sandboxes: createNodeRuntimeSandboxes(createFiles(), podsDir),
+    sandboxes,
     uid: LAUNCHER.uid,
     hostNetnsInode: "0",
   });

@@ -36,6 +36,15 @@ interface JsonLink {
   readonly linkinfo?: { readonly info_kind?: string };
 }
 
+/** Whose namespace it is. */
+interface SandboxOwner {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+const SOME_POD: SandboxOwner = { uid: "uid-1", namespace: "default", name: "pod" };
+
 /** Names are unique for each instance, so that tests may follow one another closely. */
 export class CniNode {
   readonly directory = mkdtempSync(join(tmpdir(), "patchbay-cni-"));
@@ -62,12 +71,12 @@ export class CniNode {
   }
 
   /** Makes a network namespace for a pod. */
-  addSandbox(podUid = "uid-1"): Sandbox {
+  addSandbox({ uid: podUid, ...pod }: SandboxOwner = SOME_POD): Sandbox {
     const id = `${this.#prefix}-${String(this.#sandboxes.length)}`;
     run("ip", "netns", "add", id);
     this.#sandboxes.push(id);
     const netnsPath = `/run/netns/${id}`;
-    return { id, podUid, netnsPath, netnsInode: String(statSync(netnsPath).ino) };
+    return { id, podUid, pod, netnsPath, netnsInode: String(statSync(netnsPath).ino) };
   }
 
   dropSandbox({ id }: Sandbox): void {

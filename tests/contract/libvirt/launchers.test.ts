@@ -33,7 +33,7 @@ let socketPath = "";
 /** What the container runtime says; undefined: no sandbox. */
 let sandboxInode: string | undefined;
 /** Whose it is, as the container runtime says. */
-let owner: Pick<Sandbox, "pod"> = {};
+let owner: Pick<Sandbox, "pod"> = { pod: NAMES };
 let launchers: Launchers;
 let listeners: ChildProcess[] = [];
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A net-agent with the rights of its role, an API server, sandboxes and the real plugins, all in this process.
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   names,
@@ -12,6 +11,7 @@ import {
   type Pod,
   type AttachmentErrors,
 } from "@patchbay/api";
+import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
@@ -41,12 +41,14 @@ export interface PodWish {
 export class AgentMachine {
   readonly node = new CniNode();
   readonly #server: TestServer;
+  readonly #runtime: ToldSandboxes;
   readonly admin: KubeClient;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
-  private constructor(server: TestServer, admin: KubeClient) {
+  private constructor(server: TestServer, runtime: ToldSandboxes, admin: KubeClient) {
     this.#server = server;
+    this.#runtime = runtime;
     this.admin = admin;
   }
 
@@ -54,7 +56,7 @@ export class AgentMachine {
   static async start(): Promise<AgentMachine> {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
-    const machine = new AgentMachine(server, admin);
+    const machine = new AgentMachine(server, await ToldSandboxes.start(), admin);
     await machine.#startAgent();
     return machine;
   }
@@ -91,9 +93,8 @@ export class AgentMachine {
       spec: { nodeName: NODE, containers: [{ name: "c", image: "i:1" }] },
     });
     const uid = pod.metadata.uid ?? "";
-    const sandbox = this.node.addSandbox(uid);
-    mkdirSync(join(this.#podsDir, uid), { recursive: true });
-    writeFileSync(join(this.#podsDir, uid, "sandbox.json"), JSON.stringify(sandbox));
+    const sandbox = this.node.addSandbox({ uid, namespace, name });
+    this.#runtime.put(sandbox);
     const fields = {
       metadata: { annotations: { ...(await prepare?.(sandbox)) } },
       status: { phase: "Running" },
@@ -124,16 +125,13 @@ export class AgentMachine {
     this.#stop.abort(new Error("the test is over"));
     await this.#running;
     await this.#server.close();
+    this.#runtime.close();
     this.node.close();
   }
 
   /** Where the pod's runtime remembers what it attached. */
   get cacheDir(): string {
     return join(this.node.directory, "cache");
-  }
-
-  get #podsDir(): string {
-    return join(this.node.directory, "pods");
   }
 
   async #startAgent(): Promise<void> {
@@ -146,7 +144,11 @@ export class AgentMachine {
       },
     };
     this.#running = runAgent(context, {
-      ...{ nodeName: NODE, podsDir: this.#podsDir, stateDir: join(this.node.directory, "state") },
+      ...{
+        nodeName: NODE,
+        criEndpoint: [this.#runtime.endpoint],
+        stateDir: join(this.node.directory, "state"),
+      },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
       ...{ cniCacheDir: [this.cacheDir], concurrency: 4, logLevel: "error" },
     });

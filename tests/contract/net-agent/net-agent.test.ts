@@ -2,9 +2,10 @@
 // The program net-agent against a real API server, real plugins and real namespaces; also killed and started again.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
+import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -45,6 +46,7 @@ const NAD_DEFINITION = {
 
 let api: Harness;
 let node: CniNode;
+let runtime: ToldSandboxes;
 let sandbox: Sandbox;
 let uid: string;
 let agent: ChildProcess | undefined;
@@ -57,7 +59,7 @@ async function startAgent(): Promise<void> {
     process.execPath,
     [
       ...["--conditions=@patchbay/source", main, "--node-name", "node-1"],
-      ...["--kubeconfig", join(directory, "kubeconfig"), "--pods-dir", join(directory, "pods")],
+      ...["--kubeconfig", join(directory, "kubeconfig"), "--cri-endpoint", runtime.endpoint],
       ...["--state-dir", join(directory, "state"), "--cni-bin-dir", node.binDir],
       ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error"],
     ],
@@ -113,6 +115,7 @@ async function expectStatus(...interfaces: readonly string[]): Promise<void> {
 // One API server and one agent for all; what a test ends or changes is put back.
 beforeAll(async () => {
   node = new CniNode();
+  runtime = await ToldSandboxes.start();
   api = await startHarness();
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
   await eventually(async () => (await api.get(NADS)).code === 200, WITHIN);
@@ -129,9 +132,8 @@ beforeEach(async () => {
     spec: { nodeName: "node-1", containers, terminationGracePeriodSeconds: 0 },
   });
   uid = made.body.metadata.uid;
-  sandbox = node.addSandbox(uid);
-  mkdirSync(join(node.directory, "pods", uid), { recursive: true });
-  writeFileSync(join(node.directory, "pods", uid, "sandbox.json"), JSON.stringify(sandbox));
+  sandbox = node.addSandbox({ uid, namespace: "default", name: "pod" });
+  runtime.put(sandbox);
   await api.patch(`${PODS}/pod/status`, { status: { phase: "Running" } });
   if (agent === undefined) await startAgent();
 });
@@ -149,6 +151,7 @@ afterEach(async () => {
 afterAll(async () => {
   await killAgent();
   await api.close();
+  runtime.close();
   node.close();
 });
 

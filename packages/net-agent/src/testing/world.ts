@@ -11,25 +11,30 @@ import {
   type NetworkStatus,
   type Pod,
 } from "@patchbay/api";
-import {
-  createJournal,
-  createNodeRuntimeSandboxes,
-  createResultCache,
-  type Journal,
-} from "@patchbay/cni";
+import { createJournal, createResultCache, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, Clock, Cni, CniResult, LogFields, Store } from "@patchbay/ports";
+import type {
+  AttachmentRequest,
+  Clock,
+  Cni,
+  CniResult,
+  LogFields,
+  Sandbox,
+  Store,
+} from "@patchbay/ports";
 import {
   createFakeCache,
   createFakeCni,
   createFakeFiles,
   createFakeNamespaces,
   createFakePodNetwork,
+  createFakeSandboxes,
   createFakeStore,
   type FakeCni,
   type FakeFiles,
   type FakePodNetwork,
+  type FakeSandboxes,
   type FakeStore,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -86,6 +91,9 @@ export class World {
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
+  readonly sandboxes: FakeSandboxes = createFakeSandboxes();
+  /** What the container runtime fails with. */
+  runtimeError: Error | undefined;
   readonly #pods = createFakeCache<Pod>();
   readonly #nads = createFakeCache<NetworkAttachmentDefinition>();
   readonly cni: FakeCni = createFakeCni({
@@ -171,17 +179,16 @@ export class World {
           : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
       },
     });
-    if (phase !== "Pending") await this.putSandbox(uid, `box-${uid}`);
+    if (phase !== "Pending") this.putSandbox(uid, `box-${uid}`);
     await this.sync();
   }
 
   /** The runtime makes a sandbox, in place of the one before. */
-  async putSandbox(podUid: string, id: string): Promise<void> {
+  putSandbox(podUid: string, id: string): void {
     const netnsPath = `/run/netns/${id}`;
     const netnsInode = inodeOf(id === `box-${podUid}` ? podUid : id);
     this.#namespaces.put(netnsPath, netnsInode);
-    const text = JSON.stringify({ id, podUid, netnsPath, netnsInode });
-    await this.files.writeAtomic(`/pods/${podUid}/sandbox.json`, text);
+    this.sandboxes.put({ id, podUid, pod: NAMES, netnsPath, netnsInode });
   }
 
   /** Another namespace is mounted at the path of a sandbox. */
@@ -306,13 +313,18 @@ export class World {
     return netns?.inode ?? "";
   }
 
+  #findSandbox(uid: string): Promise<Sandbox | undefined> {
+    const { runtimeError } = this;
+    return runtimeError === undefined ? this.sandboxes.find(uid) : Promise.reject(runtimeError);
+  }
+
   async #deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
       store: this.#mortalStore(life),
       pods: this.#pods,
       nads: this.#nads,
-      sandboxes: createNodeRuntimeSandboxes(this.files, "/pods"),
+      sandboxes: { find: (uid) => this.#findSandbox(uid) },
       namespaces: this.#namespaces,
       podNetwork: this.podNetwork,
       cni: this.#mortalCni(life),

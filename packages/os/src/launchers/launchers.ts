@@ -171,7 +171,6 @@ function inodeOf(fd: number): string {
 
 /** A uid is a word: whoever writes it into a status could name a foreign pod. */
 function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod): void {
-  if (owner === undefined) return;
   if (owner.namespace === namespace && owner.name === name) return;
   throw refused(
     uid,

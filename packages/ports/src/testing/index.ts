@@ -42,7 +42,7 @@ export { createFakeLogger, type FakeLogger } from "../fakes/logger.ts";
 export { createFakeNamespaces, type FakeNamespaces } from "../fakes/namespaces.ts";
 export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "../fakes/pod-network.ts";
 export { createFakeProcessRunner } from "../fakes/process-runner.ts";
-export { createFakeSandboxes } from "../fakes/sandboxes.ts";
+export { createFakeSandboxes, type FakeSandboxes } from "../fakes/sandboxes.ts";
 export { createFakeStore, type FakeStore } from "../fakes/store.ts";
 export { describeVolumeDiskContract, type VolumeDiskBench } from "../contracts/node/volume-disk.ts";
 export {

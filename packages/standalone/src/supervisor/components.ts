@@ -61,10 +61,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
 /** Composes the command lines. */
 export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
-  const agent = [
-    ...["--node-name", settings.nodeName, "--pods-dir", paths.pods],
-    ...["--cri-endpoint", criEndpointOf(paths)],
-  ];
+  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
   const pki = (file: string): string => join(paths.pki, file);
   return {
     apiServer: { name: "apiserver", argv: commandFor("apiserver", paths.dataDir) },
@@ -89,7 +86,7 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       WEBHOOK_CLIENT,
     ]),
     netAgent: serviceOf(paths, "net-agent", [...agent, "--state-dir", paths.netAgent]),
-    virtHandler: serviceOf(paths, "virt-handler", agent),
+    virtHandler: serviceOf(paths, "virt-handler", [...agent, "--pods-dir", paths.pods]),
     virtController: serviceOf(paths, "virt-controller", []),
   };
 }

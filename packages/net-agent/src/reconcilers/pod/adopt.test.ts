@@ -95,7 +95,7 @@ test("it is left to the runtime when the pod ends", async () => {
 test("in a new sandbox, where the runtime makes it again, it is adopted again", async () => {
   await settle();
   world.dropNamespace("box-uid-1");
-  await world.putSandbox("uid-1", "box-2");
+  world.putSandbox("uid-1", "box-2");
   const link = { name: "net1", kind: "macvlan", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink("inode-box-2", link);
   await settle();

@@ -38,9 +38,10 @@ const STORIES: readonly Story[] = [
   },
   {
     name: "a new sandbox",
-    change: async (world) => {
+    change: (world) => {
       world.dropNamespace("box-uid-1");
-      await world.putSandbox("uid-1", "box-2");
+      world.putSandbox("uid-1", "box-2");
+      return Promise.resolve();
     },
     attachments: ["box-2/net1", "box-2/net3"],
     status: ["ns1/a@net1", "ns1/c@net3"],

@@ -100,7 +100,7 @@ describe("a running pod", () => {
   ])("without a sandbox is left alone while it is $name", async ({ sketch }) => {
     const world = await aWorld();
     await world.putPod({ networks: "a", ...sketch });
-    await world.files.remove("/pods/uid-1/sandbox.json");
+    world.sandboxes.take("uid-1");
     expect(await world.pass()).toBeUndefined();
     expect(world.cni.calls).toEqual([]);
     expect(await world.errorReasons()).toEqual({});
@@ -109,14 +109,14 @@ describe("a running pod", () => {
   test("in the network of its node is told so, sandbox or none", async () => {
     const world = await aWorld();
     await world.putPod({ networks: "a", hostNetwork: true });
-    await world.files.remove("/pods/uid-1/sandbox.json");
+    world.sandboxes.take("uid-1");
     expect(await world.pass()).toBeUndefined();
     expect(await world.errorReasons()).toEqual({ "": "HostNetwork" });
   });
 
   test("waits for a sandbox", async () => {
     const world = await aWorld("a");
-    await world.files.remove("/pods/uid-1/sandbox.json");
+    world.sandboxes.take("uid-1");
     expect(await world.pass()).toMatchObject({
       code: "SANDBOX_NOT_FOUND",
       details: { pod: "ns1/pod" },
@@ -124,11 +124,37 @@ describe("a running pod", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
+  test("waits for the runtime of its node, and says so once", async () => {
+    const world = await aWorld("a");
+    const away = new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "refused" });
+    world.runtimeError = away;
+    expect(await world.pass()).toMatchObject({ code: "CRI_UNAVAILABLE" });
+    expect(await world.again()).toMatchObject({ code: "CRI_UNAVAILABLE" });
+    expect(world.notes).toMatchObject([
+      {
+        ...{ type: "Warning", reason: "RuntimeUnavailable" },
+        message: expect.stringMatching(/at unix:\/\/\/x: refused; it is tried again/) as string,
+      },
+    ]);
+    world.runtimeError = undefined;
+    expect(await world.again()).toBeUndefined();
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+  });
+
+  test("is nothing to a sandbox of its uid that was made for another", async () => {
+    const world = await aWorld("a");
+    const pod = { namespace: "ns1", name: "other" };
+    const netns = { netnsPath: "/run/netns/box-uid-1", netnsInode: inodeOf("uid-1") };
+    world.sandboxes.put({ id: "box-uid-1", podUid: "uid-1", pod, ...netns });
+    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(world.cni.calls).toEqual([]);
+  });
+
   test("gets everything again in a new sandbox, and the old one's leases are freed", async () => {
     const world = await aWorld("a");
     await world.pass();
     world.dropNamespace("box-uid-1");
-    await world.putSandbox("uid-1", "box-2");
+    world.putSandbox("uid-1", "box-2");
     expect(await world.pass()).toBeUndefined();
     expect(world.cni.attachments).toEqual(["box-2/net1"]);
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);

@@ -24,8 +24,9 @@ async function askRuntime(
 ): Promise<Sandbox | undefined> {
   try {
     const sandbox = await deps.sandboxes.find(uid);
-    const owner = sandbox?.pod;
-    return owner === undefined || `${owner.namespace}/${owner.name}` === key ? sandbox : undefined;
+    return sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key
+      ? sandbox
+      : undefined;
   } catch (error) {
     tellNoAnswer({ pod, uid, error }, deps);
     throw error;

@@ -113,13 +113,13 @@ describe("a sandbox that was made anew", () => {
     await world.putPod({ networks: "a@net1" });
     await world.pass();
     world.dropNamespace("box-uid-1");
-    await world.putSandbox("uid-1", "box-2");
+    world.putSandbox("uid-1", "box-2");
     const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
     const other = { ...link, name: "net0", mac: "02:00:00:00:00:02" };
     for (const each of [other, link]) world.podNetwork.putLink("inode-box-2", each);
     const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([told]) };
     await world.putPod({ networks: "a@net1", annotations });
-    await world.putSandbox("uid-1", "box-2");
+    world.putSandbox("uid-1", "box-2");
   }
 
   test("may have the attachment already, as the runtime says: it is adopted", async () => {
@@ -297,7 +297,7 @@ describe("a name that cannot be freed", () => {
 
   test("is that of the network itself: its next attachment waits with the words of the failure", async () => {
     world.dropNamespace("box-uid-1");
-    await world.putSandbox("uid-1", "box-2");
+    world.putSandbox("uid-1", "box-2");
     world.cni.failNext("del", FAILED);
     expect(await world.again()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
     expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });

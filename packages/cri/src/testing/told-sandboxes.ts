@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A runtime that tells of sandboxes, and can do nothing else: for tests that make namespaces themselves.
+import type { Sandbox } from "@patchbay/ports";
+import { ScriptedRuntime } from "./scripted-runtime.ts";
+
+const UID_LABEL = "io.kubernetes.pod.uid";
+
+/** Tells of the sandboxes that a test puts there. */
+export class ToldSandboxes {
+  readonly #server = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
+  readonly #sandboxes = new Map<string, Sandbox>();
+
+  private constructor() {
+    const { answers } = this.#server;
+    answers["Version"] = () => ({ runtimeName: "told", runtimeVersion: "1" });
+    answers["ListPodSandbox"] = () => ({ items: [...this.#sandboxes.values()].map(toWire) });
+    answers["PodSandboxStatus"] = ({ podSandboxId }) => {
+      const found = [...this.#sandboxes.values()].find(({ id }) => id === podSandboxId);
+      return found === undefined ? {} : { status: toWire(found), info: infoOf(found) };
+    };
+  }
+
+  /** Resolves when it listens. */
+  static async start(): Promise<ToldSandboxes> {
+    const told = new ToldSandboxes();
+    await told.#server.start();
+    return told;
+  }
+
+  /** For `--cri-endpoint`. */
+  get endpoint(): string {
+    return this.#server.address;
+  }
+
+  /** In place of the pod's one before. */
+  put(sandbox: Sandbox): void {
+    this.#sandboxes.set(sandbox.podUid, sandbox);
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
+
+function toWire({ id, podUid: uid, pod }: Sandbox): object {
+  const metadata = { ...pod, uid, attempt: 0 };
+  const state = "SANDBOX_READY";
+  return { id, metadata, state, createdAt: "1", labels: { [UID_LABEL]: uid }, annotations: {} };
+}
+
+function infoOf({ netnsPath: path }: Sandbox): Readonly<Record<string, string>> {
+  const namespaces = [{ type: "network", path }];
+  return { info: JSON.stringify({ runtimeSpec: { linux: { namespaces } } }) };
+}
