@@ -70,7 +70,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return door.listImages(dataDir);
 }
 
-/** Names of the images of a machine whose containerd runs; none of one that is down. */
+/** Names of the images that people added to a machine whose containerd runs; none of one that is down. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   const door = await import("./images/images.ts");
   return door.listRunningImages(dataDir);

@@ -25,6 +25,9 @@ import { runsContainerd, withContainerd, type ContainerdAccess } from "./with-co
 
 const STAT_MS = 5000;
 
+/** Images that every pod of a machine needs. */
+const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
+
 /** An image of the machine. */
 export interface MachineImage {
   /** As VMs name it. */
@@ -68,12 +71,14 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   });
 }
 
-/** Names of the images of a machine whose containerd runs; for completion, which must not start one. */
+/** Names of the images that people added, while containerd runs; for completion, which must not start one. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), pathsOf(dataDir)))) return [];
-  return withContainerd(dataDir, async (access) =>
-    (await listRecords(access)).map(({ name }) => shortReference(name)),
-  );
+  return withContainerd(dataDir, async (access) => {
+    const records = await listRecords(access);
+    const others = records.filter(({ name }) => !OWN_IMAGES.includes(name));
+    return others.map(({ name }) => shortReference(name));
+  });
 }
 
 /** What is at a path, in the words of stat; undefined: nothing. */
@@ -137,9 +142,6 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
     return measure(access, added);
   });
 }
-
-/** Images that every pod of a machine needs. */
-const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 /**
  * Removes an image.
