@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which system calls work in a launcher's container that reach beyond it?
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { names } from "@patchbay/api";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
+import { addImage, compileProgram, IMAGES_MS, readOut, scriptPod } from "./pod-machine.ts";
+
+/** All that the program tries. */
+const NAMESPACES = ["unshare", "clone", "clone3"].map((call) => `user namespace by ${call}`);
+const KEYS = ["key", "keyring of the user", "keyring of the session"];
+
+let machine: RuntimeMachine;
+let directory = "";
+
+beforeAll(async () => {
+  directory = compileProgram(join(import.meta.dirname, "probe.c"));
+  machine = await RuntimeMachine.start();
+  await addImage(machine, "attacker", directory);
+}, IMAGES_MS);
+afterEach(async () => {
+  await machine.clear();
+});
+afterAll(async () => {
+  rmSync(directory, { recursive: true });
+  await machine.close();
+});
+
+/** What works for the launchers' user outside of any container. */
+function worksOutside(): readonly string[] {
+  const out = join(directory, "out");
+  mkdirSync(out, { mode: 0o777 });
+  const user = String(names.LAUNCHER_UID);
+  execFileSync("chown", [user, out]);
+  execFileSync("chmod", ["755", directory]);
+  const flags = ["--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"];
+  execFileSync("setpriv", [...flags, join(directory, "program"), join(out, "said")]);
+  return readFileSync(join(out, "said"), "utf8").trimEnd().split("\n");
+}
+
+async function worksInPod(): Promise<readonly string[]> {
+  const volumeMounts = [{ name: "out", mountPath: "/out" }];
+  const command = ["/program", "/out/said"];
+  const container = { name: "compute", image: "attacker", volumeMounts, command };
+  const containers = [{ ...container, imagePullPolicy: "Never" as const }];
+  await machine.create(scriptPod("a", "", { containers }));
+  return (await readOut(machine, "a", "said")).trimEnd().split("\n");
+}
+
+test("attack 24: a launcher makes no user namespace, by whichever call", async () => {
+  // So that nothing fails for another reason.
+  expect(worksOutside()).toEqual([...NAMESPACES, ...KEYS, "done"]);
+  const works = await worksInPod();
+  expect(works.filter((line) => NAMESPACES.includes(line))).toEqual([]);
+  expect(works).toContain("done");
+});
+
+test("attack 25: a launcher reaches no keyring, neither its user's nor one of its own", async () => {
+  const works = await worksInPod();
+  expect(works.filter((line) => KEYS.includes(line))).toEqual([]);
+  expect(works).toContain("done");
+});

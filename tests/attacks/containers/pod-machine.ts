@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine on which a tenant's pods run, and images that a tenant has made.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { names, type Pod } from "@patchbay/api";
+import { archiveDirectory, fullReference, importImage } from "@patchbay/containerd";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import type { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
+import { launcherPod } from "../../contract/node-runtime/machine.ts";
+
+/** Time to make the launcher's image, where nobody has. */
+export const IMAGES_MS = 300_000;
+/** Where a pod of {@link scriptPod} writes what it has found out. */
+const OUT = "/out";
+const COMPILE = resolve(import.meta.dirname, "../../../hack/images/compile-static");
+
+/** A pod that runs a script of the launcher's image as a launcher's user; `/out` is a volume. */
+export function scriptPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
+  const mounts = [{ name: "out", mountPath: OUT }];
+  return launcherPod(name, {
+    containers: [
+      {
+        name: "compute",
+        image: names.LAUNCHER_IMAGE,
+        imagePullPolicy: "IfNotPresent",
+        command: ["/bin/sh", "-c", script],
+        volumeMounts: mounts,
+      },
+    ],
+    volumes: [{ name: "out", emptyDir: {} }],
+    ...change,
+  });
+}
+
+/** What the pod has written to a file of its volume `out`, once it has ended well. */
+export async function readOut(machine: RuntimeMachine, pod: string, file: string): Promise<string> {
+  const { metadata } = await machine.inPhase(pod, "Succeeded");
+  const volumes = join(machine.path("pods", metadata.uid ?? ""), names.EMPTY_DIR_VOLUMES);
+  return readFileSync(join(volumes, "out", file), "utf8");
+}
+
+/** Why a pod was refused or did not come up, in all words that its status has; nothing of it ran. */
+export async function whyNot(machine: RuntimeMachine, name: string): Promise<string> {
+  return eventually(
+    async () => {
+      const { status } = (await machine.pod(name)) ?? {};
+      const states = [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+      ];
+      if (states.some(({ state }) => state.running !== undefined)) throw new Error("it runs");
+      const words = states.map(({ state }) => state.waiting?.message ?? state.terminated?.message);
+      const said = [status?.message, ...words].filter((each) => each !== undefined).join("; ");
+      if (said === "") throw new Error("nobody has said anything");
+      return said;
+    },
+    { withinMs: 20_000 },
+  );
+}
+
+/** A program of one C file, compiled for any image; the caller removes its directory. */
+export function compileProgram(source: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-attack-"));
+  execFileSync(COMPILE, [source, join(directory, "program")]);
+  return directory;
+}
+
+/** Gives the machine an image of a directory's files, as `patchbay image add` would. */
+export async function addImage(
+  { containerd }: RuntimeMachine,
+  name: string,
+  source: string,
+): Promise<void> {
+  const files = createFiles();
+  const runner = createProcessRunner();
+  const parent = mkdtempSync(join(tmpdir(), "patchbay-attack-"));
+  try {
+    const workDirectory = join(parent, "image");
+    const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+    const archive = await archiveDirectory(
+      { files, runner },
+      { source, workDirectory, architecture },
+    );
+    const deps = { files, runner, layout: containerd.layout };
+    await importImage(deps, { archive, id: name }, fullReference(name));
+  } finally {
+    rmSync(parent, { recursive: true });
+  }
+}
