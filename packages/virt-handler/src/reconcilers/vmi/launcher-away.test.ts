@@ -12,9 +12,9 @@ async function hindrance(bench: Bench): Promise<unknown> {
 }
 
 /** Passes that fail since libvirt drops the connection at the first call. */
-async function fail(bench: Bench, times: number): Promise<void> {
+async function fail(bench: Bench, times: number, error: AppError = lost): Promise<void> {
   for (let pass = 0; pass < times; pass += 1) {
-    bench.daemon.failNext("findDomain", lost);
+    bench.daemon.failNext("findDomain", error);
     bench.nowMs += 60_000;
     await bench.wake();
   }
@@ -89,6 +89,15 @@ describe("a launcher that fails", () => {
     bench.nowMs += 60_000;
     await bench.wake();
     expect(await hindrance(bench)).toBeUndefined();
+  });
+
+  test("because the container runtime does not tell where it is, is told as that", async () => {
+    const bench = await running();
+    await fail(bench, 3, new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "no" }));
+    expect(await hindrance(bench)).toMatchObject({
+      reason: "RuntimeUnavailable",
+      message: expect.stringMatching(/unix:\/\/\/x.*--cri-endpoint/) as string,
+    });
   });
 
   test("begins anew after a success", async () => {
