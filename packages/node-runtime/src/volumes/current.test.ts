@@ -91,6 +91,17 @@ describe("a volume of a running pod", () => {
   });
 });
 
+test("an evicted pod's volumes go at once, those of one that has ended by itself stay", async () => {
+  const bench = await running();
+  bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Error" } });
+  await wait();
+  expect(bench.disk.mounts.has(VOLUME)).toBe(true);
+  bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Evicted" } });
+  await wait();
+  expect(bench.disk.mounts.size).toBe(0);
+  expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
+});
+
 test("a pod whose volumes are not made yet is left to whoever makes them", async () => {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });

@@ -9,8 +9,11 @@ import { isShown } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";
 import { placeOf } from "./prepare.ts";
+import { removeVolumes } from "./remove.ts";
 import { readShown, showVolume } from "./show.ts";
 
+/** Reason in the status of a pod that had to go. Source: Kubernetes kubelet eviction. */
+const EVICTED = "Evicted";
 /** How many pods are worked on at once. */
 const CONCURRENCY = 2;
 
@@ -46,6 +49,8 @@ async function keepOne(deps: VolumeDeps, from: CurrentPods, uid: string): Promis
   if (pod === undefined || isPodFinished(pod)) {
     deps.objects.hold(uid, "", []);
     deps.tokens.forget(uid);
+    // Its end was to free the disk: else the next pod would have to go, though the object of this one may stay for long.
+    if (pod?.status?.reason === EVICTED) await removeVolumes(deps, uid);
     return done();
   }
   const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));
