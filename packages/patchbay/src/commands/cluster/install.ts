@@ -4,7 +4,6 @@ import type { Outcome } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { withSession } from "../../session.ts";
 
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
@@ -31,6 +30,7 @@ async function run(context: Context, input: Input): Promise<void> {
     withSettings,
   } = await import("@patchbay/manifests");
   const { createFiles } = await import("@patchbay/os");
+  const { withSession } = await import("../../session.ts");
   const dryRun = hasFlag(input, "dryRun");
   const manifests = parseManifests(await readManifests(createFiles(), "base"));
   const objects = withSettings(manifests, settingsOf(input));

@@ -6,7 +6,7 @@ import type { ObjectKey } from "@patchbay/ports";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { warnTo, withSession, type Session } from "../../session.ts";
+import type { Session } from "../../session.ts";
 
 /** Resolves when a watch tells that the object is gone, or Ctrl-C was pressed. */
 async function untilGone(
@@ -15,6 +15,7 @@ async function untilGone(
   { type, key }: { readonly type: ResourceType<KubeObject>; readonly key: ObjectKey },
 ): Promise<void> {
   const { createCache, waitForCaches } = await import("@patchbay/kube");
+  const { warnTo } = await import("../../session.ts");
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const selection = { fieldSelector: `metadata.name=${key.name}` };
@@ -42,6 +43,7 @@ function printRemoval({ name, kept }: Removal): string {
 
 async function run(context: Context, input: Input): Promise<void> {
   const { uninstall: uninstallFrom } = await import("@patchbay/manifests");
+  const { withSession } = await import("../../session.ts");
   const removals: Removal[] = [];
   await withSession(context, (session) =>
     uninstallFrom(session.client.store, {
