@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is containerd's own tool run? It speaks to one socket and in the namespace of CRI.
 import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { Clock, ProcessRunner } from "@patchbay/ports";
 import type { ContainerdLayout } from "./layout.ts";
 
 /** Where CRI keeps everything. Source: containerd, CRI plugin. */
@@ -47,23 +47,48 @@ export async function ctr(
   throw new AppError("CONTAINERD_FAILED", { call, reason: reasonIn(stderr) });
 }
 
+/** Between two tries, milliseconds: a socket has a name for a moment before anybody listens at it. */
+const TRY_AGAIN_MS = 50;
+
+/** What is asked, and the time. */
+export interface WaitDeps extends CtrDeps {
+  readonly clock: Clock;
+}
+
+async function askVersion(
+  { runner, layout }: CtrDeps,
+  leftMs: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  // It waits for the socket that long by itself.
+  const seconds = `${String(Math.ceil(leftMs / 1000))}s`;
+  const args = ["--address", layout.socket, "--connect-timeout", seconds, "version"];
+  const { exitCode, stderr } = await runner.run({
+    argv: ["ctr", ...args],
+    timeoutMs: leftMs + TIMEOUT_MS,
+    signal,
+  });
+  return exitCode === 0 ? undefined : reasonIn(stderr);
+}
+
 /**
  * Resolves when containerd answers.
  * @throws AppError with CONTAINERD_FAILED when it does not in time
  */
 export async function waitUntilServing(
-  { runner, layout }: CtrDeps,
+  deps: WaitDeps,
   timeoutMs: number,
-  signal?: AbortSignal,
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<void> {
-  // It tries until then.
-  const seconds = `${String(Math.ceil(timeoutMs / 1000))}s`;
-  const args = ["--address", layout.socket, "--connect-timeout", seconds, "version"];
-  const { exitCode, stderr } = await runner.run({
-    argv: ["ctr", ...args],
-    timeoutMs: timeoutMs + TIMEOUT_MS,
-    ...(signal !== undefined && { signal }),
-  });
-  if (exitCode === 0) return;
-  throw new AppError("CONTAINERD_FAILED", { call: "start", reason: reasonIn(stderr) });
+  const { clock } = deps;
+  const endMs = clock.monotonicMs() + timeoutMs;
+  for (;;) {
+    const leftMs = Math.max(1, endMs - clock.monotonicMs());
+    const reason = await askVersion(deps, leftMs, signal);
+    if (reason === undefined) return;
+    if (clock.monotonicMs() >= endMs) {
+      throw new AppError("CONTAINERD_FAILED", { call: "start", reason });
+    }
+    await clock.sleep(TRY_AGAIN_MS, signal);
+  }
 }

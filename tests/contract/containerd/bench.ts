@@ -18,6 +18,7 @@ import {
   type ContainerdLayout,
 } from "@patchbay/containerd";
 import {
+  createClock,
   createFiles,
   createProcessRunner,
   killAndWait,
@@ -32,6 +33,7 @@ const START_MS = 20_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const files = createFiles();
 const runner = createProcessRunner();
+const clock = createClock();
 
 /** What tests may choose. */
 export interface BenchOptions {
@@ -82,7 +84,7 @@ async function startContainerd(layout: ContainerdLayout): Promise<ProcessName> {
     ended.abort(new Error(`containerd ended: ${reason}; see ${layout.directory}/log`));
   });
   try {
-    await waitUntilServing({ runner, layout }, START_MS, ended.signal);
+    await waitUntilServing({ runner, layout, clock }, START_MS, ended.signal);
     return started;
   } catch (error) {
     await endProcess(started, "SIGKILL");

@@ -73,6 +73,6 @@ export async function withContainerd<T>(
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }
-  await waitUntilServing(access, START_MS);
+  await waitUntilServing({ ...access, clock: createClock() }, START_MS);
   return use(access);
 }

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/containerd";
 import { names } from "@patchbay/api";
 import { killAndWait } from "@patchbay/os";
-import type { Files, Logger, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
@@ -56,15 +56,15 @@ export function cgroupRootOf({ dataDir }: Pick<Paths, "dataDir">): string {
 
 /** Its process; the configuration is written before each start. */
 export function containerdProgram(
-  deps: Pick<RuntimeDeps, "files" | "runner" | "paths">,
+  deps: Pick<RuntimeDeps, "files" | "runner" | "paths"> & { readonly clock: Clock },
 ): ComponentProgram {
-  const { files, runner, paths } = deps;
+  const { files, runner, paths, clock } = deps;
   const layout = containerdLayoutOf(paths);
   return {
     name: "containerd",
     argv: containerdCommand(layout),
     beforeStart: () => removeDeadSocket(files, layout),
-    untilReady: (signal) => waitUntilServing({ runner, layout }, READY_TIMEOUT_MS, signal),
+    untilReady: (signal) => waitUntilServing({ runner, layout, clock }, READY_TIMEOUT_MS, signal),
   };
 }
 

@@ -9,7 +9,7 @@ import {
   NODE_SERVER,
   WEBHOOK_CLIENT,
 } from "../data-dir/certificates.ts";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
 import type { ComponentProgram } from "./component.ts";
@@ -36,6 +36,7 @@ export interface Programs {
 export interface ProgramDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
+  readonly clock: Clock;
   readonly paths: Paths;
 }
 
