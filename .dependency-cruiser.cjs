@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
 const PURE = "^packages/(api|core|domain)/";
-const ADAPTERS = "(apiserver|cni|containerd|cri|device-plugin|kube|libvirt|manifests|os|pki|podnet|telemetry)";
+const ADAPTERS =
+  "(apiserver|cni|containerd|cri|device-plugin|kube|libvirt|manifests|os|pki|podnet|telemetry)";
 const APPS =
   "(net-agent|node-runtime|patchbay|standalone|virt-api|virt-controller|virt-handler|virt-launcher)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";

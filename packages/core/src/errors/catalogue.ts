@@ -2,19 +2,19 @@
 // Every error code of the product, one table for each package that raises them.
 import { API_ERRORS } from "./catalogue/api.ts";
 import { APISERVER_ERRORS } from "./catalogue/apiserver.ts";
-import { CNI_ERRORS } from "./catalogue/cni.ts";
-import { CONTAINERD_ERRORS } from "./catalogue/containerd.ts";
+import { CNI_ERRORS } from "./catalogue/node/cni.ts";
+import { CONTAINERD_ERRORS } from "./catalogue/node/containerd.ts";
 import { CONTROLLER_ERRORS } from "./catalogue/controller.ts";
-import { CRI_ERRORS } from "./catalogue/cri.ts";
-import { DEVICE_ERRORS } from "./catalogue/device.ts";
-import { DOMAIN_ERRORS } from "./catalogue/domain.ts";
+import { CRI_ERRORS } from "./catalogue/node/cri.ts";
+import { DEVICE_ERRORS } from "./catalogue/node/device.ts";
+import { DOMAIN_ERRORS } from "./catalogue/node/domain.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
-import { LIBVIRT_ERRORS } from "./catalogue/libvirt.ts";
+import { LIBVIRT_ERRORS } from "./catalogue/node/libvirt.ts";
 import { MANIFESTS_ERRORS } from "./catalogue/manifests.ts";
-import { OS_ERRORS } from "./catalogue/os.ts";
+import { OS_ERRORS } from "./catalogue/node/os.ts";
 import { PKI_ERRORS } from "./catalogue/pki.ts";
-import { PODNET_ERRORS } from "./catalogue/podnet.ts";
-import { RUNTIME_ERRORS } from "./catalogue/runtime.ts";
+import { PODNET_ERRORS } from "./catalogue/node/podnet.ts";
+import { RUNTIME_ERRORS } from "./catalogue/node/runtime.ts";
 import { STANDALONE_ERRORS } from "./catalogue/standalone.ts";
 
 /** The catalogue; `docs/reference/errors.md` is checked against it. */

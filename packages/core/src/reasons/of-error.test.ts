@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
-import { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
+import { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
 import { leastPauseMs } from "../errors/pauses.ts";
 import { hindranceOfFailure } from "../status/hindrance.ts";
 import type { LibvirtErrorCode } from "./of-error.ts";

@@ -2,7 +2,7 @@
 // Which reason an error is, and what a person is told of it.
 import { isAppError, messageOf } from "../errors/app-error.ts";
 import type { ErrorCode } from "../errors/catalogue.ts";
-import type { LIBVIRT_ERRORS } from "../errors/catalogue/libvirt.ts";
+import type { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
 import { adviceOn, type Reason } from "./table.ts";
 
 /** The codes that any call of libvirt can fail with. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of a machine's own containerd.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const CONTAINERD_ERRORS = {
   CONTAINERD_PATH_TOO_LONG: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the node runtime and standalone.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const RUNTIME_ERRORS = {
   RUNTIME_IMAGE_MISSING: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of devices that are offered to a kubelet.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const DEVICE_ERRORS = {
   DEVICE_NOT_REGISTERED: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of processes, files and system calls.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const OS_ERRORS = {
   OS_TIMED_OUT: {

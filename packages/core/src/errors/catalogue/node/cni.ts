@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of CNI plugins, network definitions and the journal.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const CNI_ERRORS = {
   CNI_PLUGIN_FAILED: {

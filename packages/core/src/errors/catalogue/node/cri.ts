@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the container runtime.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const CRI_ERRORS = {
   CRI_UNAVAILABLE: {

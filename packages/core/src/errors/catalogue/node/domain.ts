@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of libvirt domain XML and PCI addresses.
-import type { ErrorEntry } from "../entry.ts";
+import type { ErrorEntry } from "../../entry.ts";
 
 export const DOMAIN_ERRORS = {
   DOMAIN_XML_INVALID: {
