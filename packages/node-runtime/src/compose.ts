@@ -2,7 +2,7 @@
 // Brings the adapters together and starts the loops. No decisions.
 import { dirname, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { layoutOf } from "@patchbay/containerd";
+import { layoutOf, removeOrphanShims } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -17,8 +17,8 @@ import {
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { createFiles, createProcessRunner } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
+import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
+import type { Cache, ContainerRuntime, Files, Logger } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { runBinder } from "./binder.ts";
 import { architecture, type Flags } from "./config.ts";
@@ -182,6 +182,18 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   }, signal);
 }
 
+/** Without a containerd of one's own, it is its owner's matter. */
+function sweepOf({ files, runner, containerd, facts }: Machine, log: Logger): PodDeps["sweep"] {
+  return async () => {
+    if (containerd === undefined) return;
+    const { cgroupParent } = facts;
+    const deps = { files, runner, layout: containerd, kill: killAndWait, cgroupParent };
+    for (const id of await removeOrphanShims(deps)) {
+      log.warn("shim of a sandbox that is gone was left and is ended", { object: id });
+    }
+  };
+}
+
 function composePods(
   context: DaemonContext,
   machine: Machine,
@@ -207,6 +219,7 @@ function composePods(
     owners: createOwners(runtime),
     pulls: createPulls({ runtime, clock, log, wake }),
     stops: createStops({ runtime, clock, log, wake }),
+    sweep: sweepOf(machine, log),
     released: new Set(),
   };
 }

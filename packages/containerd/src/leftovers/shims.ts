@@ -43,11 +43,22 @@ export function shimsOf(all: readonly ProcessFacts[], socket: string): readonly 
   return all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
 }
 
-/** Those shims, and everything below them, children after their parents. */
-export function shimFamilies(all: readonly ProcessFacts[], socket: string): readonly number[] {
-  const family = [...shimsOf(all, socket)];
+/** The container that a shim was started for; undefined: it is none. */
+export function idOfShim(all: readonly ProcessFacts[], pid: number): string | undefined {
+  const argv = all.find((each) => each.pid === pid)?.argv ?? [];
+  return argv.includes("-id") ? argv[argv.indexOf("-id") + 1] : undefined;
+}
+
+/** These processes, and everything below them, children after their parents. */
+export function familyOf(all: readonly ProcessFacts[], pids: readonly number[]): readonly number[] {
+  const family = [...pids];
   for (const pid of family) {
     family.push(...all.filter(({ parent }) => parent === pid).map((child) => child.pid));
   }
   return [...new Set(family)];
+}
+
+/** The shims of the containerd of that socket, and everything below them, children after their parents. */
+export function shimFamilies(all: readonly ProcessFacts[], socket: string): readonly number[] {
+  return familyOf(all, shimsOf(all, socket));
 }

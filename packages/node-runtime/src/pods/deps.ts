@@ -55,6 +55,8 @@ export interface PodDeps {
   readonly owners: Owners;
   readonly pulls: Pulls;
   readonly stops: Stops;
+  /** Ends what a runtime that died has forgotten of sandboxes that are removed. */
+  readonly sweep: () => Promise<void>;
   /** Sandboxes whose network was given back since this process began. */
   readonly released: Set<string>;
 }

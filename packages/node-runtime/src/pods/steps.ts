@@ -126,7 +126,15 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 /** The steps that take something away. */
 type RemovingAction = Exclude<PodAction, LiveAction | { readonly kind: "wait" }>;
 
-async function remove(deps: PodDeps, uid: string, action: RemovingAction): Promise<void> {
+/** One that died by itself may have left processes of which the runtime does not know. */
+async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
+  await deps.runtime.removeSandbox(id);
+  deps.released.delete(id);
+  if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY") await deps.sweep();
+}
+
+async function remove(deps: PodDeps, facts: PodFacts, action: RemovingAction): Promise<void> {
+  const { uid } = facts;
   switch (action.kind) {
     case "stopContainer":
       deps.stops.begin(uid, action.id, action.graceSeconds);
@@ -139,8 +147,7 @@ async function remove(deps: PodDeps, uid: string, action: RemovingAction): Promi
       deps.released.add(action.id);
       return;
     case "removeSandbox":
-      await deps.runtime.removeSandbox(action.id);
-      deps.released.delete(action.id);
+      await removeSandbox(deps, facts, action.id);
       return;
     case "removeRemains":
       await removeRemains(deps, uid);
@@ -170,6 +177,6 @@ export async function takeStep(
     const { pod } = facts;
     if (pod !== undefined) await actLive(deps, { ...facts, pod }, { action, progress });
   } else if (action.kind !== "wait") {
-    await remove(deps, facts.uid, action);
+    await remove(deps, facts, action);
   }
 }

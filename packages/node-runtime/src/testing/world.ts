@@ -182,6 +182,7 @@ export class PodWorld {
       owners: createOwners(runtime),
       pulls: createPulls({ runtime, clock, log, wake }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
+      sweep: () => Promise.resolve(),
       released: new Set(),
     };
   }

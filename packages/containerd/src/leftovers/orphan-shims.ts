@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shims of sandboxes that are no more: a containerd that dies in the middle of a start does not know its shim afterwards.
+import { join } from "node:path";
+import type { Files, ProcessRunner } from "@patchbay/ports";
+import { ctr } from "../ctr.ts";
+import type { ContainerdLayout } from "../layout.ts";
+import { removeGroups } from "./cgroups.ts";
+import { unmountBelow } from "./mounts.ts";
+import { familyOf, idOfShim, listProcesses, shimsOf } from "./shims.ts";
+
+/** Where the bundles of containers are, below the state. Source: containerd, runtime v2 and CRI's namespace. */
+const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
+
+/** The host, and a containerd that runs. */
+export interface OrphanDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly layout: ContainerdLayout;
+  /** Kills that process alone, and waits for its end; gone is success. */
+  readonly kill: (pid: number) => Promise<void>;
+  /** Control group above those of containers. */
+  readonly cgroupParent: string;
+}
+
+/**
+ * Ends the shims whose container the running containerd does not have, with all that runs below them; their ids.
+ * @throws AppError with CONTAINERD_FAILED when it cannot be asked
+ */
+export async function removeOrphanShims(deps: OrphanDeps): Promise<readonly string[]> {
+  const { files, layout, kill, cgroupParent } = deps;
+  const all = await listProcesses(files);
+  const shims = shimsOf(all, layout.socket);
+  if (shims.length === 0) return [];
+  // Asked after the processes were listed: a container is known before its shim is started.
+  const known = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
+  const ids: string[] = [];
+  for (const shim of shims) {
+    const id = idOfShim(all, shim);
+    if (id === undefined || known.includes(id)) continue;
+    for (const pid of familyOf(all, [shim]).toReversed()) await kill(pid);
+    await unmountBelow(deps, join(layout.state, BUNDLES, id));
+    await removeGroups(deps, join(cgroupParent, id));
+    ids.push(id);
+  }
+  return ids;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whoever dies in the middle of a pod's start: the pod comes up in the end, nothing is doubled, and nothing is left.
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { PODS, RuntimeMachine, shellPod } from "./machine.ts";
+
+const IMAGES_MS = 180_000;
+const START_MS = 60_000;
+const POD = shellPod("a", "sleep 1000", {
+  restartPolicy: "Always",
+  terminationGracePeriodSeconds: 1,
+});
+
+/** Processes of runc that work for the containerd of that directory. */
+function runcs(directory: string): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        return command[0]?.endsWith("runc") === true && command.join(" ").includes(directory);
+      } catch {
+        return false; // it has ended
+      }
+    })
+    .map(Number);
+}
+
+/** Kills the runc of that number that is seen from now on; short ones may go unseen. */
+async function killRunc(directory: string, number: number): Promise<void> {
+  const seen = new Set<number>();
+  for (const end = Date.now() + START_MS; Date.now() < end;) {
+    for (const pid of runcs(directory)) {
+      seen.add(pid);
+      if (seen.size < number) continue;
+      process.kill(pid, "SIGKILL");
+      return;
+    }
+    await new Promise(setImmediate);
+  }
+  throw new Error(`only ${String(seen.size)} processes of runc were seen`);
+}
+
+describe("in the middle of a start", () => {
+  let machine: RuntimeMachine;
+
+  beforeAll(async () => {
+    machine = await RuntimeMachine.start();
+  }, IMAGES_MS);
+  afterEach(async () => {
+    await machine.clear();
+  });
+  afterAll(async () => {
+    await machine.close();
+  });
+
+  /** In the end the pod runs, in one sandbox and one container. */
+  async function expectOneRun(): Promise<void> {
+    const look = async (): Promise<boolean> => {
+      const status = (await machine.pod("a"))?.status;
+      if (status?.containerStatuses?.[0]?.ready !== true) throw new Error(JSON.stringify(status));
+      const sandboxes = await machine.runtime.listSandboxes();
+      const containers = await machine.runtime.listContainers();
+      expect(sandboxes.map(({ state }) => state)).toEqual(["READY"]);
+      expect(containers.filter(({ state }) => state === "RUNNING")).toHaveLength(1);
+      expect(await machine.containerd.listShims()).toHaveLength(1);
+      return true;
+    };
+    await eventually(look, { withinMs: START_MS });
+  }
+
+  async function expectGone(): Promise<void> {
+    await machine.api.delete(`${PODS}/a`);
+    expect(await machine.isGone("a")).toBe(true);
+    await machine.nothingRemains(20_000);
+  }
+
+  test.each([1, 2])(
+    "runc is killed, the %i. of the start",
+    async (number) => {
+      const killed = killRunc(machine.containerd.directory, number);
+      await machine.create(POD);
+      await killed;
+      await expectOneRun();
+      await expectGone();
+    },
+    150_000,
+  );
+
+  test.each([100, 300, 600])(
+    "containerd is killed after %i ms",
+    async (ms) => {
+      await machine.create(POD);
+      await sleep(ms);
+      await machine.containerd.end("SIGKILL");
+      await machine.containerd.start();
+      await expectOneRun();
+      await expectGone();
+    },
+    150_000,
+  );
+
+  test.each([50, 300])(
+    "the shim is killed after %i ms",
+    async (ms) => {
+      await machine.create(POD);
+      const hasShim = async (): Promise<boolean> =>
+        (await machine.containerd.listShims()).length > 0;
+      await eventually(hasShim, { withinMs: START_MS });
+      await sleep(ms);
+      for (const pid of await machine.containerd.listShims()) process.kill(pid, "SIGKILL");
+      await expectOneRun();
+      await expectGone();
+    },
+    150_000,
+  );
+
+  test("a reboot: the pod comes up in a new sandbox, and counts on", async () => {
+    await machine.create(POD);
+    await expectOneRun();
+    await machine.stopRuntime("SIGKILL");
+    await machine.reboot();
+    await machine.startRuntime();
+    const restarts = async (): Promise<boolean> =>
+      ((await machine.pod("a"))?.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
+    await eventually(restarts, { withinMs: START_MS });
+    await expectOneRun();
+    await expectGone();
+  }, 150_000);
+});
