@@ -45,6 +45,13 @@ function serviceOf(paths: Paths, name: string, args: readonly string[]): Compone
   return { name, argv: [executableOf(name), "--kubeconfig", kubeconfig, ...args] };
 }
 
+/** Where pods find the API server, if they are to. */
+function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
+  if (apiAddress === undefined) return [];
+  const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
+  return ["--pod-api-server", `${host}:${String(apiPort)}`];
+}
+
 /** Which pods, by which container runtime, and whom it serves. */
 function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
@@ -56,6 +63,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],
     ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
     ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
+    ...podApiServerFlags(settings),
   ];
 }
 
