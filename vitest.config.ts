@@ -60,6 +60,16 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          name: "installed",
+          include: ["tests/installed/**/*.test.ts"],
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+        },
+      },
+      {
+        ...shared,
+        test: {
           name: "cluster",
           include: ["tests/cluster/**/*.test.ts"],
           testTimeout: 300_000,

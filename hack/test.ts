@@ -147,6 +147,7 @@ const STAGES: readonly (readonly (readonly Suite[])[])[] = [
   [[suite("attacks")]],
   [[suite("e2e")]],
   [[suite("strict")]],
+  [[suite("installed")]],
   [[suiteWith("cluster", "PATCHBAY_KUBECONFIG", "no cluster named")]],
 ];
 

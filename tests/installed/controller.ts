@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cluster's controllers do of which the stories need the least: pods of Deployments and DaemonSets, and where a
+// Service's pods are. By watches, as they do it.
+import { PODS, type KubeObject, type Pod, type ResourceType } from "@patchbay/api";
+import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
+import { isAppError } from "@patchbay/core";
+import type { Clock, Logger } from "@patchbay/ports";
+
+const NAMESPACE = "patchbay";
+const NAME_LABEL = "app.kubernetes.io/name";
+const APPS = { group: "apps", version: "v1", namespaced: true } as const;
+
+interface Workload extends KubeObject {
+  readonly spec: {
+    readonly template: {
+      readonly metadata: {
+        readonly labels: Readonly<Record<string, string>>;
+        readonly annotations?: Readonly<Record<string, string>>;
+      };
+      readonly spec: Pod["spec"];
+    };
+  };
+}
+
+const DEPLOYMENTS: ResourceType<Workload> = {
+  ...APPS,
+  resource: "deployments",
+  kind: "Deployment",
+};
+const DAEMON_SETS: ResourceType<Workload> = { ...APPS, resource: "daemonsets", kind: "DaemonSet" };
+const ENDPOINTS: ResourceType<KubeObject> = {
+  group: "",
+  version: "v1",
+  resource: "endpoints",
+  kind: "Endpoints",
+  namespaced: true,
+};
+
+function isEnded({ metadata, status }: Pod): boolean {
+  const { phase } = status ?? {};
+  return metadata.deletionTimestamp !== undefined || phase === "Failed" || phase === "Succeeded";
+}
+
+function isReady({ status }: Pod): boolean {
+  return (
+    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") === true
+  );
+}
+
+/** The pod of a workload: one of a DaemonSet is given to its node, others are for whoever binds pods. */
+function podOf(workload: Workload, nodeName: string, number: number): Pod {
+  const { template } = workload.spec;
+  const { name, uid = "" } = workload.metadata;
+  const owner = { apiVersion: workload.apiVersion, kind: workload.kind, name, uid };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...template.metadata,
+      name: `${name}-${String(number)}`,
+      namespace: NAMESPACE,
+      ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: true }],
+    },
+    spec: { ...template.spec, ...(workload.kind === "DaemonSet" && { nodeName }) },
+  };
+}
+
+/** What the controller works with. */
+export interface ControllerDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly nodeName: string;
+}
+
+/** Keeps one pod for each workload of the namespace, and the addresses of virt-api's, until the signal is aborted. */
+export async function runController(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
+  const { client, clock, log, nodeName } = deps;
+  const selection = { namespace: NAMESPACE };
+  const pods = createCache(client.reflect(PODS, selection), { logger: log });
+  const workloads = [DEPLOYMENTS, DAEMON_SETS].map((type) =>
+    createCache(client.reflect(type, selection), { logger: log }),
+  );
+  const queue = createQueue({ clock });
+  let made = 0;
+  const keepPod = async (workload: Workload): Promise<void> => {
+    const { name } = workload.metadata;
+    const own = pods.list().filter(({ metadata }) => metadata.labels?.[NAME_LABEL] === name);
+    for (const pod of own.filter((one) => isEnded(one))) {
+      if (pod.metadata.deletionTimestamp === undefined)
+        await client.store.delete(PODS, pod.metadata);
+    }
+    if (own.some((pod) => !isEnded(pod))) return;
+    made += 1;
+    await client.store.create(PODS, podOf(workload, nodeName, made));
+  };
+  const keepEndpoints = async (): Promise<void> => {
+    const addresses = pods
+      .list()
+      .filter((pod) => pod.metadata.labels?.[NAME_LABEL] === "virt-api" && isReady(pod))
+      .flatMap(({ status }) => (status?.podIP === undefined ? [] : [{ ip: status.podIP }]));
+    const ports = [{ name: "https", port: 8443, protocol: "TCP" }];
+    const subsets = addresses.length === 0 ? [] : [{ addresses, ports }];
+    const metadata = { name: "virt-api", namespace: NAMESPACE };
+    const fields = { subsets };
+    try {
+      await client.store.patch(ENDPOINTS, metadata, { type: "merge", fields });
+    } catch (error) {
+      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+      await client.store.create(ENDPOINTS, {
+        ...{ apiVersion: "v1", kind: "Endpoints", metadata },
+        ...fields,
+      });
+    }
+  };
+  const reconcile = async (): Promise<ReturnType<typeof done>> => {
+    const all = workloads.flatMap((cache, index) =>
+      cache.list().map((one) => ({ ...one, kind: index === 0 ? "Deployment" : "DaemonSet" })),
+    );
+    for (const workload of all) await keepPod(workload);
+    await keepEndpoints();
+    return done();
+  };
+  for (const cache of [pods, ...workloads]) {
+    cache.onChange(() => {
+      queue.add("all");
+    });
+    cache.start(signal);
+  }
+  await Promise.all([pods, ...workloads].map((cache) => cache.synced()));
+  queue.add("all");
+  await runReconciler({ name: "test-controller", queue, reconcile, log, clock }, signal);
+}

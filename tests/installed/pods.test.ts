@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifests' pods run a machine: its own services are stopped, and a VM starts, a NIC goes in and out, and each pod
+// is killed once in the middle. API server, containerd and the small kubelet stay.
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { IfaceStatus, Pod } from "@patchbay/api";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { install, parseManifests, readManifests } from "@patchbay/manifests";
+import { createClock, createFiles } from "@patchbay/os";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { bridgeNetworkManifest, eventually, vmManifest, type Machine } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { bringUp, ROOT, tearDown } from "../e2e/standalone.ts";
+import { runController } from "./controller.ts";
+import { onMachine } from "./overlay.ts";
+
+/** On a link of the test's own: what pods reach must not be the loopback. */
+const API_ADDRESS = "10.79.250.1";
+const LINK = "pbi-api";
+const SERVICES = ["virt-controller", "virt-handler", "net-agent", "virt-api"];
+const WITHIN = { withinMs: 120_000 };
+const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/alpha";
+
+let machine: Machine;
+let client: KubeClient;
+/** What is to be done at the end, the last first. */
+const undo: (() => void | Promise<void>)[] = [];
+
+/** Ends a machine's own process, as one that is not started again: its supervisor goes first. */
+async function end(component: string): Promise<void> {
+  const pid = machine.pidOf(component);
+  process.kill(pid, "SIGKILL");
+  await eventually(() => !existsSync(`/proc/${String(pid)}`), WITHIN);
+}
+
+function podsOf(service: string): readonly Pod[] {
+  const args = ["-n", "patchbay", "-l", `app.kubernetes.io/name=${service}`, "-o", "json"];
+  // As it was asked.
+  return (JSON.parse(machine.kubectl("get", "pods", ...args)) as { items: Pod[] }).items;
+}
+
+function isReady({ metadata, status }: Pod): boolean {
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  return metadata.deletionTimestamp === undefined && ready?.status === "True";
+}
+
+async function expectReadyPods(): Promise<void> {
+  for (const service of SERVICES) await eventually(() => podsOf(service).some(isReady), WITHIN);
+}
+
+/** Kills the container of a service's pod, which the kubelet starts again; then takes the pod away for another one. */
+function kill(service: string): void {
+  const [pod] = podsOf(service).filter(isReady);
+  const name = pod?.metadata.name ?? "";
+  machine.kubectl("delete", "pod", "-n", "patchbay", name, "--grace-period=0", "--force");
+}
+
+function ifaceOf(name: string): IfaceStatus | undefined {
+  return machine.findVmi("alpha")?.status?.interfaces?.find((iface) => iface.name === name);
+}
+
+function plug(name: string): void {
+  const body = { name, networkAttachmentDefinitionName: "blue" };
+  const { code, stderr } = machine.put(`${SUBRESOURCES}/addinterface`, body);
+  if (code !== 0) throw new Error(stderr);
+}
+
+function unplug(name: string): void {
+  const { code, stderr } = machine.put(`${SUBRESOURCES}/removeinterface`, { name });
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function expectPlugged(name: string): Promise<void> {
+  await eventually(() => ifaceOf(name)?.hotplug?.phase === "Ready", WITHIN);
+}
+
+async function expectGone(name: string): Promise<void> {
+  await eventually(() => {
+    const { spec, status } = machine.findVmi("alpha") ?? {};
+    const all = [
+      ...(spec?.networks ?? []),
+      ...(status?.interfaces ?? []),
+      ...(status?.attachments ?? []),
+    ];
+    return !all.some((entry) => entry.name === name);
+  }, WITHIN);
+}
+
+beforeAll(async () => {
+  execFileSync(join(ROOT, "hack/images/make-images"), ["patchbay"], { stdio: "inherit" });
+  execFileSync("ip", ["link", "add", LINK, "type", "bridge"]);
+  undo.push(() => void execFileSync("ip", ["link", "del", LINK]));
+  execFileSync("ip", ["address", "add", `${API_ADDRESS}/32`, "dev", LINK]);
+  execFileSync("ip", ["link", "set", LINK, "up"]);
+  const wanted = { apiPort: 16643, bridge: "pbi0", apiAddress: API_ADDRESS, sharesMounts: true };
+  machine = await bringUp(wanted, (made) => {
+    const archive = join(ROOT, ".cache/images/patchbay.tar");
+    made.patchbay("image", "add", "localhost/patchbay/patchbay:dev", archive);
+    return Promise.resolve();
+  });
+  undo.push(() => {
+    tearDown(machine);
+  });
+  const kubeconfig = join(machine.dataDir, "kubeconfig");
+  const [clock, log] = [createClock(), createSilentLogger()];
+  client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
+  undo.push(() => client.close());
+  const state = readFileSync(join(machine.dataDir, "run/supervisor.json"), "utf8");
+  // Written by standalone.
+  process.kill((JSON.parse(state) as { pid: number }).pid, "SIGKILL");
+  for (const service of SERVICES) await end(service);
+  // What the machine has told the API server of its own virt-api.
+  machine.kubectl("delete", "apiservice", "v1.subresources.kubevirt.io");
+  machine.kubectl(
+    "delete",
+    "mutatingwebhookconfiguration,validatingwebhookconfiguration",
+    "patchbay",
+  );
+  machine.kubectl(
+    "delete",
+    "service,endpoints",
+    "virt-api",
+    "-n",
+    "patchbay",
+    "--ignore-not-found",
+  );
+  const [socket = ""] = execFileSync("find", [machine.dataDir, "-name", "containerd.sock"], {
+    encoding: "utf8",
+  }).split("\n");
+  const place = { dataDir: machine.dataDir, socket, hostPid: machine.pidOf("containerd") };
+  const manifests = parseManifests(await readManifests(createFiles(), "base"));
+  const objects = onMachine(manifests, place);
+  await install(client.store, { objects, dryRun: false, tell: () => undefined });
+  const settings = readFileSync(join(machine.dataDir, "standalone.json"), "utf8");
+  const { nodeName } = JSON.parse(settings) as { nodeName: string }; // as above
+  const stop = new AbortController();
+  const controller = runController({ client, clock, log, nodeName }, stop.signal);
+  undo.push(async () => {
+    stop.abort(new Error("the stories are told"));
+    await controller;
+  });
+}, 300_000);
+
+afterAll(async () => {
+  for (const step of undo.reverse()) await step();
+}, 300_000);
+
+test("the four services run as pods, and the machine's own do not", async () => {
+  await expectReadyPods();
+  for (const service of SERVICES) {
+    expect(existsSync(`/proc/${String(machine.pidOf(service))}`)).toBe(false);
+  }
+  const available = (): boolean =>
+    machine.kubectl("get", "apiservice", "v1.subresources.kubevirt.io").includes("True");
+  await eventually(available, WITHIN);
+});
+
+test("a VM starts", async () => {
+  machine.apply(
+    bridgeNetworkManifest("blue", "pbi-blue", "10.79.1.0/24"),
+    vmManifest({ name: "alpha" }),
+  );
+  await machine.booted("alpha");
+  expect(machine.findVmi("alpha")?.status?.phase).toBe("Running");
+});
+
+test.each(SERVICES)(
+  "a NIC goes in and out, and %s is killed in the middle of both",
+  async (service) => {
+    const guest = machine.console("alpha");
+    const since = guest.position();
+    plug("one");
+    kill(service);
+    const line = await guest.waitForLine(/nic added \S+ mac/, {
+      timeoutMs: WITHIN.withinMs,
+      since,
+    });
+    await expectPlugged("one");
+    expect(line).toContain(`mac ${ifaceOf("one")?.mac ?? "none"}`);
+    await expectReadyPods();
+    unplug("one");
+    kill(service);
+    await guest.waitForLine(/nic removed/, { timeoutMs: WITHIN.withinMs, since });
+    await expectGone("one");
+    await expectReadyPods();
+  },
+);
+
+test("nothing is left of the NICs, and the guest has not noticed anything else", () => {
+  const journal = join(machine.dataDir, "net-agent/journal");
+  expect(existsSync(journal) ? readdirSync(journal) : []).toEqual([]);
+  expect(
+    machine
+      .console("alpha")
+      .lines()
+      .filter((line) => line.includes("guest ready")),
+  ).toHaveLength(1);
+});
