@@ -157,6 +157,7 @@ test.each([
     hostPaths: [
       "/var/lib/kubelet/pods rw HostToContainer",
       "/var/lib/kubelet/device-plugins rw",
+      "/dev/net/tun rw",
       ...RUNTIMES,
     ],
   },
