@@ -60,15 +60,17 @@ function ifaceOf(name: string): IfaceStatus | undefined {
   return machine.findVmi("alpha")?.status?.interfaces?.find((iface) => iface.name === name);
 }
 
-function plug(name: string): void {
-  const body = { name, networkAttachmentDefinitionName: "blue" };
-  const { code, stderr } = machine.put(`${SUBRESOURCES}/addinterface`, body);
-  if (code !== 0) throw new Error(stderr);
+/** Asks until somebody answers: between one virt-api and the next there is none. */
+async function ask(subresource: string, body: unknown): Promise<void> {
+  await eventually(() => machine.put(`${SUBRESOURCES}/${subresource}`, body).code === 0, WITHIN);
 }
 
-function unplug(name: string): void {
-  const { code, stderr } = machine.put(`${SUBRESOURCES}/removeinterface`, { name });
-  if (code !== 0) throw new Error(stderr);
+function plug(name: string): Promise<void> {
+  return ask("addinterface", { name, networkAttachmentDefinitionName: "blue" });
+}
+
+function unplug(name: string): Promise<void> {
+  return ask("removeinterface", { name });
 }
 
 async function expectPlugged(name: string): Promise<void> {
@@ -170,7 +172,7 @@ test.each(SERVICES)(
   async (service) => {
     const guest = machine.console("alpha");
     const since = guest.position();
-    plug("one");
+    await plug("one");
     kill(service);
     const line = await guest.waitForLine(/nic added \S+ mac/, {
       timeoutMs: WITHIN.withinMs,
@@ -179,7 +181,7 @@ test.each(SERVICES)(
     await expectPlugged("one");
     expect(line).toContain(`mac ${ifaceOf("one")?.mac ?? "none"}`);
     await expectReadyPods();
-    unplug("one");
+    await unplug("one");
     kill(service);
     await guest.waitForLine(/nic removed/, { timeoutMs: WITHIN.withinMs, since });
     await expectGone("one");
