@@ -68,8 +68,9 @@ export interface ApiServerOptions {
   readonly clock: Clock;
   /**
    * For tests: behaves as a cluster's server does where this one is kinder. Objects are filled in with nulls, defaults
-   * and field managers, `blockOwnerDeletion` needs a right on the owner, quiet watches get no bookmarks, watches end
-   * after seconds, and the first of each that goes on from before the start is too old. Absent: not.
+   * and field managers, volumes that are images are unknown, `blockOwnerDeletion` needs a right on the owner, quiet
+   * watches get no bookmarks, watches end after seconds, and the first of each that goes on from before the start is too
+   * old. Absent: not.
    */
   readonly strict?: boolean;
   /** Other bounds than {@link LIMITS}. */

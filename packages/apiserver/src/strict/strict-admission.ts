@@ -2,6 +2,7 @@
 // Admission of a server that is as strict as a cluster's: what is written is not what was sent, and owners are asked for.
 import type { Admission } from "../admission/admission.ts";
 import { fillIn } from "./fill-in.ts";
+import { dropImageVolumes } from "./image-volumes.ts";
 import { checkOwnerRights, type OwnerRightsDeps } from "./owner-rights.ts";
 
 /** The same admission, with everything filled in and rights on owners asked for. */
@@ -9,6 +10,8 @@ export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Ad
   return {
     mutate: async (question, complete) => {
       const object = await admission.mutate(question, complete);
+      const dropped = dropImageVolumes(object).map((path) => `unknown field "${path}"`);
+      question.warnings.push(...dropped);
       // A Scale or a Binding is never stored.
       return question.bodyKind === undefined ? fillIn(object) : object;
     },
