@@ -6,6 +6,7 @@ import { join } from "node:path";
 import {
   containerdCommand,
   ctr,
+  keepShimSockets,
   layoutOf,
   listProcesses,
   prepareContainerd,
@@ -17,6 +18,7 @@ import {
   waitUntilServing,
   type ContainerdLayout,
 } from "@patchbay/containerd";
+import { createFakeLogger } from "@patchbay/ports/testing";
 import {
   createClock,
   createFiles,
@@ -121,6 +123,10 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     { sandboxImage, bootId: await readBootId(files) },
   );
   const cgroupParent = `/patchbay-${id}`;
+  const closing = new AbortController();
+  const log = createFakeLogger();
+  // As the supervisor does: a test that kills shims leaves no sockets of theirs.
+  keepShimSockets({ files, layout, bootId: await readBootId(files), log }, closing.signal);
   let running: ProcessName | undefined;
   const bench: ContainerdBench = {
     directory,
@@ -141,12 +147,14 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     },
     close: async () => {
       await bench.end("SIGTERM");
+      closing.abort(new Error("the bench is closed"));
       await removeAll(layout, cgroupParent);
     },
   };
   try {
     await bench.start();
   } catch (error) {
+    closing.abort(new Error("the bench did not start"));
     await removeAll(layout, cgroupParent);
     throw error;
   }

@@ -6,13 +6,11 @@ import { join } from "node:path";
 import {
   archiveDirectory,
   importImage,
-  keepShimSockets,
   listImages,
   removeImage,
   shimSocketsOf,
 } from "@patchbay/containerd";
-import { createFiles, createProcessRunner, killAndWait, readBootId } from "@patchbay/os";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
@@ -74,14 +72,8 @@ test("a container that runs from an image keeps its layers, a shim that is kille
   expect(await files.exists(socket)).toBe(true);
   await removeImage(deps(), NAME);
   expect(await bench.ctr("tasks", "ls")).toMatch(/it +\d+ +RUNNING/);
-  const kept = new AbortController();
-  keepShimSockets(
-    { files, layout, bootId: await readBootId(files), log: createFakeLogger() },
-    kept.signal,
-  );
   for (const pid of await bench.listShims()) await killAndWait(pid);
   await eventually(async () => !(await files.exists(socket)), { withinMs: 5000 });
-  kept.abort();
   expect(await bench.ctr("tasks", "ls", "--quiet")).toBe("");
   await bench.ctr("containers", "delete", "it");
 });
