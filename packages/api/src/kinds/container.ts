@@ -51,6 +51,7 @@ export interface VolumeMount {
   readonly name: string;
   readonly mountPath: string;
   readonly subPath?: string;
+  readonly subPathExpr?: string;
   readonly readOnly?: boolean;
   readonly mountPropagation?: "None" | "HostToContainer" | "Bidirectional";
 }
@@ -100,6 +101,11 @@ export interface Container {
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly startupProbe?: Probe;
+  /** What is run after the start and before the end. Source: Kubernetes core/v1 Lifecycle. */
+  readonly lifecycle?: { readonly postStart?: object; readonly preStop?: object };
+  /** Of an init container: `Always` is a sidecar, which goes on beside the others. */
+  readonly restartPolicy?: string;
+  readonly volumeDevices?: readonly { readonly name: string; readonly devicePath: string }[];
   /** Whether the end of the log tells why it failed, where the container has left no message. */
   readonly terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
   readonly stdin?: boolean;

@@ -2,7 +2,7 @@
 // What is known of one pod: its object, and what the container runtime has of it.
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/ports";
-import type { PodProblem } from "../policy/pod-policy.ts";
+import type { PodProblem } from "../policy/problem.ts";
 
 /** A sandbox; only the newest one's addresses are asked for. */
 export interface SandboxFacts extends SandboxSummary {

@@ -142,11 +142,3 @@ test("two containers of one name are one too many", () => {
   const pod = aPod({ initContainers: [aContainer()] });
   expect(fieldsOf(pod)).toEqual(["spec.containers[compute].name"]);
 });
-
-test("what is built for nobody is refused to all", () => {
-  const volumeMounts = [{ name: "v", mountPath: "v", subPath: "x" }];
-  expect(fieldsOf(aPod({ containers: [aContainer({ volumeMounts })] }, PRODUCT))).toEqual([
-    "spec.containers[compute].volumeMounts[v].subPath",
-    "spec.containers[compute].volumeMounts[v].mountPath",
-  ]);
-});

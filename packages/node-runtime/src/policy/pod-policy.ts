@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this pod run on the node? Pods are other people's: what would give them the node is the product's own only.
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
+import { problem, type PodProblem } from "./problem.ts";
 import { isProductPod } from "./product.ts";
-
-/** One reason why a pod is refused. */
-export interface PodProblem {
-  /** For example `spec.containers[0].securityContext.privileged`. */
-  readonly field: string;
-  readonly message: string;
-}
+import { unsupportedProblems } from "./unsupported.ts";
 
 /** Largest id of a user or group. Source: Linux, ids beyond are taken for -1 somewhere. */
 const ID_MAX = 2 ** 31 - 1;
@@ -26,10 +21,6 @@ const SAFE_SYSCTLS: readonly string[] = [
   "net.ipv4.tcp_syncookies",
 ];
 const PRODUCT_ONLY = "is for Patchbay's own pods only";
-
-function problem(isBad: boolean, field: string, message: string): readonly PodProblem[] {
-  return isBad ? [{ field, message }] : [];
-}
 
 function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
   const message = "is no name";
@@ -138,20 +129,6 @@ function namespaceProblems({ spec }: Pod): readonly PodProblem[] {
       problem(hostPath !== undefined, `spec.volumes[${name}].hostPath`, PRODUCT_ONLY),
     ),
   ];
-}
-
-/** What is built for nobody. */
-function unsupportedProblems({ spec }: Pod): readonly PodProblem[] {
-  const all = [...(spec.initContainers ?? []), ...spec.containers];
-  return all.flatMap(({ name, volumeMounts = [] }) =>
-    volumeMounts.flatMap((mount) => {
-      const field = `spec.containers[${name}].volumeMounts[${mount.name}]`;
-      return [
-        ...problem((mount.subPath ?? "") !== "", `${field}.subPath`, "is not supported"),
-        ...problem(!mount.mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
-      ];
-    }),
-  );
 }
 
 /** Why the pod may not run, all reasons at once; none: it may. */

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Container } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { aContainer, aPod } from "../testing/pods.ts";
+import { podProblems } from "./pod-policy.ts";
+
+const PRODUCT = { namespace: "patchbay", name: "virt-handler-x1" };
+
+test.each<{ name: string; container: Partial<Container>; want: readonly string[] }>([
+  {
+    name: "a part of a volume",
+    container: {
+      volumeMounts: [
+        { name: "v", mountPath: "/v", subPath: "x" },
+        { name: "w", mountPath: "/w", subPathExpr: "$(X)" },
+      ],
+    },
+    want: ["volumeMounts[v].subPath", "volumeMounts[w].subPathExpr"],
+  },
+  {
+    name: "a mount that begins nowhere",
+    container: { volumeMounts: [{ name: "v", mountPath: "v" }] },
+    want: ["volumeMounts[v].mountPath"],
+  },
+  {
+    name: "something to run at start and end",
+    container: { lifecycle: { postStart: {}, preStop: {} } },
+    want: ["lifecycle.postStart", "lifecycle.preStop"],
+  },
+  { name: "a sidecar", container: { restartPolicy: "Always" }, want: ["restartPolicy"] },
+  {
+    name: "a volume as a device",
+    container: { volumeDevices: [{ name: "v", devicePath: "/dev/v" }] },
+    want: ["volumeDevices"],
+  },
+])("refused to all, by name: $name", ({ container, want }) => {
+  const initContainers = [aContainer({ ...container, name: "first" })];
+  const pod = aPod({ initContainers, containers: [aContainer(container)] }, PRODUCT);
+  expect(podProblems(pod).map(({ field }) => field)).toEqual([
+    ...want.map((field) => `spec.initContainers[first].${field}`),
+    ...want.map((field) => `spec.containers[compute].${field}`),
+  ]);
+});
