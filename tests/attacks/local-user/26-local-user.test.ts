@@ -106,5 +106,5 @@ test("attack 67: the lock is a file that nobody else can open", () => {
 test("attack 68: keys, objects, logs and states are root's alone", () => {
   const isOpen = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;
   const entries = readdirSync(dataDir).filter((name) => isOpen(join(dataDir, name)));
-  expect(entries.sort()).toEqual(["images", "pods", "standalone.json"]);
+  expect(entries.sort()).toEqual(["containerd", "pods", "standalone.json"]);
 });
