@@ -2,7 +2,7 @@
 // Brings the adapters together and starts the loops. No decisions.
 import { dirname, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { layoutOf, removeOrphanShims } from "@patchbay/containerd";
+import { layoutOf } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -17,12 +17,13 @@ import {
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files, Logger } from "@patchbay/ports";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { runBinder } from "./binder.ts";
 import { architecture, type Flags } from "./config.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
+import { sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
 import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
 import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
@@ -182,18 +183,6 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   }, signal);
 }
 
-/** Without a containerd of one's own, it is its owner's matter. */
-function sweepOf({ files, runner, containerd, facts }: Machine, log: Logger): PodDeps["sweep"] {
-  return async () => {
-    if (containerd === undefined) return;
-    const { cgroupParent } = facts;
-    const deps = { files, runner, layout: containerd, kill: killAndWait, cgroupParent };
-    for (const id of await removeOrphanShims(deps)) {
-      log.warn("shim of a sandbox that is gone was left and is ended", { object: id });
-    }
-  };
-}
-
 function composePods(
   context: DaemonContext,
   machine: Machine,
@@ -239,6 +228,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
   followRuntime(deps, queue, signal);
+  sweepAfterCuts(deps, signal);
   keepLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
   await wakeAll(deps, queue);
   context.ready();
