@@ -159,7 +159,13 @@ test("a registry that is away is no runtime that is away", async () => {
   await expect(runtime.pullImage("one")).rejects.toMatchObject({ code: "CRI_FAILED" });
   server.answers["PullImage"] = () => ({ imageRef: "sha256:1" });
   expect(await runtime.pullImage("one")).toBe("sha256:1");
-  expect(sent()).toMatchObject({ image: { image: "one" } });
+  expect(sent()).toMatchObject({ image: { image: "one" }, auth: null });
+});
+
+test("who asks is told to the registry", async () => {
+  server.answers["PullImage"] = () => ({ imageRef: "sha256:1" });
+  await runtime.pullImage("one", { username: "me", password: "pw" });
+  expect(sent()).toMatchObject({ auth: { username: "me", password: "pw", identityToken: "" } });
 });
 
 test("what the network lacks is a problem", async () => {

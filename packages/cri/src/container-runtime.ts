@@ -9,6 +9,7 @@ import type {
   AttachRequest,
   ExecRequest,
   ExecResult,
+  RegistryCredentials,
   RuntimeFilter,
   SandboxConfig,
 } from "@patchbay/ports";
@@ -203,8 +204,11 @@ class CriRuntime implements ContainerRuntime {
     return image === null ? undefined : toImage(image);
   }
 
-  async pullImage(reference: string): Promise<string> {
-    const request = { image: { image: reference } };
+  async pullImage(reference: string, credentials?: RegistryCredentials): Promise<string> {
+    const request = {
+      image: { image: reference },
+      ...(credentials !== undefined && { auth: credentials }),
+    };
     return (await this.#images<{ readonly imageRef: string }>("PullImage", request, PULL_MS))
       .imageRef;
   }

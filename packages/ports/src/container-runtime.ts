@@ -197,6 +197,13 @@ export interface ContainerImage {
   readonly username: string;
 }
 
+/** How a registry knows who asks: a name and a password, or a token of its own. Source: CRI AuthConfig. */
+export interface RegistryCredentials {
+  readonly username?: string;
+  readonly password?: string;
+  readonly identityToken?: string;
+}
+
 /** What a program inside a container said. */
 export interface ExecResult {
   readonly exitCode: number;
@@ -268,8 +275,8 @@ export interface ContainerRuntime {
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Fetches it from its registry; returns its id. */
-  pullImage(reference: string): Promise<string>;
+  /** Fetches it from its registry, as whoever the credentials name; returns its id. */
+  pullImage(reference: string, credentials?: RegistryCredentials): Promise<string>;
   listImages(): Promise<readonly ContainerImage[]>;
   removeImage(id: string): Promise<void>;
 

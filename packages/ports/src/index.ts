@@ -30,6 +30,7 @@ export type {
   MountPropagation,
   NamespaceMode,
   NamespaceOptions,
+  RegistryCredentials,
   RuntimeFilter,
   SandboxConfig,
   SandboxMetadata,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole loop over one pod, on a runtime in memory.
+import { SECRETS } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aContainer, aPod, IMAGE } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";
@@ -216,6 +217,27 @@ test("an image is fetched, and the pod goes on when it is there", async () => {
   await world.run();
   expect(await world.remains()).toEqual(["sandbox 0 READY", "compute 0 RUNNING"]);
   expect(world.notes.map(({ reason }) => reason)).toEqual(["Pulling", "Pulled"]);
+});
+
+test.each([
+  { name: "by one of the pod's secrets", secrets: ["none", "wrong", "right"], state: "RUNNING" },
+  { name: "by no other secret", secrets: ["wrong"], state: "absent" },
+])("an image that is not for everybody is fetched $name", async ({ secrets, state }) => {
+  const world = new PodWorld();
+  for (const [name, password] of [["wrong", "guess"] as const, ["right", "pw"] as const]) {
+    const config = JSON.stringify({ auths: { "reg.example": { username: "me", password } } });
+    const data = { ".dockerconfigjson": Buffer.from(config).toString("base64") };
+    const metadata = { name, namespace: "ns" };
+    world.store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata, data });
+  }
+  world.runtime.putRemoteImage({ ...IMAGE, id: "sha256:3", tags: ["reg.example/x:1"] }, "pw");
+  const imagePullSecrets = secrets.map((name) => ({ name }));
+  const containers = [aContainer({ image: "reg.example/x:1" })];
+  await world.put(aPod({ containers, imagePullSecrets }));
+  await world.run();
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.message ?? "").toContain(state === "RUNNING" ? "" : "401 Unauthorized");
+  expect((await world.remains()).includes("compute 0 RUNNING")).toBe(state === "RUNNING");
 });
 
 test("an image that cannot be fetched is told of, and asked for ever later", async () => {

@@ -92,3 +92,10 @@ test("programs and machines end as a test says, and images come from a registry"
   await runtime.removeImage("sha256:1");
   expect(await runtime.listImages()).toEqual([]);
 });
+
+test("an image that is not for everybody is for who knows the password", async () => {
+  const runtime = createFakeContainerRuntime();
+  runtime.putRemoteImage(IMAGE, "pw");
+  await expect(runtime.pullImage("localhost/suite:1")).rejects.toThrow("401");
+  expect(await runtime.pullImage("localhost/suite:1", { password: "pw" })).toBe("sha256:1");
+});

@@ -12,6 +12,7 @@ import type {
   ContainerWrites,
   ExecRequest,
   ExecResult,
+  RegistryCredentials,
   RuntimeFilter,
   SandboxConfig,
   SandboxStatus,
@@ -30,6 +31,7 @@ import {
   type ProgramEnd,
   type SandboxRecord,
 } from "./container-runtime/records.ts";
+import { FakeRegistry } from "./container-runtime/registry.ts";
 
 /** Calls of {@link ContainerRuntime} that can be made to fail. */
 export type FakeRuntimeCall = Exclude<keyof ContainerRuntime, "watch" | "close">;
@@ -48,8 +50,8 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   onStart: (container: ContainerStatus, config: ContainerConfig) => void;
   /** An image that is on the node. */
   putImage(image: ContainerImage): void;
-  /** An image that its registry has. Pulling any other fails. */
-  putRemoteImage(image: ContainerImage): void;
+  /** An image that its registry has, for all or for who knows the password. Pulling any other fails. */
+  putRemoteImage(image: ContainerImage, password?: string): void;
   /** A running program ends by itself. */
   endContainer(id: string, end: ProgramEnd): void;
   /** The shim of a sandbox dies: so do its containers (255), and it is NOTREADY. */
@@ -85,7 +87,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   readonly #sandboxes = new Map<string, SandboxRecord>();
   readonly #containers = new Map<string, ContainerRecord>();
   readonly #images = new Map<string, ContainerImage>();
-  readonly #registry = new Map<string, ContainerImage>();
+  readonly #registry = new FakeRegistry();
   readonly #watchers = new Set<(id: string | undefined) => void>();
   readonly #failures: Failure[] = [];
   #made = 0;
@@ -246,10 +248,9 @@ class MemoryRuntime implements FakeContainerRuntime {
     return this.#answer("findImage", () => this.#images.get(reference));
   }
 
-  pullImage(reference: string): Promise<string> {
+  pullImage(reference: string, credentials?: RegistryCredentials): Promise<string> {
     return this.#act("pullImage", reference, () => {
-      const image = this.#registry.get(reference);
-      if (image === undefined) throw refusal("PullImage", "NOT_FOUND", `no ${reference} anywhere`);
+      const image = this.#registry.pull(reference, credentials);
       this.putImage(image);
       return image.id;
     });
@@ -280,8 +281,8 @@ class MemoryRuntime implements FakeContainerRuntime {
     for (const name of namesOf(image)) this.#images.set(name, image);
   }
 
-  putRemoteImage(image: ContainerImage): void {
-    for (const name of namesOf(image)) this.#registry.set(name, image);
+  putRemoteImage(image: ContainerImage, password?: string): void {
+    this.#registry.put(image, password);
   }
 
   endContainer(id: string, end: ProgramEnd): void {

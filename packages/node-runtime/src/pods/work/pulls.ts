@@ -3,7 +3,7 @@
 import type { Container } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { createPauses } from "@patchbay/kube";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, Logger, RegistryCredentials } from "@patchbay/ports";
 import type { ImageFacts, Reason } from "../facts.ts";
 
 /** What needs an image. */
@@ -22,11 +22,18 @@ export interface PullNote {
   readonly message: string;
 }
 
+/** Who a pull is for. */
+export interface PullAsker {
+  note(note: PullNote): void;
+  /** As whom the registry is asked, in this order until it answers; none: as nobody. */
+  credentials(): Promise<readonly RegistryCredentials[]>;
+}
+
 /** Pulls that are under way, and how the last ones ended. */
 export interface Pulls {
   find(use: ImageUse): Promise<ImageFacts>;
   /** Fetches the image, unless that is under way; wakes the pods that wait for it. */
-  begin(use: ImageUse, note: (note: PullNote) => void): void;
+  begin(use: ImageUse, asker: PullAsker): void;
   forget(uid: string): void;
 }
 
@@ -84,14 +91,14 @@ class BackgroundPulls implements Pulls {
     return held === undefined ? { kind: "absent" } : { kind: "failed", ...held };
   }
 
-  begin(use: ImageUse, note: (note: PullNote) => void): void {
+  begin(use: ImageUse, asker: PullAsker): void {
     const { reference: image } = use;
     const waiting = this.#underWay.get(image) ?? new Set();
     waiting.add(use.uid);
     if (this.#underWay.has(image)) return;
     this.#underWay.set(image, waiting);
-    note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
-    void this.#pull(use, note).finally(() => {
+    asker.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
+    void this.#pull(use, asker).finally(() => {
       this.#underWay.delete(image);
       for (const uid of waiting) this.#deps.wake(uid);
     });
@@ -101,25 +108,39 @@ class BackgroundPulls implements Pulls {
     this.#fetched.delete(uid);
   }
 
-  async #pull(use: ImageUse, note: (note: PullNote) => void): Promise<void> {
+  async #pull(use: ImageUse, asker: PullAsker): Promise<void> {
     const { clock, log, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
-      await runtime.pullImage(image);
+      await pullAs(runtime, image, await asker.credentials());
       const durationMs = Math.round(clock.monotonicMs() - startMs);
       this.#pauses.succeed(stepOf(image));
       const fetched = this.#fetched.get(use.uid) ?? new Set();
       this.#fetched.set(use.uid, fetched.add(use.start));
       log.info("image pulled", { object: image, durationMs });
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
-      note({ type: "Normal", reason: "Pulled", message });
+      asker.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
       const message = `image ${image} cannot be pulled: ${messageOf(error)}`;
       const shown = { reason: "ImagePullBackOff", message };
       this.#pauses.fail({ ...stepOf(image), circumstances: "" }, { code: "pull", shown });
-      note({ type: "Warning", reason: "ErrImagePull", message });
+      asker.note({ type: "Warning", reason: "ErrImagePull", message });
     }
+  }
+}
+
+/** Tells the last refusal when nobody of them may have it. */
+async function pullAs(
+  runtime: ContainerRuntime,
+  image: string,
+  [first, ...others]: readonly RegistryCredentials[],
+): Promise<void> {
+  try {
+    await runtime.pullImage(image, first);
+  } catch (error) {
+    if (others.length === 0) throw error;
+    await pullAs(runtime, image, others);
   }
 }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Secret } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { credentialsFor } from "./credentials.ts";
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}
+
+function aSecret(data: Readonly<Record<string, string>>): Secret {
+  const encoded = Object.entries(data).map(([key, text]) => [key, base64(text)] as const);
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "pull", namespace: "ns1" },
+    data: Object.fromEntries(encoded),
+  };
+}
+
+function withAuths(auths: Readonly<Record<string, object>>): Secret {
+  return aSecret({ ".dockerconfigjson": JSON.stringify({ auths }) });
+}
+
+const ME = { username: "me", password: "pw" };
+
+describe("the registry of an image", () => {
+  test.each([
+    { registry: "reg.example:5000", reference: "reg.example:5000/team/x:1", fits: true },
+    { registry: "reg.example:5000", reference: "reg.example:5001/team/x:1", fits: false },
+    { registry: "https://reg.example/v1/", reference: "reg.example/team/x", fits: true },
+    { registry: "http://reg.example/v2/", reference: "reg.example/team/x@sha256:0", fits: true },
+    { registry: "reg.example/team", reference: "reg.example/team/x", fits: true },
+    { registry: "reg.example/team", reference: "reg.example/team2/x", fits: false },
+    { registry: "reg.example/team/x", reference: "reg.example/team/x:1", fits: true },
+    { registry: "*.example.org", reference: "a.example.org/x", fits: true },
+    { registry: "*.example.org", reference: "a.b.example.org/x", fits: false },
+    { registry: "*.example.org", reference: "example.org/x", fits: false },
+    { registry: "reg-*.example.org", reference: "reg-7.example.org/x", fits: true },
+    { registry: "aXexample.org", reference: "a.example.org/x", fits: false },
+    { registry: "https://index.docker.io/v1/", reference: "alpine", fits: true },
+    { registry: "docker.io", reference: "team/x", fits: true },
+    { registry: "docker.io/team", reference: "alpine", fits: false },
+  ])("$registry for $reference: $fits", ({ registry, reference, fits }) => {
+    const digest = reference.replace("@sha256:0", `@sha256:${"0".repeat(64)}`);
+    expect(credentialsFor(digest, [withAuths({ [registry]: ME })])).toEqual(fits ? [ME] : []);
+  });
+
+  test("the most fitting is told first, each of them in turn", () => {
+    const secrets = [
+      withAuths({ "reg.example": { ...ME, username: "all" } }),
+      withAuths({ "reg.example/team": ME }),
+    ];
+    expect(credentialsFor("reg.example/team/x", secrets)).toEqual([ME, { ...ME, username: "all" }]);
+  });
+});
+
+describe("what is told", () => {
+  test.each([
+    { name: "name and password", entry: ME, want: [ME] },
+    { name: "both in one", entry: { auth: base64("me:p:w") }, want: [{ ...ME, password: "p:w" }] },
+    { name: "a token", entry: { ...ME, identitytoken: "t" }, want: [{ identityToken: "t" }] },
+    { name: "nothing", entry: {}, want: [] },
+    { name: "no text", entry: { username: 1, auth: [] }, want: [] },
+  ])("$name", ({ entry, want }) => {
+    expect(credentialsFor("reg.example/x", [withAuths({ "reg.example": entry })])).toEqual(want);
+  });
+
+  test("also from the older kind of secret", () => {
+    const secret = aSecret({ ".dockercfg": JSON.stringify({ "reg.example": ME }) });
+    expect(credentialsFor("reg.example/x", [secret])).toEqual([ME]);
+  });
+
+  test.each(["", "{", "[]", '{"auths":[]}', '{"auths":{"reg.example":"x"}}'])(
+    "nothing of %j",
+    (text) => {
+      expect(credentialsFor("reg.example/x", [aSecret({ ".dockerconfigjson": text })])).toEqual([]);
+      expect(credentialsFor("reg.example/x", [aSecret({})])).toEqual([]);
+    },
+  );
+});
