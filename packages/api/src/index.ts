@@ -62,7 +62,6 @@ export { isPodFinished, type Pod } from "./kinds/pod.ts";
 export type {
   DownwardFile,
   KeyToPath,
-  ObjectFieldSelector,
   PodVolume,
   ResourceFieldSelector,
   VolumeProjection,
