@@ -18,7 +18,7 @@ export { layoutOf, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
-export { keepShimSockets, shimSocketsOf } from "./leftovers/shim-sockets.ts";
+export { keepShimSockets } from "./leftovers/shim-sockets.ts";
 export { removeOrphanShims } from "./leftovers/orphan-shims.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";
 export { listProcesses, shimsOf } from "./leftovers/shims.ts";

@@ -3,13 +3,8 @@
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  archiveDirectory,
-  importImage,
-  listImages,
-  removeImage,
-  shimSocketsOf,
-} from "@patchbay/containerd";
+import { archiveDirectory, importImage, listImages, removeImage } from "@patchbay/containerd";
+import { shimSocketsOf } from "@patchbay/containerd/testing";
 import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a pod's network namespace is, as a real containerd tells it. Needs root, containerd, runc and CNI's plugins.
 import { statSync } from "node:fs";
-import { createCriSandboxes } from "@patchbay/cri";
+import { createCriSandboxes } from "@patchbay/cri/testing";
 import { createNamespaces } from "@patchbay/os";
 import type { SandboxConfig } from "@patchbay/ports";
 import { sandboxConfigFor } from "@patchbay/ports/testing";
