@@ -50,6 +50,7 @@ export class CniNode {
   readonly directory = mkdtempSync(join(tmpdir(), "patchbay-cni-"));
   readonly #prefix: string;
   readonly #sandboxes: string[] = [];
+  #made = 0;
   readonly #links: string[] = [];
 
   constructor() {
@@ -72,7 +73,8 @@ export class CniNode {
 
   /** Makes a network namespace for a pod. */
   addSandbox({ uid: podUid, ...pod }: SandboxOwner = SOME_POD): Sandbox {
-    const id = `${this.#prefix}-${String(this.#sandboxes.length)}`;
+    this.#made += 1; // no runtime gives an id twice
+    const id = `${this.#prefix}-${String(this.#made)}`;
     run("ip", "netns", "add", id);
     this.#sandboxes.push(id);
     const netnsPath = `/run/netns/${id}`;
