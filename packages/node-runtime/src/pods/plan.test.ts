@@ -12,6 +12,7 @@ function kinds(facts: PodFacts): readonly string[] {
   return planPod(facts, NOW_MS).map(({ kind }) => kind);
 }
 
+const CUT_OFF = { state: "EXITED", exitCode: 128, reason: "StartError", startedAt: 0n } as const;
 const always = aPod({ restartPolicy: "Always" });
 const deleted = aPod({}, { deletionTimestamp: new Date(NOW_MS + 20_000).toISOString() });
 
@@ -53,6 +54,22 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
       released: new Set(["s0"]),
     }),
     want: [],
+  },
+  {
+    name: "a start that was cut off is made again, whatever is done of ends",
+    facts: podFacts({
+      sandboxes: [aSandbox()],
+      containers: [aRun({ ...CUT_OFF, message: "failed to start: context canceled: unknown" })],
+    }),
+    want: ["prepareVolumes", "startContainer"],
+  },
+  {
+    name: "one that cannot be is not",
+    facts: podFacts({
+      sandboxes: [aSandbox()],
+      containers: [aRun({ ...CUT_OFF, message: "exec: no such file" })],
+    }),
+    want: ["stopSandbox"],
   },
   {
     name: "a dead sandbox goes before the next one comes",

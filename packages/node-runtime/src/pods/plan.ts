@@ -153,7 +153,8 @@ function planEnded(
   at: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
   const { latest, isInit, nowMs } = at;
-  if (!isToRestart(facts.pod, latest.exitCode, isInit)) return [];
+  const end = { exitCode: latest.exitCode, container: latest };
+  if (!isToRestart(facts.pod, end, isInit)) return [];
   const waitMs = restartWaitMs(latest, nowMs);
   return waitMs > 0 ? [wait(waitMs)] : startNow(facts, container, latest);
 }

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far is a pod? Questions that both the plan and the status ask of the facts. Pure.
 import type { Container, Pod } from "@patchbay/api";
-import {
-  latestOf,
-  readySandbox,
-  statusBefore,
-  wasMade,
-  type ContainerFacts,
-  type LivePodFacts,
-} from "./facts.ts";
-import { isToRestart } from "./restart.ts";
+import { latestOf, readySandbox, statusBefore, wasMade, type LivePodFacts } from "./facts.ts";
+import { isToRestart, type End } from "./restart.ts";
 
 /** What is reported of a container whose end nobody saw. Source: Kubernetes kubelet, "ContainerStatusUnknown". */
 export const EXIT_CODE_UNKNOWN = 137;
-
-/** How a container ended. */
-export interface End {
-  readonly exitCode: number;
-  /** Absent: nobody saw it. */
-  readonly container?: ContainerFacts;
-}
 
 /** How the container ended, last seen; undefined: it has not, or was never made. */
 export function endOf(facts: LivePodFacts, { name }: Container): End | undefined {
@@ -33,7 +19,7 @@ export function endOf(facts: LivePodFacts, { name }: Container): End | undefined
 /** Whether the container ended and stays so. */
 function isOver(facts: LivePodFacts, container: Container, isInit: boolean): boolean {
   const end = endOf(facts, container);
-  return end !== undefined && !isToRestart(facts.pod, end.exitCode, isInit);
+  return end !== undefined && !isToRestart(facts.pod, end, isInit);
 }
 
 /** Whether a container of the current sandbox has ended well. */

@@ -15,8 +15,24 @@ export function millisecondsOf(nanoseconds: bigint): number {
   return Number(nanoseconds / 1_000_000n);
 }
 
-/** Whether a container that ended with that code is to run again; init containers end with 0 once. */
-export function isToRestart({ spec }: Pod, exitCode: number, isInit = false): boolean {
+/** How a container ended; `container` is absent where nobody saw it. */
+export interface End {
+  readonly exitCode: number;
+  readonly container?: ContainerFacts;
+}
+
+/**
+ * Whether the start was cut off with the call that asked for it, by the death of this process: its program never ran.
+ * Source: containerd CRI plugin, StartContainer; the words are of Go's context.
+ */
+function wasCutOff({ reason, message, startedAt }: ContainerFacts): boolean {
+  return startedAt === 0n && reason === "StartError" && message.includes("context canceled");
+}
+
+/** Whether a container that ended so is to run again; init containers end with 0 once. */
+export function isToRestart({ spec }: Pod, end: End, isInit = false): boolean {
+  const { exitCode, container } = end;
+  if (container !== undefined && wasCutOff(container)) return true;
   const policy = spec.restartPolicy ?? "Always";
   if (policy === "Never") return false;
   return exitCode !== 0 || (policy === "Always" && !isInit);

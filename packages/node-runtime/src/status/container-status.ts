@@ -97,7 +97,8 @@ function backOffState(
 function isRestarting(facts: LivePodFacts, ended: ContainerFacts): boolean {
   const isInit = facts.pod.spec.initContainers?.some(({ name }) => name === ended.name) === true;
   const isLeaving = facts.pod.metadata.deletionTimestamp !== undefined;
-  return !isLeaving && isToRestart(facts.pod, ended.exitCode, isInit);
+  const end = { exitCode: ended.exitCode, container: ended };
+  return !isLeaving && isToRestart(facts.pod, end, isInit);
 }
 
 function stateOf(facts: LivePodFacts, container: Container, words: Words): ContainerStateDetails {
