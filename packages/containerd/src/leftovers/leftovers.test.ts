@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { layoutOf } from "../layout.ts";
 import { hierarchiesOf } from "./cgroups.ts";
 import { mountsBelow } from "./mounts.ts";
 import { shimSocketsOf, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
-import { listProcesses, shimFamilies } from "./shims.ts";
+import { idOfShim, listProcesses, shimFamilies, shimsOf } from "./shims.ts";
 
 test("mounts below a directory are listed, the innermost first", () => {
   const mountinfo = [
@@ -32,25 +32,61 @@ test("hierarchies of control groups of both versions are found", () => {
 
 const SOCKET = "/d/run/containerd.sock";
 
-test("the family of a containerd's shims is found, and no other's", async () => {
+/** As the kernel tells of processes; `uid` and `namespaces`: root in the host's namespace where none is said. */
+async function withProcesses(
+  ...processes: readonly {
+    readonly pid: number;
+    readonly parent: number;
+    readonly argv: readonly string[];
+    readonly uid?: number;
+    readonly namespaces?: string;
+  }[]
+): Promise<FakeFiles> {
   const files = createFakeFiles();
-  const add = async (pid: number, parent: number, argv: readonly string[]): Promise<void> => {
-    await files.writeAtomic(
-      `/proc/${String(pid)}/stat`,
-      `${String(pid)} (a) b) S ${String(parent)} 1`,
-    );
+  for (const { pid, parent, argv, uid = 0, namespaces = String(pid) } of processes) {
+    const status = [
+      ...["Name:\ta) b", `Pid:\t${String(pid)}`, `PPid:\t${String(parent)}`],
+      ...[`Uid:\t${Array(4).fill(uid).join("\t")}`, `NSpid:\t${namespaces}`, "Threads:\t1"],
+    ];
+    await files.writeAtomic(`/proc/${String(pid)}/status`, `${status.join("\n")}\n`);
     await files.writeAtomic(`/proc/${String(pid)}/cmdline`, `${argv.join("\0")}\0`);
-  };
-  const shim = ["/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address"];
-  await add(10, 1, [...shim, SOCKET]);
-  await add(11, 10, ["/pause"]);
-  await add(12, 10, ["sh"]);
-  await add(13, 12, ["sleep"]);
-  await add(20, 1, [...shim, "/run/containerd/containerd.sock"]);
-  await add(21, 20, ["sh"]);
-  await add(30, 1, ["vi", "-address", SOCKET]);
+  }
   await files.writeAtomic("/proc/uptime", "1");
+  return files;
+}
+
+const SHIM = ["/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address"];
+
+test("the family of a containerd's shims is found, and no other's", async () => {
+  const files = await withProcesses(
+    { pid: 10, parent: 1, argv: [...SHIM, SOCKET] },
+    { pid: 11, parent: 10, argv: ["/pause"] },
+    { pid: 12, parent: 10, argv: ["sh"], uid: 107, namespaces: "12\t1" },
+    { pid: 13, parent: 12, argv: ["sleep"], uid: 107, namespaces: "13\t2" },
+    { pid: 20, parent: 1, argv: [...SHIM, "/run/containerd/containerd.sock"] },
+    { pid: 21, parent: 20, argv: ["sh"] },
+    { pid: 30, parent: 1, argv: ["vi", "-address", SOCKET] },
+  );
   expect(shimFamilies(await listProcesses(files), SOCKET)).toEqual([10, 11, 12, 13]);
+});
+
+test.each([
+  { name: "in a pod", namespaces: "30\t7" },
+  { name: "of another user than root", uid: 107 },
+])("a process $name is no shim, whatever it calls itself", async (it) => {
+  const files = await withProcesses({ pid: 30, parent: 12, argv: [...SHIM, SOCKET], ...it });
+  expect(shimsOf(await listProcesses(files), SOCKET)).toEqual([]);
+});
+
+test.each([
+  { id: "0a1b", want: "0a1b" },
+  { id: "../../../..", want: undefined },
+  { id: "..", want: undefined },
+  { id: "a/../..", want: undefined },
+  { id: "", want: undefined },
+])("the container of a shim with -id $id is $want", async ({ id, want }) => {
+  const files = await withProcesses({ pid: 10, parent: 1, argv: [...SHIM, SOCKET, "-id", id] });
+  expect(idOfShim(await listProcesses(files), 10)).toBe(want);
 });
 
 describe("sockets of shims", () => {

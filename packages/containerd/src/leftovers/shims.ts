@@ -5,23 +5,30 @@ import type { Files } from "@patchbay/ports";
 
 const SHIM = /(^|\/)containerd-shim-[^/]+$/;
 const PID = /^\d+$/;
+/** What can be a container's name, and so part of a path. Source: containerd identifiers. */
+const CONTAINER_ID = /^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$/;
 
 /** A process as `/proc` tells of it. */
 export interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
   readonly argv: readonly string[];
+  /** Whether it is root's, and in the namespace of processes that `/proc` is of: none in a tenant's pod is. */
+  readonly isHosts: boolean;
 }
 
-/** Position of the parent's pid among the fields that follow the command's name. Source: proc(5), field 4. */
-const PARENT = 4 - 3;
+/** Lines of `status`; the name before them has its line ends escaped. Source: proc(5). */
+const PARENT = /^PPid:\t(\d+)$/m;
+const ROOTS = /^Uid:\t0\t0\t/m;
+const ONE_NAMESPACE = /^NSpid:\t\d+$/m;
 
 async function readProcess(files: Files, name: string): Promise<readonly ProcessFacts[]> {
   try {
-    const stat = (await files.readText(`/proc/${name}/stat`)) ?? "";
+    const status = (await files.readText(`/proc/${name}/status`)) ?? "";
     const cmdline = (await files.readText(`/proc/${name}/cmdline`)) ?? "";
-    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[PARENT]);
-    return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1) }];
+    const parent = Number(PARENT.exec(status)?.[1]);
+    const isHosts = ROOTS.test(status) && ONE_NAMESPACE.test(status);
+    return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1), isHosts }];
   } catch {
     return []; // it has ended meanwhile
   }
@@ -33,9 +40,10 @@ export async function listProcesses(files: Files): Promise<readonly ProcessFacts
   return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
 }
 
-function isShimOf({ argv }: ProcessFacts, socket: string): boolean {
+/** Anybody can call a process so, and give it the arguments of a shim: it must be the host's too. */
+function isShimOf({ argv, isHosts }: ProcessFacts, socket: string): boolean {
   const address = argv[argv.indexOf("-address") + 1];
-  return SHIM.test(argv[0] ?? "") && address === socket;
+  return isHosts && SHIM.test(argv[0] ?? "") && address === socket;
 }
 
 /** Pids of the shims of the containerd of that socket. */
@@ -46,7 +54,8 @@ export function shimsOf(all: readonly ProcessFacts[], socket: string): readonly 
 /** The container that a shim was started for; undefined: it is none. */
 export function idOfShim(all: readonly ProcessFacts[], pid: number): string | undefined {
   const argv = all.find((each) => each.pid === pid)?.argv ?? [];
-  return argv.includes("-id") ? argv[argv.indexOf("-id") + 1] : undefined;
+  const id = argv.includes("-id") ? argv[argv.indexOf("-id") + 1] : undefined;
+  return id !== undefined && CONTAINER_ID.test(id) ? id : undefined;
 }
 
 /** These processes, and everything below them, children after their parents. */
