@@ -188,6 +188,17 @@ test("another one gets a new sandbox, and its container counts on", async () => 
   expect(status?.restartCount).toBe(1);
 });
 
+test("init containers begin anew, from the first, when the sandbox dies between them", async () => {
+  const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];
+  const world = await aWorld(aPod({ ...ALWAYS, initContainers }));
+  world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
+  await world.run();
+  expect(await world.remains()).toContain("two 0 RUNNING");
+  world.runtime.reboot();
+  await world.run();
+  expect(await world.remains()).toEqual(["sandbox 1 READY", "one 1 RUNNING"]);
+});
+
 test("a pod that may not run fails, says why, and nothing is made", async () => {
   const world = await aWorld(aPod({ hostNetwork: true, hostPID: true }));
   const { status } = (await world.pod()) ?? {};

@@ -35,6 +35,7 @@ function isInitDone(facts: LivePodFacts, container: Container): boolean {
 /** Whether one of the containers proper has been made in the current sandbox. */
 function hasBegun(facts: LivePodFacts): boolean {
   const current = readySandbox(facts)?.id;
+  if (current === undefined) return false;
   return facts.pod.spec.containers.some(({ name }) => latestOf(facts, name)?.sandboxId === current);
 }
 
