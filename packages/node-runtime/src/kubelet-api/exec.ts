@@ -90,8 +90,13 @@ export async function joinStream(
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
+  if (socket.destroyed) return; // left while the runtime was asked: nothing is begun
   const url = new URL(target);
   const remote = await connectTo(url);
+  if (socket.destroyed) {
+    remote.destroy(); // nobody would tell of its end any more
+    return;
+  }
   remote.write(headOf(request, url));
   remote.write(head);
   join(socket, remote, signal);

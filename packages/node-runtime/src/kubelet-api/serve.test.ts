@@ -175,6 +175,28 @@ describe("a program", () => {
     );
   });
 
+  test("is not begun for a client that has left meanwhile", async () => {
+    await bench.run();
+    const { exec } = bench.runtime;
+    const asked = Promise.withResolvers<undefined>();
+    const left = Promise.withResolvers<undefined>();
+    bench.runtime.exec = async (request) => {
+      asked.resolve(undefined);
+      await left.promise;
+      return exec(request);
+    };
+    const request = bench.open(EXEC, UPGRADE);
+    request.on("error", () => undefined);
+    request.end();
+    await asked.promise;
+    request.destroy();
+    await get("/healthz"); // by now the server knows
+    left.resolve(undefined);
+    await get("/healthz");
+    await get("/healthz");
+    expect(sockets).toEqual([]);
+  });
+
   test("is refused by the runtime in its own words", async () => {
     await bench.run();
     const asked = get(EXEC, UPGRADE);

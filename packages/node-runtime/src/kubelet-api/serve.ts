@@ -98,16 +98,17 @@ async function sendLog(
   response: ServerResponse,
   serving: Serving,
 ): Promise<void> {
+  const gone = new AbortController();
+  // Whoever asks may leave at any time from now on.
+  response.once("close", () => {
+    gone.abort();
+  });
   const found = findLogged(await findPod(of, serving), of, previous);
   if (found.kind === "refused") {
     sendText(response, found.code, found.message);
     return;
   }
   const path = (await serving.runtime.findContainer(found.id))?.logPath ?? "";
-  const gone = new AbortController();
-  response.once("close", () => {
-    gone.abort();
-  });
   const signal = AbortSignal.any([serving.signal, gone.signal]);
   const log = logOf(found.id, path, serving);
   const chunks = await openLog(query, { log, clock: serving.clock, signal });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log on disk, read while it is written, rotated, and while its container ends.
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { appendFile, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,6 +67,15 @@ async function read(query: Partial<LogQuery>): Promise<string> {
 describe("what is there", () => {
   test("is nothing without a file", async () => {
     expect(await open({})).toBeUndefined();
+  });
+
+  test("is not kept open for somebody who has left", async () => {
+    await writeFile(path, lines("a"));
+    stop.abort();
+    expect(await open({})).toBeUndefined();
+    const links = readdirSync("/proc/self/fd").map((name) => join("/proc/self/fd", name));
+    const opened = links.filter((link) => existsSync(link)).map((link) => readlinkSync(link));
+    expect(opened).not.toContain(path);
   });
 
   test.each([

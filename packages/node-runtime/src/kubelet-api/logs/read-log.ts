@@ -149,7 +149,7 @@ async function* readFrom(place: Place, query: LogQuery, reading: Reading): Async
 }
 
 /**
- * Opens a log; undefined when there is none. What is read ends with the log, with what was asked for, or, where it is
+ * Opens a log; undefined when there is none, or nobody wants it any more. What is read ends with the log, with what was asked for, or, where it is
  * followed, with the container.
  * @throws AppError with OS_FILE_FAILED
  */
@@ -158,5 +158,10 @@ export async function openLog(
   reading: Reading,
 ): Promise<AsyncGenerator<Buffer> | undefined> {
   const file = await openGrowingFile(reading.log.path);
-  return file === undefined ? undefined : readFrom({ file, position: 0 }, query, reading);
+  if (file === undefined) return undefined;
+  if (reading.signal.aborted) {
+    await file.close(); // what is never begun to be read is never closed either
+    return undefined;
+  }
+  return readFrom({ file, position: 0 }, query, reading);
 }
