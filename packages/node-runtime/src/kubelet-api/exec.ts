@@ -80,6 +80,10 @@ function join(client: Socket, remote: Socket, signal: AbortSignal): void {
   });
 }
 
+function hasLeft(client: Socket): boolean {
+  return client.destroyed;
+}
+
 /**
  * Passes the request on to the runtime's stream, and everything behind it both ways; what it says to the request is its
  * answer, also a refusal.
@@ -90,10 +94,10 @@ export async function joinStream(
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
-  if (socket.destroyed) return; // left while the runtime was asked: nothing is begun
+  if (hasLeft(socket)) return; // while the runtime was asked: nothing is begun
   const url = new URL(target);
   const remote = await connectTo(url);
-  if (socket.destroyed) {
+  if (hasLeft(socket)) {
     remote.destroy(); // nobody would tell of its end any more
     return;
   }

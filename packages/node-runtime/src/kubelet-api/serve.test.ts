@@ -17,6 +17,8 @@ const UPGRADE = {
   headers: { connection: "Upgrade", upgrade: "SPDY/3.1", "x-stream-protocol-version": "v4" },
 };
 
+const NO_STREAMS = { stdin: false, stdout: false, stderr: false, tty: false };
+
 let bench: KubeletBench;
 
 beforeEach(async () => {
@@ -177,13 +179,13 @@ describe("a program", () => {
 
   test("is not begun for a client that has left meanwhile", async () => {
     await bench.run();
-    const { exec } = bench.runtime;
+    const url = await bench.runtime.exec({ ...NO_STREAMS, containerId: "c", command: ["sh"] });
     const asked = Promise.withResolvers<undefined>();
     const left = Promise.withResolvers<undefined>();
-    bench.runtime.exec = async (request) => {
+    bench.runtime.exec = async () => {
       asked.resolve(undefined);
       await left.promise;
-      return exec(request);
+      return url;
     };
     const request = bench.open(EXEC, UPGRADE);
     request.on("error", () => undefined);
