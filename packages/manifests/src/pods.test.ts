@@ -158,6 +158,8 @@ test.each([
       "/var/lib/kubelet/pods rw HostToContainer",
       "/var/lib/kubelet/device-plugins rw",
       "/dev/net/tun rw",
+      // CRI-O names no process of a sandbox, only the path of its namespace.
+      "/run/netns ro HostToContainer",
       ...RUNTIMES,
     ],
   },
