@@ -87,7 +87,7 @@ class BackgroundPulls implements Pulls {
       return { kind: "present", image };
     }
     if (policy === "Never") return absent(reference);
-    const held = this.#pauses.findHeld({ ...stepOf(reference), circumstances: "" });
+    const held = this.#pauses.findHeld({ ...stepOf(use), circumstances: "" });
     return held === undefined ? { kind: "absent" } : { kind: "failed", ...held };
   }
 
@@ -106,6 +106,7 @@ class BackgroundPulls implements Pulls {
 
   forget(uid: string): void {
     this.#fetched.delete(uid);
+    this.#pauses.forget(uid);
   }
 
   async #pull(use: ImageUse, asker: PullAsker): Promise<void> {
@@ -115,7 +116,7 @@ class BackgroundPulls implements Pulls {
     try {
       await pullAs(runtime, image, await asker.credentials());
       const durationMs = Math.round(clock.monotonicMs() - startMs);
-      this.#pauses.succeed(stepOf(image));
+      this.#pauses.succeed(stepOf(use));
       const fetched = this.#fetched.get(use.uid) ?? new Set();
       this.#fetched.set(use.uid, fetched.add(use.start));
       log.info("image pulled", { object: image, durationMs });
@@ -124,7 +125,7 @@ class BackgroundPulls implements Pulls {
     } catch (error) {
       const message = `image ${image} cannot be pulled: ${messageOf(error)}`;
       const shown = { reason: "ImagePullBackOff", message };
-      this.#pauses.fail({ ...stepOf(image), circumstances: "" }, { code: "pull", shown });
+      this.#pauses.fail({ ...stepOf(use), circumstances: "" }, { code: "pull", shown });
       asker.note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }
@@ -144,8 +145,9 @@ async function pullAs(
   }
 }
 
-function stepOf(reference: string): { readonly scope: string; readonly name: string } {
-  return { scope: reference, name: "pull" };
+/** Each pod's own: what the registry refuses one, another's secret may open. Source: Kubernetes kubelet, image_manager.go. */
+function stepOf({ uid, reference }: ImageUse): { readonly scope: string; readonly name: string } {
+  return { scope: uid, name: reference };
 }
 
 function absent(reference: string): ImageFacts {
