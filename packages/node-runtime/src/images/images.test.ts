@@ -18,6 +18,8 @@ function anImage(name: string, change: Partial<ContainerImage> = {}): ContainerI
   return { id: `id-${name}`, tags: [`reg/${name}:1`], digests, bytes: 10, username: "", ...change };
 }
 
+/** A short name, as people write it. */
+const KERNEL = [{ name: "kernel", image: { reference: "c" } }];
 const FULL = { sizeBytes: 100, freeBytes: 10 };
 
 test.each<{
@@ -52,7 +54,8 @@ test("the runtime is asked to remove it, and pods keep what they name", async ()
   const pods = createFakeCache<Pod>();
   runtime.putImage(anImage("a"));
   runtime.putImage(anImage("b"));
-  pods.put(aPod({ containers: [aContainer({ image: "reg/a:1" })] }));
+  runtime.putImage(anImage("c", { tags: ["docker.io/library/c:latest"] }));
+  pods.put(aPod({ containers: [aContainer({ image: "reg/a:1" })], volumes: KERNEL }));
   const files = {
     ...createFakeFiles(),
     space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),

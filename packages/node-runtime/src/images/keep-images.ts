@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes images that nobody uses when the disk is nearly full.
 import type { Pod } from "@patchbay/api";
+import { fullReference } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
 import { containersOf } from "../pods/facts.ts";
@@ -21,10 +22,19 @@ export interface ImageKeeping {
 /** How often the disk is asked how full it is, milliseconds. Source: kubelet, ImageGCPeriod. */
 const LOOK_MS = 300_000;
 
+/** As people write it, and as the runtime tells it: whole. */
+function spellingsOf(reference: string): readonly string[] {
+  try {
+    return [reference, fullReference(reference)];
+  } catch {
+    return [reference]; // no image has such a name
+  }
+}
+
 function namedBy(pod: Pod): readonly string[] {
   const { spec } = pod;
   const volumes = (spec.volumes ?? []).flatMap(({ image }) => image?.reference ?? []);
-  return [...volumes, ...containersOf(pod).map(({ image }) => image)];
+  return [...volumes, ...containersOf(pod).map(({ image }) => image)].flatMap(spellingsOf);
 }
 
 /** One look. */
