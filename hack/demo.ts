@@ -256,10 +256,14 @@ try {
   await bringUp();
   await plug();
   await changeMore();
+} catch (error) {
+  // Told before the clean-up, which may fail for the same reason and would hide it.
+  process.stderr.write(`demo: ${String(error)}\n`);
+  process.exitCode = 1;
 } finally {
   machine.close();
   say("the machine goes down and is purged");
   show(machine.patchbay("down", "--purge"));
   rmSync(dirname(dataDir), { recursive: true, force: true });
 }
-printTable();
+if (process.exitCode === undefined) printTable();
