@@ -78,7 +78,7 @@ test("attack 37: the API server is not reached from the pod network", async () =
   const connection = createConnection(port, "127.0.0.1");
   await once(connection, "connect");
   connection.destroy();
-  expect(await sayInPod(String(port), "10.253.77.1", "127.0.0.1")).toEqual(["done"]);
+  expect(await sayInPod(String(port), machine.gateway, "127.0.0.1")).toEqual(["done"]);
 });
 
 test("attack 49: a pod that asks for the host's namespaces is refused in words", async () => {

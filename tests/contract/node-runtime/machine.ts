@@ -107,24 +107,27 @@ async function importArchive({ layout }: ContainerdBench, name: string): Promise
 export class RuntimeMachine {
   readonly directory = mkdtempSync(join(tmpdir(), "pb-rt-"));
   readonly bridge: string;
+  /** The machine, as its pods see it. */
+  readonly gateway: string;
   readonly api: Harness;
   readonly containerd: ContainerdBench;
   readonly runtime: ContainerRuntime;
   #program: ChildProcess | undefined;
 
-  private constructor(api: Harness, at: { containerd: ContainerdBench; bridge: string }) {
+  private constructor(api: Harness, at: Network & { containerd: ContainerdBench }) {
     this.api = api;
     this.containerd = at.containerd;
     this.bridge = at.bridge;
+    this.gateway = at.gateway;
     const endpoints = [at.containerd.endpoint];
     this.runtime = createContainerRuntime({ endpoints, clock: createClock() });
   }
 
   static async start(): Promise<RuntimeMachine> {
-    const bridge = `pbr${String(process.pid % 100_000)}`;
+    const network = ownNetwork();
     const leases = mkdtempSync(join(tmpdir(), "pb-rt-leases-"));
-    const containerd = await startContainerdBench({ network: networkOf(bridge, leases) });
-    const machine = new RuntimeMachine(await startHarness(), { containerd, bridge });
+    const containerd = await startContainerdBench({ network: configurationOf(network, leases) });
+    const machine = new RuntimeMachine(await startHarness(), { ...network, containerd });
     machine.#leases = leases;
     for (const name of ["pause", "virt-launcher"]) await importArchive(containerd, name);
     writeFileSync(machine.path("kubeconfig"), machine.api.kubeconfig);
@@ -307,8 +310,21 @@ export class RuntimeMachine {
   }
 }
 
-function networkOf(bridge: string, dataDir: string): string {
-  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: "10.253.77.0/24" }]] };
+interface Network {
+  readonly bridge: string;
+  readonly gateway: string;
+}
+
+/** Machines run side by side, each a process: a subnet for each, else one's answers take the other's bridge. */
+function ownNetwork(): Network {
+  const { pid } = process;
+  const subnet = `10.${String(224 + (Math.floor(pid / 256) % 16))}.${String(pid % 256)}`;
+  return { bridge: `pbr${String(pid % 100_000)}`, gateway: `${subnet}.1` };
+}
+
+function configurationOf({ bridge, gateway }: Network, dataDir: string): string {
+  const subnet = gateway.replace(/\d+$/, "0/24");
+  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet, gateway }]] };
   const plugins = [{ type: "bridge", bridge, isGateway: true, ipam }];
   return JSON.stringify({ cniVersion: "1.0.0", name: "default", plugins });
 }

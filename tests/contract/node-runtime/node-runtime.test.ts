@@ -57,7 +57,7 @@ describe("node-runtime", () => {
     const pod = await machine.inPhase("a", "Running");
     const uid = pod.metadata.uid ?? "";
     expect(pod.spec.nodeName).toBe(NODE);
-    expect(pod.status?.podIP).toMatch(/^10\.253\.77\./);
+    expect(pod.status?.podIP).toContain(machine.gateway.replace(/1$/, ""));
     expect(pod.status?.containerStatuses?.[0]?.ready).toBe(true);
     const [sandbox] = await machine.runtime.listSandboxes();
     const status = await machine.runtime.findSandbox(sandbox?.id ?? "");
