@@ -19,6 +19,6 @@ export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepar
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
 export { keepShimSockets } from "./leftovers/shim-sockets.ts";
-export { removeOrphanShims } from "./leftovers/orphan-shims.ts";
+export { removeOrphans } from "./leftovers/orphans.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";
 export { listProcesses, shimsOf } from "./leftovers/shims.ts";

@@ -23,7 +23,7 @@ import { createMetrics } from "@patchbay/telemetry";
 import { runBinder } from "./binder.ts";
 import { architecture, type Flags } from "./config.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
-import { sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
+import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
 import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
 import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
@@ -208,7 +208,7 @@ function composePods(
     owners: createOwners(runtime),
     pulls: createPulls({ runtime, clock, log, wake }),
     stops: createStops({ runtime, clock, log, wake }),
-    sweep: sweepOf(machine, log),
+    sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
     released: new Set(),
   };
 }
@@ -228,7 +228,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
   followRuntime(deps, queue, signal);
-  sweepAfterCuts(deps, signal);
+  sweepAfterCuts(deps.runtime, deps.sweeper, signal);
   keepLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
   await wakeAll(deps, queue);
   context.ready();

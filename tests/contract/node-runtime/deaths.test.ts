@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whoever dies in the middle of a pod's start: the pod comes up in the end, nothing is doubled, and nothing is left.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -116,6 +117,19 @@ describe("in the middle of a start", () => {
     },
     150_000,
   );
+
+  test("a control group that runc has left behind its shim is found, and goes", async () => {
+    const hierarchies = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]; // of version 1, of version 2
+    const root = hierarchies.find((path) => existsSync(path)) ?? "";
+    const left = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
+    await machine.create(POD);
+    await expectOneRun();
+    mkdirSync(left);
+    await machine.containerd.end("SIGKILL");
+    await machine.containerd.start();
+    await eventually(() => !existsSync(left), { withinMs: START_MS });
+    await expectGone();
+  });
 
   test("a reboot: the pod comes up in a new sandbox, and counts on", async () => {
     await machine.create(POD);

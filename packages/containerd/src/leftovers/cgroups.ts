@@ -14,17 +14,32 @@ export function hierarchiesOf(mountinfo: string): readonly string[] {
   return [...new Set(points)];
 }
 
+interface Deps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+}
+
+async function directoriesOf({ files }: Deps, group: string): Promise<readonly string[]> {
+  const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
+  return hierarchiesOf(mountinfo).map((hierarchy) => join(hierarchy, group));
+}
+
+/** What is directly below `group` in any hierarchy, each name once: groups, and the kernel's files. */
+export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
+  const names = new Set<string>();
+  for (const directory of await directoriesOf(deps, group)) {
+    for (const name of await deps.files.list(directory)) names.add(name);
+  }
+  return [...names];
+}
+
 /**
  * Removes the empty groups of `group` (for example `/patchbay`) and below, in every hierarchy. What somebody is in
  * stays.
  */
-export async function removeGroups(
-  { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
-  group: string,
-): Promise<void> {
-  const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
-  for (const hierarchy of hierarchiesOf(mountinfo)) {
-    const directory = join(hierarchy, group);
+export async function removeGroups(deps: Deps, group: string): Promise<void> {
+  const { files, runner } = deps;
+  for (const directory of await directoriesOf(deps, group)) {
     if (!(await files.exists(directory))) continue;
     // A group is a directory that only rmdir removes: its files are the kernel's. Those that are not empty stay.
     const argv = ["find", directory, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"] as const;

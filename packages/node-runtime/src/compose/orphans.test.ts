@@ -6,7 +6,7 @@ import {
   createFakeLogger,
 } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { sweepAfterCuts } from "./orphans.ts";
+import { createSweeper, sweepAfterCuts } from "./orphans.ts";
 
 function aNode(sweep: () => Promise<void>): {
   readonly clock: ReturnType<typeof createFakeClock>;
@@ -20,7 +20,8 @@ function aNode(sweep: () => Promise<void>): {
     tell = changed;
   };
   const runtime = Object.assign(createFakeContainerRuntime(), { watch });
-  sweepAfterCuts({ runtime, clock, log: createFakeLogger(), sweep }, stop.signal);
+  const sweeper = createSweeper({ sweep, clock, log: createFakeLogger() }, stop.signal);
+  sweepAfterCuts(runtime, sweeper, stop.signal);
   return {
     clock,
     stop,

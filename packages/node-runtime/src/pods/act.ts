@@ -102,6 +102,7 @@ async function carryOut(
     } catch (error) {
       if (step === undefined || !mayWait(error)) throw error;
       waits.push(fail(deps, facts, { action, step, error }));
+      if (action.kind !== "prepareVolumes") deps.sweeper.afterCut();
       if (endsPlan(step)) break;
     }
   }

@@ -35,6 +35,13 @@ export interface Probes {
   healthOf(uid: string): ReadonlyMap<string, ContainerHealth>;
 }
 
+/** Ends what the runtime has forgotten of containers that are no more. */
+export interface Sweeper {
+  readonly now: () => Promise<void>;
+  /** A start was cut off, which is undone in its own time: looks now, and some times later. */
+  readonly afterCut: () => void;
+}
+
 /** A node as one pass sees it. Lives as long as the process. */
 export interface PodDeps {
   readonly store: Store;
@@ -55,8 +62,7 @@ export interface PodDeps {
   readonly owners: Owners;
   readonly pulls: Pulls;
   readonly stops: Stops;
-  /** Ends what a runtime that died has forgotten of sandboxes that are removed. */
-  readonly sweep: () => Promise<void>;
+  readonly sweeper: Sweeper;
   /** Sandboxes whose network was given back since this process began. */
   readonly released: Set<string>;
 }

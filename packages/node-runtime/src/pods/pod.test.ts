@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole loop over one pod, on a runtime in memory.
 import { SECRETS } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import { expect, test } from "vitest";
 import { aContainer, aPod, IMAGE } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";
@@ -36,6 +37,22 @@ test("at rest nothing is written and nothing is changed", async () => {
   await world.run();
   expect([world.runtime.calls.length, world.writes.length]).toEqual(before);
 });
+
+test.each(["runSandbox", "startContainer"] as const)(
+  "a start whose %s fails may have left something, which is looked for",
+  async (call) => {
+    const world = new PodWorld();
+    const error = new AppError("CRI_FAILED", { call, status: "UNKNOWN", reason: "ttrpc: closed" });
+    world.runtime.failNext(call, error);
+    await world.put(aPod());
+    await world.run();
+    expect(world.cuts).toBe(1);
+    await world.clock.advance(60_000);
+    await world.run();
+    expect(await world.remains()).toContain("compute 0 RUNNING");
+    expect(world.cuts).toBe(1);
+  },
+);
 
 test("init containers run one after the other, before the others", async () => {
   const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];

@@ -142,7 +142,7 @@ type RemovingAction = Exclude<PodAction, LiveAction | { readonly kind: "wait" }>
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.released.delete(id);
-  if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY") await deps.sweep();
+  if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY") await deps.sweeper.now();
 }
 
 async function remove(deps: PodDeps, facts: PodFacts, action: RemovingAction): Promise<void> {

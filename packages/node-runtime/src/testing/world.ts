@@ -43,6 +43,8 @@ export class PodWorld {
   readonly health = new Map<string, ContainerHealth>();
   /** Why volumes cannot be made. */
   volumeProblem: string | undefined;
+  /** How often it was told that a start was cut off. */
+  cuts = 0;
   /** Effects so far. */
   effects = 0;
   #dieAt = Infinity;
@@ -182,7 +184,7 @@ export class PodWorld {
       owners: createOwners(runtime),
       pulls: createPulls({ runtime, clock, log, wake }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
-      sweep: () => Promise.resolve(),
+      sweeper: { now: () => Promise.resolve(), afterCut: () => void (this.cuts += 1) },
       released: new Set(),
     };
   }

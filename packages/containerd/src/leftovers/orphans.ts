@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shims of sandboxes that are no more: a containerd that dies in the middle of a start does not know its shim afterwards.
+// Shims and control groups of containers that are no more. A containerd that dies in the middle of a start does not know
+// its shim afterwards; a runc whose shim dies goes on, and makes a group that nobody takes away.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/ports";
 import { ctr } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
-import { removeGroups } from "./cgroups.ts";
+import { listGroups, removeGroups } from "./cgroups.ts";
 import { unmountBelow } from "./mounts.ts";
 import { familyOf, idOfShim, listProcesses, shimsOf } from "./shims.ts";
 
+/** Name of a container's group: its id. Source: containerd CRI plugin, identifiers of 32 bytes. */
+const GROUP = /^[0-9a-f]{64}$/;
 /** Where the bundles of containers are, below the state. Source: containerd, runtime v2 and CRI's namespace. */
 const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
 
@@ -23,15 +26,18 @@ export interface OrphanDeps {
 }
 
 /**
- * Ends the shims whose container the running containerd does not have, with all that runs below them; their ids.
+ * Ends the shims whose container the running containerd does not have, with all that runs below them, and removes the
+ * empty groups of such containers.
+ * @returns the containers of the shims
  * @throws AppError with CONTAINERD_FAILED when it cannot be asked
  */
-export async function removeOrphanShims(deps: OrphanDeps): Promise<readonly string[]> {
+export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]> {
   const { files, layout, kill, cgroupParent } = deps;
   const all = await listProcesses(files);
   const shims = shimsOf(all, layout.socket);
-  if (shims.length === 0) return [];
-  // Asked after the processes were listed: a container is known before its shim is started.
+  const groups = (await listGroups(deps, cgroupParent)).filter((name) => GROUP.test(name));
+  if (shims.length + groups.length === 0) return [];
+  // Asked after these were listed: a container is known before its shim is started, and that before its group is made.
   const known = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {
@@ -41,6 +47,9 @@ export async function removeOrphanShims(deps: OrphanDeps): Promise<readonly stri
     await unmountBelow(deps, join(layout.state, BUNDLES, id));
     await removeGroups(deps, join(cgroupParent, id));
     ids.push(id);
+  }
+  for (const name of groups) {
+    if (!known.includes(name)) await removeGroups(deps, join(cgroupParent, name));
   }
   return ids;
 }
