@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps one device offered to the node's kubelet: from its start on, again after each of its restarts, in its true health.
+// Keeps one device offered to the node's kubelet: from its start on, again after each of its restarts, in its true health,
+// and beside it the copy that containers get. A runtime gives a device with owner and mode of the node's file.
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@patchbay/core/errors";
-import type { Clock, Files, Logger } from "@patchbay/ports";
-import { nameOfOffer, type DeviceOffer } from "./offer.ts";
+import type { Clock, DeviceCopy, DeviceNodes, Files, Logger } from "@patchbay/ports";
+import { copyOfOffer, nameOfOffer, type DeviceOffer } from "./offer.ts";
 import { PLUGIN_OPTIONS, PluginServer } from "./plugin-server.ts";
 import { API_VERSION, DEVICE_PLUGIN_DIRECTORY, KUBELET_SOCKET } from "./protocol.ts";
 import { register } from "./register.ts";
@@ -22,20 +23,40 @@ export interface OfferPlaces {
   readonly hostRoot: string;
 }
 
+/** Whose containers get the device. */
+export interface DeviceUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** Read and write, for that user alone. */
+const COPY_MODE = 0o600;
+
 /** What {@link offerDevice} needs. */
 export interface OfferDeps {
+  readonly nodes: DeviceNodes;
   readonly files: Pick<Files, "exists" | "remove" | "watchDirectory">;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Offers a device until aborted; then the kubelet counts none of it any more. Never fails: what is wrong is logged. */
+/** How a device is offered. */
+export interface OfferHow {
+  readonly places: OfferPlaces;
+  readonly user: DeviceUser;
+  readonly deps: OfferDeps;
+}
+
+/**
+ * Offers a device until aborted; then the kubelet counts none of it any more. Never fails: what is wrong is logged. The
+ * copy stays: a kubelet names it again to containers that it starts anew.
+ */
 export async function offerDevice(
   offer: DeviceOffer,
-  { places, deps }: { readonly places: OfferPlaces; readonly deps: OfferDeps },
+  how: OfferHow,
   signal: AbortSignal,
 ): Promise<void> {
-  const keeper = new OfferKeeper(offer, places, deps);
+  const keeper = new OfferKeeper(offer, how);
   try {
     await keeper.keep(signal);
   } finally {
@@ -51,6 +72,8 @@ class OfferKeeper {
   readonly #kubeletSocket: string;
   /** The device's file as it is seen from here. */
   readonly #path: string;
+  readonly #copy: DeviceCopy;
+  #copying: Promise<boolean> | undefined;
   readonly #sleeper: Sleeper;
   readonly #server: PluginServer;
   #isListening = false;
@@ -58,7 +81,8 @@ class OfferKeeper {
   #told = "";
   #retryMs = RETRY_FIRST_MS;
 
-  constructor(offer: DeviceOffer, { kubeletDir, hostRoot }: OfferPlaces, deps: OfferDeps) {
+  constructor(offer: DeviceOffer, { places, user, deps }: OfferHow) {
+    const { kubeletDir, hostRoot } = places;
     this.#offer = offer;
     this.#deps = deps;
     this.#log = deps.log.child({ resource: offer.resource });
@@ -66,10 +90,15 @@ class OfferKeeper {
     this.#socket = join(directory, `patchbay-${nameOfOffer(offer)}.sock`);
     this.#kubeletSocket = join(directory, KUBELET_SOCKET);
     this.#path = join(hostRoot, offer.path);
+    const copyPath = join(hostRoot, copyOfOffer(offer));
+    this.#copy = { source: this.#path, path: copyPath, ...user, mode: COPY_MODE };
     this.#sleeper = new Sleeper(deps.clock);
-    this.#server = new PluginServer(offer, () => {
-      this.#askedAtMs = undefined;
-      this.#sleeper.wake();
+    this.#server = new PluginServer(offer, {
+      watched: () => {
+        this.#askedAtMs = undefined;
+        this.#sleeper.wake();
+      },
+      prepare: () => this.#keepCopy(),
     });
   }
 
@@ -99,6 +128,7 @@ class OfferKeeper {
       return AGAIN_MS;
     }
     try {
+      await this.#keepCopy();
       await this.#listen();
       if (this.#server.isWatched || this.#wasJustAsked()) return AGAIN_MS;
       await this.#register();
@@ -112,6 +142,18 @@ class OfferKeeper {
       this.#retryMs = Math.min(retryMs * 2, AGAIN_MS);
       return retryMs;
     }
+  }
+
+  /** Whether there is a device. One at a time: who asks meanwhile gets the same answer. */
+  #keepCopy(): Promise<boolean> {
+    const keep = async (): Promise<boolean> => {
+      const outcome = await this.#deps.nodes.keepCopy(this.#copy);
+      if (outcome === "made")
+        this.#log.info("made device node", { path: copyOfOffer(this.#offer) });
+      return outcome !== "removed";
+    };
+    this.#copying ??= keep().finally(() => (this.#copying = undefined));
+    return this.#copying;
   }
 
   #wasJustAsked(): boolean {

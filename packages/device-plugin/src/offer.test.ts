@@ -8,7 +8,11 @@ const OFFER = {
   permissions: "rw",
   count: 2,
 };
-const DEVICE = { containerPath: OFFER.path, hostPath: OFFER.path, permissions: "rw" };
+const DEVICE = {
+  containerPath: "/dev/vhost-net",
+  hostPath: "/run/patchbay/devices/vhost-net",
+  permissions: "rw",
+};
 
 test("it is named after the last part of its resource", () => {
   expect(nameOfOffer(OFFER)).toBe("vhost-net");

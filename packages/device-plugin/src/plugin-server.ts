@@ -24,20 +24,27 @@ export const PLUGIN_OPTIONS: PluginOptions = {
   getPreferredAllocationAvailable: false,
 };
 
+/** Who is asked and told by a plugin. */
+export interface PluginHooks {
+  /** A kubelet has begun or ended to watch. */
+  watched(): void;
+  /** Makes sure of what containers get; whether there is such a device. */
+  prepare(): Promise<boolean>;
+}
+
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
 /** One device's plugin: where it listens may come anew, who watches comes and goes. */
 export class PluginServer {
   readonly #offer: DeviceOffer;
-  readonly #watched: () => void;
+  readonly #hooks: PluginHooks;
   readonly #watchers = new Set<Watcher>();
   #server: Server | undefined;
   #isThere = false;
 
-  /** `watched`: a kubelet has begun or ended to watch. */
-  constructor(offer: DeviceOffer, watched: () => void) {
+  constructor(offer: DeviceOffer, hooks: PluginHooks) {
     this.#offer = offer;
-    this.#watched = watched;
+    this.#hooks = hooks;
   }
 
   /** Whether a kubelet holds the list of devices open. */
@@ -63,7 +70,7 @@ export class PluginServer {
         { request }: ServerUnaryCall<AllocateRequest, AllocateResponse>,
         answer: sendUnaryData<AllocateResponse>,
       ) => {
-        this.#allocate(request, answer);
+        void this.#allocate(request, answer);
       },
       PreStartContainer: (_call: unknown, answer: sendUnaryData<object>) => {
         answer(null, {});
@@ -98,16 +105,19 @@ export class PluginServer {
   #add(watcher: Watcher): void {
     this.#watchers.add(watcher);
     const forget = (): void => {
-      if (this.#watchers.delete(watcher)) this.#watched();
+      if (this.#watchers.delete(watcher)) this.#hooks.watched();
     };
     for (const end of ["cancelled", "close", "error"]) watcher.on(end, forget);
     watcher.write({ devices: this.#devices() });
-    this.#watched();
+    this.#hooks.watched();
   }
 
-  #allocate(request: AllocateRequest, answer: sendUnaryData<AllocateResponse>): void {
+  async #allocate(
+    request: AllocateRequest,
+    answer: sendUnaryData<AllocateResponse>,
+  ): Promise<void> {
     try {
-      answer(null, allocate(this.#offer, request, this.#isThere));
+      answer(null, allocate(this.#offer, request, await this.#hooks.prepare()));
     } catch (error) {
       const isUnknown = isAppError(error, "DEVICE_UNKNOWN");
       const code = isUnknown ? status.INVALID_ARGUMENT : status.FAILED_PRECONDITION;

@@ -27,4 +27,5 @@ export {
 } from "./processes/process-name.ts";
 export { killAndWait, waitForProcessEnd } from "./processes/process-end.ts";
 export { waitForLine } from "./files/wait-for-line.ts";
+export { createDeviceNodes } from "./files/device-nodes.ts";
 export { createVolumeDisk } from "./volumes/volume-disk.ts";

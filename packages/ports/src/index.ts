@@ -66,3 +66,4 @@ export type {
   WriteOptions,
 } from "./store.ts";
 export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
+export type { CopyOutcome, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";

@@ -9,6 +9,7 @@ import { offerDevice } from "@patchbay/device-plugin";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
   createChildStarter,
+  createDeviceNodes,
   createFiles,
   createLaunchers,
   createNamespaces,
@@ -52,7 +53,12 @@ function offerDevices(
 ): Promise<void> {
   if (kubeletDir === undefined) return Promise.resolve();
   const hostRoot = hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
-  const how = { places: { kubeletDir, hostRoot }, deps: { files: createFiles(), clock, log } };
+  const nodes = createDeviceNodes({ runner: createProcessRunner() });
+  const how = {
+    places: { kubeletDir, hostRoot },
+    user: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
+    deps: { nodes, files: createFiles(), clock, log },
+  };
   const offer = (device: NodeDevice, until: AbortSignal): Promise<void> =>
     offerDevice(device, how, until);
   return offerNodeDevices({ kubevirts, offer }, signal);

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device of the node, offered to a kubelet that checks every message.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { offerDevice } from "@patchbay/device-plugin";
 import { TestKubelet } from "@patchbay/device-plugin/testing";
-import { createClock, createFiles } from "@patchbay/os";
+import { createClock, createDeviceNodes, createFiles, createProcessRunner } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const RESOURCE = "devices.kubevirt.io/tun";
 const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", count: 5 };
+const USER = { uid: 107, gid: 107 };
+/** On the node. */
+const COPY = "/run/patchbay/devices/tun";
 const SOON = { withinMs: 10_000 };
 
 let directory: string;
@@ -24,7 +36,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "device-"));
   kubelet = new TestKubelet(join(directory, "kubelet"));
   mkdirSync(join(directory, "host/dev/net"), { recursive: true });
-  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  makeTun();
   stop = new AbortController();
   offering = Promise.resolve();
   log = createFakeLogger();
@@ -40,8 +52,21 @@ afterEach(async () => {
 
 function offer(): void {
   const places = { kubeletDir: join(directory, "kubelet"), hostRoot: join(directory, "host") };
-  const deps = { files: createFiles(), clock: createClock(), log };
-  offering = offerDevice(OFFER, { places, deps }, stop.signal);
+  const nodes = createDeviceNodes({ runner: createProcessRunner() });
+  const deps = { nodes, files: createFiles(), clock: createClock(), log };
+  offering = offerDevice(OFFER, { places, user: USER, deps }, stop.signal);
+}
+
+/** The node's own device, which none but root may open. */
+function makeTun(minor = 200): void {
+  const path = join(directory, "host/dev/net/tun");
+  execFileSync("mknod", ["-m", "0600", path, "c", "10", String(minor)]);
+}
+
+/** The device that containers get: type, numbers, owner, group and mode. */
+function copied(): string {
+  const path = join(directory, "host", COPY);
+  return execFileSync("stat", ["-c", "%F %Hr:%Lr %u:%g %a", path], { encoding: "utf8" }).trim();
 }
 
 /** Resolves when the kubelet counts all of them, and so many are healthy. */
@@ -63,13 +88,14 @@ test("it is registered, listed, and given to containers", async () => {
       options: { preStartRequired: false, getPreferredAllocationAvailable: false },
     },
   ]);
-  const tun = { containerPath: "/dev/net/tun", hostPath: "/dev/net/tun", permissions: "rw" };
+  const tun = { containerPath: "/dev/net/tun", hostPath: COPY, permissions: "rw" };
   const nothing = { envs: {}, mounts: [], annotations: {}, cdiDevices: [] };
   expect(await kubelet.allocate(RESOURCE, [1, 2, 0])).toEqual([
     { ...nothing, devices: [tun] },
     { ...nothing, devices: [tun] },
     { ...nothing, devices: [] },
   ]);
+  expect(copied()).toBe("character special file 10:200 107:107 600");
   expect(await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] })).toEqual({});
   await expect(
     kubelet.call(RESOURCE, "GetPreferredAllocation", { containerRequests: [] }),
@@ -88,9 +114,39 @@ test("its health is that of its file, told when that changes", async () => {
   await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
     ...{ code: 9, details: `${RESOURCE} cannot be given: there is no /dev/net/tun on this node` },
   });
-  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  expect(readdirSync(join(directory, "host", dirname(COPY)))).toEqual([]);
+  makeTun();
   await offered();
   expect(kubelet.registrations).toHaveLength(1);
+});
+
+test("what containers get is as the device is when they are given it", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  const path = join(directory, "host/dev/net/tun");
+  const before = lstatSync(join(directory, "host", COPY)).ino;
+  await kubelet.allocate(RESOURCE, [1]);
+  expect(lstatSync(join(directory, "host", COPY)).ino).toBe(before);
+  rmSync(path);
+  makeTun(201);
+  await kubelet.allocate(RESOURCE, [1]);
+  expect(copied()).toBe("character special file 10:201 107:107 600");
+  rmSync(join(directory, "host/run"), { recursive: true });
+  await kubelet.allocate(RESOURCE, [1, 1]);
+  expect(copied()).toBe("character special file 10:201 107:107 600");
+  expect(lstatSync(path)).toMatchObject({ uid: 0, gid: 0 });
+});
+
+test("where it cannot be made nothing is given, and why is told", async () => {
+  await kubelet.start();
+  offer();
+  await offered();
+  rmSync(join(directory, "host/run"), { recursive: true });
+  writeFileSync(join(directory, "host/run"), "");
+  await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
+    ...{ code: 9, details: expect.stringContaining("/run/patchbay/devices") as string },
+  });
 });
 
 test("a device that is not there from the start is counted, and not healthy", async () => {
@@ -99,7 +155,7 @@ test("a device that is not there from the start is counted, and not healthy", as
   offer();
   await offered(0);
   mkdirSync(join(directory, "host/dev/net"));
-  writeFileSync(join(directory, "host/dev/net/tun"), "");
+  makeTun();
   await offered();
   expect(kubelet.registrations).toHaveLength(1);
 });

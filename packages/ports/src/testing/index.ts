@@ -50,3 +50,5 @@ export {
   type FakeMount,
   type FakeVolumeDisk,
 } from "../fakes/node/volume-disk.ts";
+export { describeDeviceNodesContract } from "../contracts/node/device-nodes.ts";
+export { createFakeDeviceNodes, type FakeDeviceNodes } from "../fakes/node/device-nodes.ts";

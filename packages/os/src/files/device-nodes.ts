@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port DeviceNodes on this machine.
+import type { Stats } from "node:fs";
+import { chmod, chown, lstat, mkdir, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { AppError } from "@patchbay/core/errors";
+import type { CopyOutcome, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/ports";
+import { isMissing, toFileError } from "./file-errors.ts";
+
+const TIMEOUT_MS = 10_000;
+const PERMISSIONS = 0o7777;
+const DIRECTORY_MODE = 0o755;
+
+/** What is at the path itself; undefined: nothing. */
+async function look(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw toFileError(error, "stat", path);
+  }
+}
+
+/** As mknod names it; undefined: no device. */
+function typeOf(status: Stats | undefined): "b" | "c" | undefined {
+  if (status?.isCharacterDevice() === true) return "c";
+  return status?.isBlockDevice() === true ? "b" : undefined;
+}
+
+/** Major and minor number. Source: linux/kdev_t.h new_decode_dev */
+function numbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
+  return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
+}
+
+function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
+  return (
+    found !== undefined &&
+    typeOf(found) === typeOf(source) &&
+    found.rdev === source.rdev &&
+    found.uid === wanted.uid &&
+    found.gid === wanted.gid &&
+    (found.mode & PERMISSIONS) === wanted.mode
+  );
+}
+
+class MachineDevices implements DeviceNodes {
+  readonly #runner: ProcessRunner;
+
+  constructor(runner: ProcessRunner) {
+    this.#runner = runner;
+  }
+
+  async keepCopy(copy: DeviceCopy): Promise<CopyOutcome> {
+    const source = await look(copy.source);
+    const type = typeOf(source);
+    try {
+      if (source === undefined || type === undefined) {
+        await rm(copy.path, { force: true });
+        return "removed";
+      }
+      if (isCopy(await look(copy.path), source, copy)) return "unchanged";
+      await makeDirectory(dirname(copy.path));
+      await this.#make(copy, [type, ...numbersOf(source).map(String)]);
+      return "made";
+    } catch (error) {
+      throw toFileError(error, "copy device", copy.path);
+    }
+  }
+
+  /** A runtime that looks meanwhile sees the old one, the new one, or none that is another's. */
+  async #make({ path, uid, gid, mode }: DeviceCopy, device: readonly string[]): Promise<void> {
+    const temporary = `${path}.new`;
+    const program = "mknod";
+    await rm(temporary, { force: true });
+    const argv = [program, "-m", mode.toString(8), temporary, ...device] as const;
+    const { exitCode, stderr } = await this.#runner.run({ argv, timeoutMs: TIMEOUT_MS });
+    if (exitCode !== 0) {
+      throw new AppError("OS_PROGRAM_FAILED", { program, exitCode, stderr: stderr.trim() });
+    }
+    await chown(temporary, uid, gid);
+    await rename(temporary, path);
+  }
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
+  await chmod(path, DIRECTORY_MODE); // whatever the process masks
+}
+
+/** Device nodes of this machine; needs the right to make them, and to give files away. */
+export function createDeviceNodes({ runner }: { readonly runner: ProcessRunner }): DeviceNodes {
+  return new MachineDevices(runner);
+}
