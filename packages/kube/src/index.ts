@@ -9,6 +9,7 @@ export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.t
 export type { BackoffRange } from "./pace/backoff.ts";
 export { createTokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
+export { Turns } from "./work/turns.ts";
 export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./work/reconciler.ts";
 export { printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";

@@ -19,14 +19,13 @@ import {
   type KeyPair,
   type Source,
 } from "@patchbay/daemon";
-import { createCache, waitForCaches } from "@patchbay/kube";
+import { createCache, Turns, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./networks/access-review.ts";
-import { Turns } from "./changes/races.ts";
 import { askForPods } from "./callers/token-pod.ts";
 
 function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with.
 import type { MacOwner, RandomBytes } from "@patchbay/core";
+import type { Turns } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/ports";
 import type { NodeOfPod } from "./callers/token-pod.ts";
-import type { Turns } from "./changes/races.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
 
 /** One set for the whole process; nothing in it belongs to one request. */

@@ -3,7 +3,6 @@
 import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Turns } from "./races.ts";
 import { startBench, type Bench } from "../testing/bench.ts";
 import { aVm, KEY } from "../testing/objects.ts";
 
@@ -69,15 +68,4 @@ test("a stop that loses a race is planned anew", async () => {
   });
   const answer = await bench.send("PUT", `${VM_PATH}/stop`);
   expect(answer).toMatchObject({ code: 409, body: { message: "VM is not running" } });
-});
-
-test("a request that fails holds up nobody behind it, and other VMs do not wait", async () => {
-  const turns = new Turns();
-  const { promise, reject } = Promise.withResolvers<undefined>();
-  const failing = turns.take("ns/vm", () => promise);
-  const next = turns.take("ns/vm", () => Promise.resolve("next"));
-  expect(await turns.take("ns/other", () => Promise.resolve("other"))).toBe("other");
-  reject(new Error("refused"));
-  await expect(failing).rejects.toThrow("refused");
-  expect(await next).toBe("next");
 });

@@ -2,7 +2,7 @@
 // What routes and admission work with in tests.
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { Turns } from "../changes/races.ts";
+import { Turns } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
 /** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
