@@ -3,6 +3,7 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod, PodVolume } from "@patchbay/api";
+import { Turns } from "@patchbay/kube";
 import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import type { ContainerStatus } from "@patchbay/ports";
 import { createFakeCache, createFakeLogger } from "@patchbay/ports/testing";
@@ -107,6 +108,7 @@ export class TenantNode {
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
+      turns: new Turns(),
       images: { show: noToken, release: () => Promise.resolve() },
       mayUseHostPaths: () => false,
     };

@@ -4,6 +4,7 @@ import { createFakeCache, settle } from "@patchbay/ports/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { keepVolumesCurrent } from "./current.ts";
 import { prepareVolumes } from "./prepare.ts";
+import { removeVolumes } from "./remove.ts";
 import { aConfigMap, aPodWith, createVolumeBench, PODS_DIR, UID } from "./testing.ts";
 
 const stop = { current: new AbortController() };
@@ -99,6 +100,25 @@ test("an evicted pod's volumes go at once, those of one that has ended by itself
   bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Evicted" } });
   await wait();
   expect(bench.disk.mounts.size).toBe(0);
+  expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
+});
+
+test("volumes that are being refreshed when they are removed do not come again", async () => {
+  const bench = await running();
+  const disk = Promise.withResolvers<undefined>();
+  const mountMemory = bench.disk.mountMemory.bind(bench.disk);
+  bench.disk.mountMemory = async (...args) => {
+    await disk.promise;
+    return mountMemory(...args);
+  };
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+  await wait();
+  const removed = removeVolumes(bench.deps, UID);
+  await wait();
+  disk.resolve(undefined);
+  await removed;
+  await wait();
+  expect([...bench.disk.mounts.keys()]).toEqual([]);
   expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
 });
 

@@ -9,7 +9,7 @@ import { isShown } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";
 import { placeOf } from "./prepare.ts";
-import { removeVolumes } from "./remove.ts";
+import { removeInTurn } from "./remove.ts";
 import { readShown, showVolume } from "./show.ts";
 
 /** Reason in the status of a pod that had to go. Source: Kubernetes kubelet eviction. */
@@ -50,7 +50,7 @@ async function keepOne(deps: VolumeDeps, from: CurrentPods, uid: string): Promis
     deps.objects.hold(uid, "", []);
     deps.tokens.forget(uid);
     // Its end was to free the disk: else the next pod would have to go, though the object of this one may stay for long.
-    if (pod?.status?.reason === EVICTED) await removeVolumes(deps, uid);
+    if (pod?.status?.reason === EVICTED) await removeInTurn(deps, uid);
     return done();
   }
   const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));
@@ -75,7 +75,8 @@ export async function keepVolumesCurrent(
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
   for (const pod of from.pods.list()) queue.add(uidOf(pod));
-  const reconcile = (uid: string): Promise<Next> => keepOne(deps, from, uid);
+  const reconcile = (uid: string): Promise<Next> =>
+    deps.turns.take(uid, () => keepOne(deps, from, uid));
   const metrics = createMetrics();
   try {
     await runReconciler({ name: "volumes", queue, reconcile, log, clock, metrics }, signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do volumes need of the machine and of the API server?
 import type { Pod } from "@patchbay/api";
+import type { Turns } from "@patchbay/kube";
 import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/ports";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";
@@ -24,6 +25,8 @@ export interface VolumeDeps {
   readonly objects: PodObjects;
   readonly tokens: PodTokens;
   readonly images: ImageViews;
+  /** One pod's volumes are prepared, refreshed and removed one after the other. */
+  readonly turns: Turns;
   /** Whether a pod may mount paths of the node. */
   readonly mayUseHostPaths: (pod: Pod) => boolean;
 }

@@ -47,15 +47,7 @@ async function prepareOne(deps: VolumeDeps, shown: Shown, volume: PodVolume): Pr
   throw volumeFailed(name, "volumes of its kind are not supported");
 }
 
-/**
- * Makes what is not there yet, and answers the host's path of each volume by its name. May be repeated; volumes that
- * containers use stay as they are.
- * @throws AppError with RUNTIME_VOLUME_FAILED while something that a volume shows is missing, or what the machine said
- */
-export async function prepareVolumes(
-  deps: VolumeDeps,
-  pod: Pod,
-): Promise<ReadonlyMap<string, string>> {
+async function prepareInTurn(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   const volumes = pod.spec.volumes ?? [];
   const directory = podDirectory(deps.node.podsDir, pod.metadata.uid ?? "");
   await deps.disk.makeDirectory(directory, POD_ACCESS);
@@ -68,4 +60,13 @@ export async function prepareVolumes(
   });
   await Promise.allSettled(made); // nothing goes on behind an error
   return new Map(await Promise.all(made));
+}
+
+/**
+ * Makes what is not there yet, and answers the host's path of each volume by its name. May be repeated; volumes that
+ * containers use stay as they are.
+ * @throws AppError with RUNTIME_VOLUME_FAILED while something that a volume shows is missing, or what the machine said
+ */
+export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
+  return deps.turns.take(pod.metadata.uid ?? "", () => prepareInTurn(deps, pod));
 }

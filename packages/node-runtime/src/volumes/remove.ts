@@ -4,11 +4,8 @@ import { join } from "node:path";
 import type { VolumeDeps } from "./deps.ts";
 import { kindDirectory, podDirectory } from "./layout.ts";
 
-/**
- * Unmounts and removes the pod's directory; not there is success. Its containers must have ended: what they still use is
- * unmounted under their feet.
- */
-export async function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
+/** {@link removeVolumes} for who has the pod's turn. */
+export async function removeInTurn(deps: VolumeDeps, uid: string): Promise<void> {
   const { disk, files, images, node, objects, tokens } = deps;
   objects.hold(uid, "", []);
   tokens.forget(uid);
@@ -17,4 +14,12 @@ export async function removeVolumes(deps: VolumeDeps, uid: string): Promise<void
   const directory = podDirectory(node.podsDir, uid);
   await disk.unmountAll(directory);
   await files.remove(directory);
+}
+
+/**
+ * Unmounts and removes the pod's directory; not there is success. Its containers must have ended: what they still use is
+ * unmounted under their feet.
+ */
+export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
+  return deps.turns.take(uid, () => removeInTurn(deps, uid));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes on fakes, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api";
-import type { StartableCache } from "@patchbay/kube";
+import { Turns, type StartableCache } from "@patchbay/kube";
 import {
   createFakeCache,
   createFakeClock,
@@ -106,6 +106,7 @@ class Bench implements VolumeBench {
         signal,
       ),
       tokens: createPodTokens(this.#request, { clock, log }),
+      turns: new Turns(),
       mayUseHostPaths: ({ metadata }) => metadata.namespace === "patchbay",
     };
   }

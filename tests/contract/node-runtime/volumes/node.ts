@@ -9,6 +9,7 @@ import {
   createCache,
   createKubeClient,
   loadKubeConfig,
+  Turns,
   waitForCaches,
   type KubeClient,
   type StartableCache,
@@ -61,6 +62,7 @@ export class VolumeNode {
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),
+      turns: new Turns(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
       mayUseHostPaths: () => false,
     };
