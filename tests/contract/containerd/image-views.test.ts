@@ -65,6 +65,14 @@ test("a view that a restart of the machine has unmounted is mounted again", asyn
   expect(await kernel()).toBe("kernel");
 });
 
+test("a view whose snapshot another process has cleared away is mounted again", async () => {
+  await bench.ctr("snapshots", "rm", path);
+  await bench.ctr("leases", "rm", path);
+  await makeViews().show("guest", path);
+  expect(await kernel()).toBe("kernel");
+  expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
+});
+
 test("a view is given back with all that was kept for it; not there is success", async () => {
   const views = makeViews();
   await views.release(path);

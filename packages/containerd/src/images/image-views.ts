@@ -28,6 +28,11 @@ export function createImageViews(deps: ImageDeps): ImageViews {
   return new Views(deps);
 }
 
+/** Whether containerd has nothing of that name. */
+function isMissing(error: unknown): boolean {
+  return isAppError(error, "CONTAINERD_FAILED") && error.message.includes("not found");
+}
+
 class Views implements ImageViews {
   readonly #deps: ImageDeps;
   /** Those that this process has seen to the end: what another one began may be half done. */
@@ -42,7 +47,15 @@ class Views implements ImageViews {
     if (isMounted && this.#shown.has(path)) return;
     const name = fullReference(reference);
     if (!isMounted) await this.#mount(name, path);
-    await this.#finish(path);
+    try {
+      await this.#finish(path);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      // Two began the view, the second of them cleared away what the first then mounted: there is no snapshot behind it.
+      await this.release(path);
+      await this.#mount(name, path);
+      await this.#finish(path);
+    }
     this.#shown.add(path);
   }
 
@@ -103,8 +116,7 @@ class Views implements ImageViews {
     try {
       await call();
     } catch (error) {
-      const isGone = isAppError(error, "CONTAINERD_FAILED") && error.message.includes("not found");
-      if (!isGone) throw error;
+      if (!isMissing(error)) throw error;
     }
   }
 }
