@@ -58,7 +58,7 @@ function envelope(topic: string, id: string): object {
   return { topic, event: { value: { id } } };
 }
 
-test("containerd's own events are asked for first; an end is told again later", async () => {
+test("containerd's own events are asked for first; starts and ends are told again later", async () => {
   const server = await serve([CRI, EVENTS]);
   let stream: ServerWritableStream<object, object> | undefined;
   server.streams["Subscribe"] = (its) => {
@@ -78,6 +78,10 @@ test("containerd's own events are asked for first; an end is told again later", 
   stream?.write(envelope("/tasks/start", "a"));
   stream?.write(envelope("/containers/delete", "b"));
   await told("a", "b");
+  await pass(clock, 100);
+  await told("a");
+  await pass(clock, 1000);
+  await told("a");
   stream?.write({ topic: "/tasks/start" });
   stream?.write(envelope("/tasks/delete", "c"));
   await told("c");

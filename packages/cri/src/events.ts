@@ -8,13 +8,16 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** How long it is waited before a stream is opened anew: at first, while the runtime is away, and at most; milliseconds. */
 const PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
 
-/** containerd tells of an end before its CRI part has taken note of it: it is told again so much later, milliseconds. */
+/**
+ * containerd tells of a start and of an end before its CRI part has taken note of it: both are told again so much later,
+ * milliseconds. Source: containerd CRI plugin, StartContainer, which writes the status down when the task has begun.
+ */
 const AGAIN_MS: readonly number[] = [100, 1000];
 
 /** Where pods' containers are. Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
 const NAMESPACE = "k8s.io";
-const TASK_ENDED = "/tasks/delete";
-const TOPICS: readonly string[] = ["/tasks/start", TASK_ENDED, "/containers/delete"];
+const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
+const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
 /**
  * Shared by all who subscribe, in every version; of CRI's own stream the containerd of 1.7 gives each event to one
@@ -128,7 +131,7 @@ class EventWatch {
     if (id === undefined) return;
     this.#pauseMs = PAUSE.firstMs;
     this.#changed(id);
-    if (topic === TASK_ENDED) void this.#tellAgain(id);
+    if (TASK_TOPICS.includes(topic)) void this.#tellAgain(id);
   }
 
   async #tellAgain(id: string): Promise<void> {
