@@ -31,6 +31,7 @@ import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
 import { readIdentity, type MachineIdentity } from "./node/machine.ts";
 import { BY_UID, type PodDeps } from "./pods/deps.ts";
 import { reconcilePod } from "./pods/index.ts";
+import { isRelevant } from "./pods/relevance.ts";
 import type { VolumeDeps } from "./volumes/index.ts";
 import { createOwners } from "./pods/work/owners.ts";
 import { createPulls } from "./pods/work/pulls.ts";
@@ -225,6 +226,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;
   deps.pods.onChange((change) => {
+    if (!isRelevant(change)) return;
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
   followRuntime(deps, queue, signal);
