@@ -1,42 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which system calls work in a launcher's container that reach beyond it?
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
-import { addImage, compileProgram, IMAGES_MS, readOut, scriptPod } from "./pod-machine.ts";
+import {
+  IMAGES_MS,
+  readOut,
+  scriptPod,
+  startProbedMachine,
+  type ProbedMachine,
+} from "./pod-machine.ts";
 
 /** All that the program tries. */
 const NAMESPACES = ["unshare", "clone", "clone3"].map((call) => `user namespace by ${call}`);
 const KEYS = ["key", "keyring of the user", "keyring of the session"];
 
-let machine: RuntimeMachine;
-let directory = "";
+let probed: ProbedMachine;
 
 beforeAll(async () => {
-  directory = compileProgram(join(import.meta.dirname, "probe.c"));
-  machine = await RuntimeMachine.start();
-  await addImage(machine, "attacker", directory);
+  probed = await startProbedMachine();
 }, IMAGES_MS);
-afterEach(async () => {
-  await machine.clear();
-});
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await machine.close();
-});
+afterEach(() => probed.machine.clear());
+afterAll(() => probed.close());
 
 /** What works for the launchers' user outside of any container. */
 function worksOutside(): readonly string[] {
-  const out = join(directory, "out");
+  const out = join(probed.directory, "out");
   mkdirSync(out, { mode: 0o777 });
   const user = String(names.LAUNCHER_UID);
   execFileSync("chown", [user, out]);
-  execFileSync("chmod", ["755", directory]);
+  execFileSync("chmod", ["755", probed.directory]);
   const flags = ["--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"];
-  execFileSync("setpriv", [...flags, join(directory, "program"), join(out, "said")]);
+  execFileSync("setpriv", [...flags, join(probed.directory, "program"), join(out, "said")]);
   return readFileSync(join(out, "said"), "utf8").trimEnd().split("\n");
 }
 
@@ -45,8 +42,8 @@ async function worksInPod(): Promise<readonly string[]> {
   const command = ["/program", "/out/said"];
   const container = { name: "compute", image: "attacker", volumeMounts, command };
   const containers = [{ ...container, imagePullPolicy: "Never" as const }];
-  await machine.create(scriptPod("a", "", { containers }));
-  return (await readOut(machine, "a", "said")).trimEnd().split("\n");
+  await probed.machine.create(scriptPod("a", "", { containers }));
+  return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
 test("attack 24: a launcher makes no user namespace, by whichever call", async () => {

@@ -8,8 +8,11 @@ import { names, type Pod } from "@patchbay/api";
 import { archiveDirectory, fullReference, importImage } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
-import type { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
-import { launcherPod } from "../../contract/node-runtime/machine.ts";
+import {
+  launcherPod,
+  RuntimeMachine,
+  shellContainer,
+} from "../../contract/node-runtime/machine.ts";
 
 /** Time to make the launcher's image, where nobody has. */
 export const IMAGES_MS = 300_000;
@@ -19,17 +22,9 @@ const COMPILE = resolve(import.meta.dirname, "../../../hack/images/compile-stati
 
 /** A pod that runs a script of the launcher's image as a launcher's user; `/out` is a volume. */
 export function scriptPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
-  const mounts = [{ name: "out", mountPath: OUT }];
+  const volumeMounts = [{ name: "out", mountPath: OUT }];
   return launcherPod(name, {
-    containers: [
-      {
-        name: "compute",
-        image: names.LAUNCHER_IMAGE,
-        imagePullPolicy: "IfNotPresent",
-        command: ["/bin/sh", "-c", script],
-        volumeMounts: mounts,
-      },
-    ],
+    containers: [{ ...shellContainer(script), volumeMounts }],
     volumes: [{ name: "out", emptyDir: {} }],
     ...change,
   });
@@ -69,7 +64,7 @@ export function compileProgram(source: string): string {
 }
 
 /** Gives the machine an image of a directory's files, as `patchbay image add` would. */
-export async function addImage(
+async function addImage(
   { containerd }: RuntimeMachine,
   name: string,
   source: string,
@@ -89,4 +84,24 @@ export async function addImage(
   } finally {
     rmSync(parent, { recursive: true });
   }
+}
+
+/** A machine with the image `attacker`, whose only file is the program that tries everything: probe.c. */
+export interface ProbedMachine {
+  readonly machine: RuntimeMachine;
+  /** Where `program` is on the machine itself. */
+  readonly directory: string;
+  close(): Promise<void>;
+}
+
+/** Starts one. */
+export async function startProbedMachine(): Promise<ProbedMachine> {
+  const directory = compileProgram(join(import.meta.dirname, "probe.c"));
+  const machine = await RuntimeMachine.start();
+  await addImage(machine, "attacker", directory);
+  const close = async (): Promise<void> => {
+    rmSync(directory, { recursive: true });
+    await machine.close();
+  };
+  return { machine, directory, close };
 }

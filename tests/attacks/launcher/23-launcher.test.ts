@@ -2,39 +2,30 @@
 // What can a program in a launcher's pod do to the machine, and whom can it reach?
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import {
-  addImage,
-  compileProgram,
   IMAGES_MS,
   readOut,
   scriptPod,
+  startProbedMachine,
   whyNot,
+  type ProbedMachine,
 } from "../containers/pod-machine.ts";
 
 /** What needs a right that root has. */
 const ATTEMPTS = ["link", "tap", "raw socket", "mount", "device", "namespace", "sysctl"];
 
-let machine: RuntimeMachine;
-let directory = "";
+let probed: ProbedMachine;
 
 beforeAll(async () => {
-  directory = compileProgram(join(import.meta.dirname, "../containers/probe.c"));
-  machine = await RuntimeMachine.start();
-  await addImage(machine, "attacker", directory);
+  probed = await startProbedMachine();
 }, IMAGES_MS);
-afterEach(async () => {
-  await machine.clear();
-});
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await machine.close();
-});
+afterEach(() => probed.machine.clear());
+afterAll(() => probed.close());
 
 /** A launcher's pod that runs the program, with its device. */
 function attackingPod(args: readonly string[], change: Partial<Pod["spec"]> = {}): object {
@@ -54,14 +45,14 @@ function attackingPod(args: readonly string[], change: Partial<Pod["spec"]> = {}
 }
 
 async function sayInPod(...args: readonly string[]): Promise<readonly string[]> {
-  await machine.create(attackingPod(args));
-  return (await readOut(machine, "a", "said")).trimEnd().split("\n");
+  await probed.machine.create(attackingPod(args));
+  return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
 /** What works for root, in namespaces of its own. */
 function worksForRoot(): readonly string[] {
-  const said = join(directory, "said");
-  execFileSync("unshare", ["-mn", join(directory, "program"), said]);
+  const said = join(probed.directory, "said");
+  execFileSync("unshare", ["-mn", join(probed.directory, "program"), said]);
   return readFileSync(said, "utf8").trimEnd().split("\n");
 }
 
@@ -74,16 +65,18 @@ test("attack 23: a launcher makes no link, tap, raw socket, mount or device, ent
 });
 
 test("attack 37: the API server is not reached from the pod network", async () => {
-  const port = Number(new URL(machine.api.server.url).port);
+  const port = Number(new URL(probed.machine.api.server.url).port);
   const connection = createConnection(port, "127.0.0.1");
   await once(connection, "connect");
   connection.destroy();
-  expect(await sayInPod(String(port), machine.gateway, "127.0.0.1")).toEqual(["done"]);
+  expect(await sayInPod(String(port), probed.machine.gateway, "127.0.0.1")).toEqual(["done"]);
 });
 
 test("attack 49: a pod that asks for the host's namespaces is refused in words", async () => {
-  await machine.create(attackingPod([], { hostNetwork: true, hostPID: true, hostIPC: true }));
-  const words = await whyNot(machine, "a");
+  await probed.machine.create(
+    attackingPod([], { hostNetwork: true, hostPID: true, hostIPC: true }),
+  );
+  const words = await whyNot(probed.machine, "a");
   for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(words).toContain(field);
 });
 
@@ -94,8 +87,8 @@ test("attack 49: a pod that asks for privileges is refused in words", async () =
     capabilities: { add: ["NET_ADMIN", "SYS_ADMIN", "NET_RAW", "MKNOD"] },
   };
   const containers = pod.spec.containers.map((one) => ({ ...one, securityContext }));
-  await machine.create({ ...pod, spec: { ...pod.spec, containers } });
-  const words = await whyNot(machine, "a");
+  await probed.machine.create({ ...pod, spec: { ...pod.spec, containers } });
+  const words = await whyNot(probed.machine, "a");
   for (const field of ["privileged", "capabilities.add"]) expect(words).toContain(field);
 });
 
@@ -104,6 +97,6 @@ test("attack 49: a path of the host in a pod is refused in words", async () => {
     { name: "out", emptyDir: {} },
     { name: "host", hostPath: { path: "/" } },
   ];
-  await machine.create(attackingPod([], { volumes }));
-  expect(await whyNot(machine, "a")).toContain("hostPath");
+  await probed.machine.create(attackingPod([], { volumes }));
+  expect(await whyNot(probed.machine, "a")).toContain("hostPath");
 });

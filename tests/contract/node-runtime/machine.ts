@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { names, type Pod } from "@patchbay/api";
+import { names, type Container, type Pod } from "@patchbay/api";
 import {
   archiveDirectory,
   fullReference,
@@ -77,20 +77,19 @@ export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): ob
   };
 }
 
-/** A pod whose only container runs a shell's words in the launcher's image. */
+/** A container that runs a shell's words in the launcher's image. */
+export function shellContainer(script: string): Container {
+  return {
+    name: "compute",
+    image: names.LAUNCHER_IMAGE,
+    imagePullPolicy: "IfNotPresent",
+    command: ["/bin/sh", "-c", script],
+  };
+}
+
+/** A pod with that container alone. */
 export function shellPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
-  return launcherPod(name, {
-    containers: [
-      {
-        name: "compute",
-        image: names.LAUNCHER_IMAGE,
-        imagePullPolicy: "IfNotPresent",
-        command: ["/bin/sh", "-c", script],
-      },
-    ],
-    volumes: [],
-    ...change,
-  });
+  return launcherPod(name, { containers: [shellContainer(script)], volumes: [], ...change });
 }
 
 async function importArchive({ layout }: ContainerdBench, name: string): Promise<void> {

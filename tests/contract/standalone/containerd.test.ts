@@ -9,6 +9,7 @@ import { createFiles, createProcessRunner, isRunning, signalProcess } from "@pat
 import { down, up } from "@patchbay/standalone";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+import { processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const PAUSE = "localhost/patchbay/pause:dev";
@@ -37,15 +38,8 @@ function ourCtr(...args: readonly string[]): Promise<string> {
   return ctr({ runner, layout }, args);
 }
 
-interface Named {
-  readonly pid: number;
-  readonly startTime: string;
-}
-
-async function processOf(name: string): Promise<Named> {
-  const text = (await files.readText(join(dataDir, "run", `${name}.json`))) ?? "{}";
-  // Written by the supervisor.
-  return JSON.parse(text) as Named;
+function ownProcess(name: string): Promise<NamedProcess> {
+  return processOf(dataDir, name);
 }
 
 function listGroups(): string {
@@ -123,9 +117,9 @@ test(
   "what runs in containers survives the death of containerd, which comes back",
   async () => {
     await runContainer("one");
-    const before = await processOf("containerd");
+    const before = await ownProcess("containerd");
     await signalProcess(before, "SIGKILL");
-    await expect.poll(() => processOf("containerd"), { timeout: 10_000 }).not.toEqual(before);
+    await expect.poll(() => ownProcess("containerd"), { timeout: 10_000 }).not.toEqual(before);
     await expect
       .poll(() => ourCtr("tasks", "ls"), { timeout: 10_000 })
       .toMatch(/one +\d+ +RUNNING/);
@@ -136,13 +130,13 @@ test(
 test(
   "a second up adopts it after the death of the supervisor, and imports nothing again",
   async () => {
-    const before = await processOf("containerd");
-    const supervisor = await processOf("supervisor");
+    const before = await ownProcess("containerd");
+    const supervisor = await ownProcess("supervisor");
     await signalProcess(supervisor, "SIGKILL");
     await expect.poll(() => isRunning(supervisor)).toBe(false);
     lines.length = 0;
     await up({ dataDir, print });
-    expect(await processOf("containerd")).toEqual(before);
+    expect(await ownProcess("containerd")).toEqual(before);
     expect(lines.join("\n")).toContain("containerd runs already");
     expect(lines.join("\n")).not.toContain("importing");
     expect(await ourCtr("tasks", "ls")).toMatch(/one +\d+ +RUNNING/);

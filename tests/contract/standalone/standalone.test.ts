@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
 import { down, up } from "@patchbay/standalone";
 import { afterAll, expect, test } from "vitest";
+import { processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const COMPONENTS = [
@@ -30,15 +31,8 @@ function print(line: string): void {
   lines.push(line);
 }
 
-interface Named {
-  readonly pid: number;
-  readonly startTime: string;
-}
-
-async function processOf(name: string): Promise<Named> {
-  const text = (await files.readText(join(dataDir, "run", `${name}.json`))) ?? "{}";
-  // Written by the supervisor.
-  return JSON.parse(text) as Named;
+function ownProcess(name: string): Promise<NamedProcess> {
+  return processOf(dataDir, name);
 }
 
 async function kubectl(...args: readonly string[]): Promise<string> {
@@ -71,7 +65,7 @@ test(
   async () => {
     await up({ dataDir, apiPort, bridge, print });
     expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
-    for (const name of COMPONENTS) expect(await isRunning(await processOf(name))).toBe(true);
+    for (const name of COMPONENTS) expect(await isRunning(await ownProcess(name))).toBe(true);
     expect(await kubectl("get", "nodes", "-o", "name")).toMatch(/^node\//);
     expect(await kubectl("get", "--raw", "/apis/subresources.kubevirt.io/v1")).toContain(
       "virtualmachines/addinterface",
@@ -94,11 +88,11 @@ test(
 test(
   "a component that is killed comes back",
   async () => {
-    const before = await processOf("virt-controller");
+    const before = await ownProcess("virt-controller");
     const again = new AbortController();
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const look = (): void => {
-      void processOf("virt-controller").then(({ pid }) => {
+      void ownProcess("virt-controller").then(({ pid }) => {
         if (pid !== before.pid) resolve(undefined);
       });
     };
@@ -106,7 +100,7 @@ test(
     await signalProcess(before, "SIGKILL");
     await promise;
     again.abort();
-    expect(await isRunning(await processOf("virt-controller"))).toBe(true);
+    expect(await isRunning(await ownProcess("virt-controller"))).toBe(true);
   },
   UP_MS,
 );
@@ -114,12 +108,12 @@ test(
 test(
   "after kill -9 of the supervisor, up adopts what runs",
   async () => {
-    const before = await Promise.all(COMPONENTS.map(processOf));
-    const supervisor = await processOf("supervisor");
+    const before = await Promise.all(COMPONENTS.map(ownProcess));
+    const supervisor = await ownProcess("supervisor");
     await signalProcess(supervisor, "SIGKILL");
     await expect.poll(() => isRunning(supervisor)).toBe(false);
     await up({ dataDir, print });
-    expect(await Promise.all(COMPONENTS.map(processOf))).toEqual(before);
+    expect(await Promise.all(COMPONENTS.map(ownProcess))).toEqual(before);
   },
   UP_MS,
 );
@@ -169,7 +163,7 @@ async function runPod(): Promise<void> {
 test(
   "down ends everything, keeps the data and leaves nothing on the host",
   async () => {
-    const before = await Promise.all([...COMPONENTS, "supervisor"].map(processOf));
+    const before = await Promise.all([...COMPONENTS, "supervisor"].map(ownProcess));
     await makeAndForgetNetwork();
     await runPod();
     await down({ dataDir, print });
