@@ -77,13 +77,23 @@ export {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
   PODS,
   SECRETS,
+  STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,
 } from "./kinds/resource.ts";
+export type {
+  ClaimReference,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  VolumeMode,
+} from "./kinds/storage.ts";
 export {
   runStrategyOf,
   type PcieTopology,

@@ -79,5 +79,7 @@ export interface PodVolume {
     readonly sources?: readonly VolumeProjection[];
     readonly defaultMode?: number;
   };
+  /** A claim in the pod's namespace. */
+  readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
   readonly hostPath?: { readonly path: string; readonly type?: string };
 }

@@ -14,6 +14,7 @@ import type { KubeObject } from "./meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./pod.ts";
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "./storage.ts";
 import type { VirtualMachine } from "./vm.ts";
 import type { VirtualMachineInstance } from "./vmi.ts";
 
@@ -69,6 +70,30 @@ export const SECRETS: ResourceType<Secret> = {
   resource: "secrets",
   kind: "Secret",
   namespaced: true,
+};
+/** Storage that users ask for. */
+export const PERSISTENT_VOLUME_CLAIMS: ResourceType<PersistentVolumeClaim> = {
+  group: "",
+  version: "v1",
+  resource: "persistentvolumeclaims",
+  kind: "PersistentVolumeClaim",
+  namespaced: true,
+};
+/** Storage that is there. */
+export const PERSISTENT_VOLUMES: ResourceType<PersistentVolume> = {
+  group: "",
+  version: "v1",
+  resource: "persistentvolumes",
+  kind: "PersistentVolume",
+  namespaced: false,
+};
+/** Who makes storage for those who ask. */
+export const STORAGE_CLASSES: ResourceType<StorageClass> = {
+  group: "storage.k8s.io",
+  version: "v1",
+  resource: "storageclasses",
+  kind: "StorageClass",
+  namespaced: false,
 };
 /** What happened to an object, in words for people. */
 export const EVENTS: ResourceType<KubeEvent> = {
