@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of domain.
-export type { DomainDefinition, NicDefinition } from "./definition.ts";
+export type { DiskDefinition, DiskSource } from "./definition/disk.ts";
+export type { DomainDefinition } from "./definition/domain.ts";
+export type { NicDefinition } from "./definition/nic.ts";
+export { PLAIN_MACHINE } from "./definition/plain.ts";
 export { machineFamilyOf } from "./machine.ts";
 export { findNicModel } from "./nic-model.ts";
 export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which PCI layout a machine type has.
-import type { MachineFamily } from "./definition.ts";
+import type { MachineFamily } from "./definition/domain.ts";
 
 /** The family of a machine type, or undefined when Patchbay does not know its PCI layout. Source: QEMU `-machine help`. */
 export function machineFamilyOf(machine: string): MachineFamily | undefined {

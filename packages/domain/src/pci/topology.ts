@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the ports and the NICs of a new domain go, so that libvirt is never left to guess and nothing ever moves.
-import type { MachineFamily, RootPort } from "../definition.ts";
+import type { MachineFamily, RootPort } from "../definition/domain.ts";
 import { findNicModel } from "../nic-model.ts";
 import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./address.ts";
 import { freeVectors, type InterruptUser } from "./interrupts.ts";

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
+import { AGENT_CHANNEL } from "../definition/devices.ts";
+import type { DomainDefinition } from "../definition/domain.ts";
+import type { NicDefinition } from "../definition/nic.ts";
+import { PLAIN_MACHINE } from "../definition/plain.ts";
 import { machineFamilyOf } from "../machine.ts";
 import { printPciAddress } from "../pci/address.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
@@ -42,6 +45,7 @@ function aDomain({
     vcpus: 1,
     memoryMiB: 128,
     sharesMemory: true,
+    ...PLAIN_MACHINE,
     kernel: { path: "/run/kernel-boot/vmlinuz", args: "console=ttyS0 a=<b>&c" },
     nics: names.map((name, position) => ({
       alias: `ua-${name}`,

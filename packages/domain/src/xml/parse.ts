@@ -3,7 +3,8 @@
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { SyntaxValidator } from "fast-xml-validator";
-import { AGENT_CHANNEL, type MachineFamily } from "../definition.ts";
+import { AGENT_CHANNEL } from "../definition/devices.ts";
+import type { MachineFamily } from "../definition/domain.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { DomainDefinition, NicDefinition } from "../definition.ts";
+import type { DomainDefinition } from "../definition/domain.ts";
+import type { NicDefinition } from "../definition/nic.ts";
+import { PLAIN_MACHINE } from "../definition/plain.ts";
 import { printDomain, printNic } from "./print.ts";
 
 function aNic(more: Partial<NicDefinition> = {}): NicDefinition {
@@ -25,6 +27,7 @@ function aDomain(more: Partial<DomainDefinition> = {}): DomainDefinition {
     machine: "q35",
     vcpus: 1,
     memoryMiB: 128,
+    ...PLAIN_MACHINE,
     kernel: { path: "/run/kernel-boot/vmlinuz" },
     nics: [],
     ports: [],

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the XML of a domain and of a NIC.
 import Builder from "fast-xml-builder";
-import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
+import { AGENT_CHANNEL } from "../definition/devices.ts";
+import type { DomainDefinition } from "../definition/domain.ts";
+import type { NicDefinition } from "../definition/nic.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 import { findNicModel } from "../nic-model.ts";
@@ -75,8 +77,10 @@ function memoryBacking(definition: DomainDefinition): Element {
 }
 
 function osElement({ machine, kernel }: DomainDefinition): Element {
+  const type = { "@arch": "x86_64", "@machine": machine, "#text": "hvm" };
+  if (kernel === undefined) return { type };
   return {
-    type: { "@arch": "x86_64", "@machine": machine, "#text": "hvm" },
+    type,
     kernel: kernel.path,
     ...(kernel.initrdPath === undefined ? {} : { initrd: kernel.initrdPath }),
     ...(kernel.args === undefined ? {} : { cmdline: kernel.args }),
@@ -102,8 +106,18 @@ function agentElements({ agent }: DomainDefinition): {
   return { controllers: [controller], channels: { channel } };
 }
 
+function consoleElement({ console }: DomainDefinition): Element {
+  if (console === undefined) return {};
+  const serial = {
+    "@type": "unix",
+    source: { "@mode": "bind", "@path": console.socketPath },
+    log: { "@file": console.logPath, "@append": "on" },
+    target: { "@port": "0" },
+  };
+  return { serial };
+}
+
 function devicesElement(definition: DomainDefinition): Element {
-  const { console } = definition;
   const { controllers, channels } = agentElements(definition);
   return {
     controller: [
@@ -112,12 +126,7 @@ function devicesElement(definition: DomainDefinition): Element {
       ...controllers,
     ],
     interface: definition.nics.map(nicElement),
-    serial: {
-      "@type": "unix",
-      source: { "@mode": "bind", "@path": console.socketPath },
-      log: { "@file": console.logPath, "@append": "on" },
-      target: { "@port": "0" },
-    },
+    ...consoleElement(definition),
     ...channels,
     memballoon: { "@model": "none" },
   };

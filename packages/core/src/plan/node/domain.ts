@@ -6,7 +6,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import { layoutOf, PLAIN_MACHINE, type DomainDefinition, type Topology } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { domainNameOf } from "./domain-name.ts";
 import { nicDefinitionOf } from "./nic.ts";
@@ -15,7 +15,7 @@ import { machineOf, vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, queuesOf, topologyVersionOf } from "../../pcie/topology.ts";
 
-function kernelOf(domain: VmiSpec["domain"]): DomainDefinition["kernel"] {
+function kernelOf(domain: VmiSpec["domain"]): NonNullable<DomainDefinition["kernel"]> {
   const { kernel, initrd } = kernelFilesOf(domain);
   const args = domain.firmware?.kernelBoot?.kernelArgs;
   return {
@@ -71,6 +71,7 @@ export function planDomain(
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
     sharesMemory: sharesMemory && settings.network.sharedMemory,
+    ...PLAIN_MACHINE,
     kernel: kernelOf(domain),
     nics,
     ports: topology.ports,
