@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/reference/fields.md must say: what becomes of each field of a VM.
+// What docs/reference/vm-fields.md must say: what becomes of each field of a VM.
 import { vmFields, type SchemaField } from "@patchbay/api";
 
 const TEMPLATE = "spec.template.spec.";

@@ -182,7 +182,7 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
     ["errors.md", await format(renderErrors(), options)],
     ["reasons.md", await format(renderReasons(), options)],
     ["config.md", await format(renderConfig(), options)],
-    ["fields.md", await format(renderFields(NOTE), options)],
+    ["vm-fields.md", await format(renderFields(NOTE), options)],
     ["rights.md", await format(await renderRights(NOTE), options)],
   ]);
 }

@@ -123,6 +123,7 @@ export {
   type UnactedFields,
 } from "./validate/unsupported.ts";
 export type { SchemaField } from "./fields/walk.ts";
+export { inCurrentWords } from "./spellings/in-current-words.ts";
 export { normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";

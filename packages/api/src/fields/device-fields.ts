@@ -21,8 +21,13 @@ const DISK = object(
   "One disk.",
   {
     name: text("Name; equals the name of its volume."),
+    volumeName: text("Older spelling: the name of the volume, where the disk has another name."),
     bootOrder: integer("Place in the order of boot devices, from 1."),
     disk: object("A hard disk.", { bus, pciAddress: text("For example 0000:02:00.0."), readonly }),
+    floppy: object("A floppy disk; taken out of KubeVirt.", {
+      readonly,
+      tray: text("open or closed."),
+    }),
     cdrom: object("A CD-ROM.", { bus, readonly, tray: text("open or closed.") }),
     lun: object("A SCSI device passed through.", {
       bus,

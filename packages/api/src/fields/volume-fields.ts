@@ -49,6 +49,13 @@ const DOWNWARD_FILE = object(
   ["path"],
 );
 
+const IMAGE_DISK: Readonly<Record<string, JsonSchema>> = {
+  image: text("Image."),
+  imagePullPolicy: text("Always, IfNotPresent or Never."),
+  imagePullSecret: text("Secret for pulling the image."),
+  path: text("Path of the disk in the image."),
+};
+
 const VOLUME = object(
   "One volume.",
   {
@@ -60,16 +67,8 @@ const VOLUME = object(
       optional,
       volumeLabel,
     }),
-    containerDisk: object(
-      "A disk in an image.",
-      {
-        image: text("Image."),
-        imagePullPolicy: text("Always, IfNotPresent or Never."),
-        imagePullSecret: text("Secret for pulling the image."),
-        path: text("Path of the disk in the image."),
-      },
-      ["image"],
-    ),
+    containerDisk: object("A disk in an image.", IMAGE_DISK, ["image"]),
+    registryDisk: object("Older name of containerDisk.", IMAGE_DISK, ["image"]),
     containerPath: object("A path of the launcher.", { path: text("Path."), readOnly }, ["path"]),
     dataVolume: object("A DataVolume of CDI.", { name: text("Name."), hotpluggable }, ["name"]),
     downwardAPI: object("Fields of the pod as files.", {
