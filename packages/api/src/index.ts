@@ -30,6 +30,7 @@ export type {
   NodeCondition,
   WebhookConfiguration,
 } from "./kinds/core-kinds.ts";
+export type { Disk } from "./kinds/disk.ts";
 export {
   networkConfigOf,
   usesEmulation,
@@ -114,6 +115,7 @@ export {
   type VmiStatus,
 } from "./kinds/vmi.ts";
 export type { VmiSpec } from "./kinds/vmi-spec.ts";
+export type { Volume } from "./kinds/volume.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,

@@ -86,3 +86,11 @@ export const AGENT_SOCKET = "agent.sock";
 export const CONSOLE_LOG = "serial0.log";
 /** Where the image of `firmware.kernelBoot.container` is mounted in the launcher. */
 export const KERNEL_BOOT_DIR = "/run/kernel-boot";
+/** Below it, by the volume's name: what a volume of a VM mounts in the launcher. */
+export const VOLUMES_DIR = "/run/volumes";
+/** Below it, by the volume's name: the device of a claim of mode Block. */
+export const BLOCK_VOLUMES_DIR = "/dev/volumes";
+/** What is made for the guest before its start: overlays, empty disks, small disks. */
+export const DISKS_DIR = "/run/disks";
+/** What the firmware and the TPM of the guest keep. */
+export const STATE_DIR = "/run/state";

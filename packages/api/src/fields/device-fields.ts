@@ -13,46 +13,7 @@ import {
   unbuilt,
 } from "./notation.ts";
 
-const bus = text("Bus: virtio, sata, scsi or usb.");
-const readonly = flag("The guest cannot write to it.");
 const tag = text("Tag in the guest's metadata.");
-
-const DISK = object(
-  "One disk.",
-  {
-    name: text("Name; equals the name of its volume."),
-    volumeName: text("Older spelling: the name of the volume, where the disk has another name."),
-    bootOrder: integer("Place in the order of boot devices, from 1."),
-    disk: object("A hard disk.", { bus, pciAddress: text("For example 0000:02:00.0."), readonly }),
-    floppy: object("A floppy disk; taken out of KubeVirt.", {
-      readonly,
-      tray: text("open or closed."),
-    }),
-    cdrom: object("A CD-ROM.", { bus, readonly, tray: text("open or closed.") }),
-    lun: object("A SCSI device passed through.", {
-      bus,
-      readonly,
-      reservation: flag("Persistent reservations."),
-    }),
-    blockSize: object("Sizes of the disk's blocks.", {
-      custom: object("Given sizes.", {
-        discardGranularity: integer("Bytes."),
-        logical: integer("Bytes."),
-        physical: integer("Bytes."),
-      }),
-      matchVolume: feature("As the volume has them."),
-    }),
-    cache: text("none, writethrough or writeback."),
-    changedBlockTracking: flag("Changed blocks are recorded for backups."),
-    dedicatedIOThread: flag("The disk has a thread for itself."),
-    errorPolicy: text("stop, ignore, report or enospace."),
-    io: text("native, threads or default."),
-    serial: text("Serial number of the disk."),
-    shareable: flag("Several VMs may have it at the same time."),
-    tag,
-  },
-  ["name"],
-);
 
 function claimedDevice(what: string, more: Parameters<typeof object>[1] = {}) {
   return object(
@@ -79,7 +40,6 @@ const ACTION = object("What it does.", {
 
 /** Of `spec.domain.devices`, beside the fields that are acted on. */
 export const DEVICE_FIELDS = {
-  disks: unbuilt(list("Disks, each from the volume of its name.", DISK)),
   filesystems: unbuilt(
     list(
       "Directories shared with the guest.",

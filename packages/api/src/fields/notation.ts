@@ -40,6 +40,11 @@ export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "list"> = {}):
   return marked(schema, { list: "unbuilt", ...more });
 }
 
+/** A field that has its type already and is not acted on before all that needs it is built. */
+export function notYet<T extends object>(schema: T): T {
+  return { ...schema, [MARK]: { list: "unbuilt" } satisfies FieldMark };
+}
+
 /** The mark of a schema; undefined where it has none of its own. */
 export function findMark(schema: JsonSchema): FieldMark | undefined {
   // Nothing else writes this member.

@@ -14,10 +14,12 @@ import {
   RESOURCE_FIELDS,
   UTC_FIELDS,
 } from "../fields/guest-fields.ts";
-import { map, quantity, text } from "../fields/notation.ts";
+import { map, notYet, quantity, text } from "../fields/notation.ts";
 import { POD_FIELDS } from "../fields/pod-fields.ts";
-import { VOLUME_FIELDS } from "../fields/volume-fields.ts";
+import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
+import { DiskSchema } from "./disk.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
+import { VolumeSchema } from "./volume.ts";
 
 /** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_MAX = 128;
@@ -116,6 +118,9 @@ const ClockSchema = Type.Object(
 
 const DevicesSchema = Type.Object(
   {
+    disks: Type.Optional(
+      notYet(Type.Array(DiskSchema, { description: "Disks, each from the volume of its name." })),
+    ),
     interfaces: Type.Optional(
       Type.Array(IfaceSchema, {
         description: "NICs, each on the network of its name.",
@@ -182,7 +187,14 @@ export const VmiSpecSchema = Type.Object(
       ),
     ),
     ...POD_FIELDS,
-    ...VOLUME_FIELDS,
+    volumes: Type.Optional(
+      notYet(
+        Type.Array(VolumeSchema, {
+          description: "Where disks come from; one that no disk names is a disk of its own.",
+        }),
+      ),
+    ),
+    ...UTILITY_VOLUME_FIELDS,
   },
   { description: "What the VM is to be." },
 );

@@ -111,6 +111,27 @@ const GuestHindranceSchema = Type.Object(
   },
 );
 
+/** What is known of one volume of a VMI; writer: virt-controller. Source: KubeVirt VolumeStatus. */
+const VolumeStatusSchema = Type.Object(
+  {
+    name: Type.String({ description: "Name of the volume." }),
+    target: Type.String({ description: "Name of the disk in the guest's domain; empty: unknown." }),
+    persistentVolumeClaimInfo: Type.Optional(
+      Type.Object(
+        {
+          claimName: Type.Optional(Type.String()),
+          volumeMode: Type.Optional(Type.String({ description: "Filesystem or Block." })),
+          accessModes: Type.Optional(Type.Array(Type.String())),
+          capacity: Type.Optional(Type.Record(Type.String(), Type.String())),
+          requests: Type.Optional(Type.Record(Type.String(), Type.String())),
+        },
+        OPEN,
+      ),
+    ),
+  },
+  OPEN,
+);
+
 /** The status of a VMI; each member is one writer's. */
 export const VmiStatusSchema = Type.Object(
   {
@@ -130,6 +151,7 @@ export const VmiStatusSchema = Type.Object(
     attachments: Type.Optional(Type.Array(AttachmentSchema)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
+    volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     hindrance: Type.Optional(GuestHindranceSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The disks of a VMI, each joined with its volume, with KubeVirt's defaults filled in.
+import { inCurrentWords, type Disk, type VmiSpec, type Volume } from "@patchbay/api";
+import { sourceOf, type DiskSource } from "./disk-source.ts";
+import { findByName } from "./nics.ts";
+
+const BUSES = ["virtio", "sata", "scsi"] as const;
+/** How a disk is joined to the machine. */
+export type DiskBus = (typeof BUSES)[number];
+const CACHES = ["none", "writethrough", "writeback"] as const;
+/** How the host's memory is between a disk and its file. Source: KubeVirt DriverCache. */
+export type DiskCache = (typeof CACHES)[number];
+const IO_MODES = ["native", "threads", "default"] as const;
+/** Who does the reading and writing. Source: KubeVirt DriverIO. */
+export type DiskIo = (typeof IO_MODES)[number];
+const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
+/** What becomes of a guest whose disk fails. Source: KubeVirt DiskErrorPolicy. */
+export type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
+
+/** Typical of what guests have drivers for without doing anything. Source: KubeVirt defaults of amd64. */
+const DEFAULT_BUS: DiskBus = "sata";
+/** The guest's data goes to the disk, past the host's memory. Source: KubeVirt, where the file system can do it. */
+const DEFAULT_CACHE: DiskCache = "none";
+/** Source: KubeVirt defaults of a disk's error policy. */
+const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
+
+/** Sizes of a disk's blocks in bytes; undefined: 512, or what the device has. */
+export interface DiskBlockSize {
+  readonly logical: number | undefined;
+  readonly physical: number | undefined;
+  readonly discardGranularity: number | undefined;
+}
+
+/** A disk as the guest is to have it. */
+export interface GuestDisk {
+  /** Of the disk and of its volume. */
+  readonly name: string;
+  /** Place in the list of disks; disks of volumes that no disk names come behind the list. */
+  readonly index: number;
+  /** Place in the list of volumes. */
+  readonly volumeIndex: number;
+  readonly source: DiskSource;
+  readonly device: "disk" | "cdrom" | "lun";
+  readonly bus: DiskBus;
+  readonly readOnly: boolean;
+  /** From 1, over disks and NICs. */
+  readonly bootOrder: number | undefined;
+  readonly serial: string | undefined;
+  readonly cache: DiskCache;
+  /** Undefined: native for a device, threads for a file. */
+  readonly io: DiskIo | undefined;
+  /** Whether what the guest discards is given back: where the disk is a file or a claim, not of small disks. */
+  readonly discard: boolean;
+  readonly blockSize: DiskBlockSize | undefined;
+  readonly errorPolicy: DiskErrorPolicy;
+  /** Of a CD-ROM. */
+  readonly tray: "open" | "closed";
+  readonly hasOwnIoThread: boolean;
+  /** Whether other guests may write to it at the same time. */
+  readonly shareable: boolean;
+  /** For example 0000:02:00.0; undefined: as laid out. */
+  readonly pciAddress: string | undefined;
+}
+
+/** Sources whose files are made for this start only, from what fits into memory. */
+const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
+  "cloudInitNoCloud",
+  "cloudInitConfigDrive",
+  "configMap",
+  "secret",
+  "downwardAPI",
+]);
+
+/** Whether the disk is made of a few files: an ISO 9660 file system. */
+export function isSmallDisk({ source }: GuestDisk): boolean {
+  return SMALL_SOURCES.has(source.kind);
+}
+
+function wordOf<T extends string>(words: readonly T[], word: string | undefined): T | undefined {
+  return words.find((each) => each === word);
+}
+
+function given(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+interface Device {
+  readonly device: GuestDisk["device"];
+  readonly bus: DiskBus;
+  readonly readOnly: boolean;
+  readonly tray: GuestDisk["tray"];
+  readonly pciAddress: string | undefined;
+}
+
+/** A disk that says nothing of its kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
+function deviceOf({ disk, cdrom, lun }: Disk): Device {
+  const plain = { tray: "closed", pciAddress: undefined } as const;
+  const busOf = (bus: string | undefined): DiskBus => wordOf(BUSES, bus) ?? DEFAULT_BUS;
+  if (cdrom !== undefined) {
+    const tray = cdrom.tray === "open" ? "open" : "closed";
+    const readOnly = cdrom.readonly !== false;
+    return { ...plain, device: "cdrom", bus: busOf(cdrom.bus), readOnly, tray };
+  }
+  if (lun !== undefined) {
+    return { ...plain, device: "lun", bus: busOf(lun.bus), readOnly: lun.readonly === true };
+  }
+  const pciAddress = given(disk?.pciAddress);
+  const readOnly = disk?.readonly === true;
+  return { ...plain, device: "disk", bus: busOf(disk?.bus), readOnly, pciAddress };
+}
+
+function blockSizeOf({ blockSize }: Disk): DiskBlockSize | undefined {
+  const custom = blockSize?.custom;
+  if (custom === undefined) return undefined;
+  const { logical, physical, discardGranularity } = custom;
+  return { logical, physical, discardGranularity };
+}
+
+function isReadOnlySource(source: DiskSource): boolean {
+  // An ephemeral claim is written to an overlay, whatever may be done with the claim.
+  return source.kind !== "ephemeral" && "readOnly" in source && source.readOnly;
+}
+
+function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): readonly GuestDisk[] {
+  const volume = findByName(volumes, disk.name);
+  const source = volume === undefined ? undefined : sourceOf(volume);
+  if (volume === undefined || source === undefined) return [];
+  const device = deviceOf(disk);
+  return [
+    {
+      ...device,
+      name: disk.name,
+      index,
+      volumeIndex: volumes.indexOf(volume),
+      source,
+      readOnly: device.readOnly || isReadOnlySource(source),
+      bootOrder: disk.bootOrder,
+      serial: given(disk.serial),
+      cache: wordOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
+      io: wordOf(IO_MODES, disk.io),
+      discard: !SMALL_SOURCES.has(source.kind),
+      blockSize: blockSizeOf(disk),
+      errorPolicy: wordOf(ERROR_POLICIES, disk.errorPolicy) ?? DEFAULT_ERROR_POLICY,
+      hasOwnIoThread: disk.dedicatedIOThread === true,
+      shareable: disk.shareable === true || (source.kind === "hostDisk" && source.shared),
+    },
+  ];
+}
+
+/** The list of disks with one for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
+function withDisksOfVolumes(disks: readonly Disk[], volumes: readonly Volume[]): readonly Disk[] {
+  const named = new Set(disks.map(({ name }) => name));
+  return [
+    ...disks,
+    ...volumes.filter(({ name }) => !named.has(name)).map(({ name }) => ({ name })),
+  ];
+}
+
+/**
+ * The disks of a VMI in the order of its list, with defaults as KubeVirt has them. Words that cannot be read stand for
+ * their default, and a disk without a volume is left out: neither is started.
+ */
+export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
+  const { domain, volumes = [] } = inCurrentWords(spec);
+  return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
+    guestDiskOf(disk, index, volumes),
+  );
+}
