@@ -107,12 +107,6 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
     const stored = await admin.store.find(VIRTUAL_MACHINES, keyOf(vm));
     expect(stored?.spec).toEqual(vm.spec);
   });
-
-  test("multus-two-interfaces.yaml: not built: the version v1alpha2 of the API", async () => {
-    const [vmi] = readObjects("multus-two-interfaces.yaml");
-    if (vmi === undefined) throw new RangeError("no document");
-    await expect(createStrictly(vmi)).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
-  });
 });
 
 test.each([

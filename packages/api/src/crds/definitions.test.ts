@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { customResourceDefinitions } from "./definitions.ts";
-import { structuralSchemaOf } from "./structural-schema.ts";
+import { schemaFields } from "../fields/walk.ts";
+import { structuralSchemaOf, withoutDescriptions } from "./structural-schema.ts";
 
 const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];
 
@@ -102,7 +103,10 @@ describe("custom resource definitions", () => {
             },
             subresources: { status: {} },
           },
+          { name: "v1alpha3", served: true, storage: false, deprecated: true },
+          { name: "v1alpha2", served: true, storage: false, deprecated: true },
         ],
+        conversion: { strategy: "None" },
       },
     });
     const nad = others.at(-1)?.spec;
@@ -111,6 +115,27 @@ describe("custom resource definitions", () => {
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
     expect(Object.keys(schema?.["properties"] ?? {})).toEqual(["apiVersion", "kind", "metadata", "spec"]);
+  });
+
+  test("say the same in each version, with words in the newest alone", () => {
+    const [vm] = customResourceDefinitions();
+    const [stored, ...older] = vm?.spec.versions ?? [];
+    const schemas = older.map(({ schema }) => schema.openAPIV3Schema);
+    expect(schemas).toHaveLength(2);
+    expect(schemas[0]).toEqual(schemas[1]);
+    const paths = (schema: object | undefined): unknown =>
+      schemaFields(schema ?? {}, "").map((field) => ({ ...field, description: "" }));
+    expect(paths(schemas[0])).toEqual(paths(stored?.schema.openAPIV3Schema));
+    expect(keywordsOf(schemas[0])).not.toContain("description");
+    expect(older[0]?.deprecationWarning).toBe(
+      "kubevirt.io/v1alpha3 VirtualMachine is an older version; write apiVersion: kubevirt.io/v1",
+    );
+    expect(older[0]?.additionalPrinterColumns).toEqual(stored?.additionalPrinterColumns);
+    expect(older[0]?.subresources).toEqual({ status: {} });
+  });
+
+  test("of others than KubeVirt have one version", () => {
+    expect(customResourceDefinitions().at(-1)?.spec.versions).toHaveLength(1);
   });
 
   test("hold only keywords of structural schemas", () => {
@@ -178,5 +203,20 @@ describe("structural schema", () => {
     },
   ])("$name", ({ given, want }) => {
     expect(structuralSchemaOf(given)).toEqual(want);
+  });
+});
+
+test("a schema without words keeps a property that is called description", () => {
+  const words = { type: "string", description: "Words." };
+  const schema = {
+    type: "object",
+    description: "All.",
+    properties: { description: words, list: { type: "array", items: words, description: "L." } },
+    additionalProperties: words,
+  };
+  expect(withoutDescriptions(schema)).toEqual({
+    type: "object",
+    properties: { description: { type: "string" }, list: { type: "array", items: { type: "string" } } },
+    additionalProperties: { type: "string" },
   });
 });

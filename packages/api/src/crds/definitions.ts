@@ -5,7 +5,7 @@ import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-conf
 import type { KubeObject } from "../kinds/meta.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
-import { structuralSchemaOf, type StructuralSchema } from "./structural-schema.ts";
+import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
@@ -18,7 +18,20 @@ interface PrinterColumn {
   readonly priority?: number;
 }
 
-/** A CustomResourceDefinition with one version. Source: Kubernetes apiextensions.k8s.io/v1. */
+/** One version of a kind. Source: Kubernetes CustomResourceDefinitionVersion. */
+interface DefinitionVersion {
+  readonly name: string;
+  readonly served: boolean;
+  readonly storage: boolean;
+  readonly deprecated?: boolean;
+  /** What clients of this version are told. */
+  readonly deprecationWarning?: string;
+  readonly schema: { readonly openAPIV3Schema: StructuralSchema };
+  readonly subresources?: { readonly status: Readonly<Record<string, never>> };
+  readonly additionalPrinterColumns?: readonly PrinterColumn[];
+}
+
+/** A CustomResourceDefinition. Source: Kubernetes apiextensions.k8s.io/v1. */
 interface CustomResourceDefinition extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -31,19 +44,15 @@ interface CustomResourceDefinition extends KubeObject {
       readonly shortNames: readonly string[];
       readonly categories?: readonly string[];
     };
-    readonly versions: readonly {
-      readonly name: string;
-      readonly served: boolean;
-      readonly storage: boolean;
-      readonly schema: { readonly openAPIV3Schema: StructuralSchema };
-      readonly subresources?: { readonly status: Readonly<Record<string, never>> };
-      readonly additionalPrinterColumns?: readonly PrinterColumn[];
-    }[];
+    readonly versions: readonly DefinitionVersion[];
+    readonly conversion: { readonly strategy: "None" };
   };
 }
 
 interface Definition {
   readonly group: string;
+  /** Older versions that are served beside v1, newest first; the same fields in the same places. */
+  readonly olderVersions?: readonly string[];
   readonly kind: string;
   readonly plural: string;
   readonly singular: string;
@@ -66,6 +75,9 @@ const READY: PrinterColumn = {
 };
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
+/** Versions in which manifests of before v1 were written. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
+const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
+
 // Thin for now: enough for clients that ask for a migration to be understood. Source: KubeVirt api/core/v1 types.go.
 const MigrationSpecSchema = Type.Object({ vmiName: Type.Optional(Type.String()) }, OPEN);
 const MigrationStatusSchema = Type.Object({ phase: Type.Optional(Type.String()) }, OPEN);
@@ -77,6 +89,7 @@ const NadSpecSchema = Type.Object({
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
+    olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachine",
     plural: "virtualmachines",
     singular: "virtualmachine",
@@ -88,6 +101,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachineInstance",
     plural: "virtualmachineinstances",
     singular: "virtualmachineinstance",
@@ -107,6 +121,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachineInstanceMigration",
     plural: "virtualmachineinstancemigrations",
     singular: "virtualmachineinstancemigration",
@@ -118,6 +133,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    olderVersions: KUBEVIRT_OLDER,
     kind: "KubeVirt",
     plural: "kubevirts",
     singular: "kubevirt",
@@ -152,8 +168,35 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
   };
 }
 
+/** The one that is stored, which clients prefer. */
+function storedVersionOf(definition: Definition): DefinitionVersion {
+  return {
+    name: "v1",
+    served: true,
+    storage: true,
+    schema: { openAPIV3Schema: objectSchemaOf(definition) },
+    ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
+    additionalPrinterColumns: definition.columns,
+  };
+}
+
+function versionsOf(definition: Definition): readonly DefinitionVersion[] {
+  const { group, kind, olderVersions = [] } = definition;
+  const stored = storedVersionOf(definition);
+  const schema = { openAPIV3Schema: withoutDescriptions(stored.schema.openAPIV3Schema) };
+  const older = olderVersions.map((name) => ({
+    ...stored,
+    name,
+    storage: false,
+    deprecated: true,
+    deprecationWarning: `${group}/${name} ${kind} is an older version; write apiVersion: ${group}/${stored.name}`,
+    schema,
+  }));
+  return [stored, ...older];
+}
+
 function toCrd(definition: Definition): CustomResourceDefinition {
-  const { group, kind, plural, singular, shortNames, categories, columns } = definition;
+  const { group, kind, plural, singular, shortNames, categories } = definition;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -169,16 +212,8 @@ function toCrd(definition: Definition): CustomResourceDefinition {
         shortNames,
         ...(categories === undefined ? {} : { categories }),
       },
-      versions: [
-        {
-          name: "v1",
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: objectSchemaOf(definition) },
-          ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
-          additionalPrinterColumns: columns,
-        },
-      ],
+      versions: versionsOf(definition),
+      conversion: { strategy: "None" },
     },
   };
 }

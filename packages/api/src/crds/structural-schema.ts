@@ -63,3 +63,27 @@ export function structuralSchemaOf(source: object): StructuralSchema {
     ...(isJsonObject(items) ? { items: structuralSchemaOf(items) } : {}),
   };
 }
+
+function eachOf(schemas: unknown): unknown {
+  const entries = Object.entries(isJsonObject(schemas) ? schemas : {});
+  return Object.fromEntries(entries.map(([name, schema]) => [name, bareOf(schema)]));
+}
+
+function bareOf(schema: unknown): unknown {
+  return isJsonObject(schema) ? withoutDescriptions(schema) : schema;
+}
+
+/** What is below a keyword, without words. */
+const BELOW: Readonly<Record<string, (value: unknown) => unknown>> = {
+  properties: eachOf,
+  items: bareOf,
+  additionalProperties: bareOf,
+};
+
+/** The schema with the same meaning and no words: what a version needs that nobody explains. */
+export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
+  const kept = Object.entries(schema).filter(([keyword]) => keyword !== "description");
+  return Object.fromEntries(
+    kept.map(([keyword, value]) => [keyword, BELOW[keyword]?.(value) ?? value]),
+  );
+}
