@@ -50,6 +50,7 @@ export const KIND_MODELS: Readonly<Record<string, string>> = {
   "rbac.authorization.k8s.io/v1/Role": "V1Role",
   "rbac.authorization.k8s.io/v1/RoleBinding": "V1RoleBinding",
   "scheduling.k8s.io/v1/PriorityClass": "V1PriorityClass",
+  "storage.k8s.io/v1/StorageClass": "V1StorageClass",
 };
 
 /** Models that no kind names and that are needed all the same. */

@@ -22,6 +22,7 @@ import { startDefinitionCleanup } from "./controllers/definition/cleanup.ts";
 import { startDefinitionNames } from "./controllers/definition/names.ts";
 import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
+import { startStorageProtection } from "./controllers/storage/protection.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
 import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
@@ -159,6 +160,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
 function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startGarbageCollector(deps, stop);
   startNamespaceLifecycle(deps, stop);
+  startStorageProtection(deps, stop);
   startDefinitionCleanup(deps, stop);
   startDefinitionNames(deps, stop);
   startAccessControllers(deps, stop);

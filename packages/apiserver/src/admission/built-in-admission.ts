@@ -8,10 +8,11 @@ import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
 import { giveAccount } from "./service-account.ts";
+import { giveStorageClass } from "./storage-class.ts";
 
 /** Where accounts, roles and pods of nodes are looked up, and who decides whether rights may be given away. */
 export interface BuiltInAdmissionDeps {
-  readonly store: Pick<Store, "find" | "subscribe">;
+  readonly store: Pick<Store, "find" | "list" | "subscribe">;
   readonly clock: Clock;
   readonly random: { readonly suffix: () => string };
   readonly authorizer: Authorizer;
@@ -26,12 +27,13 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /** Pods get their account before webhooks see them; rights are counted after webhooks have had their say. */
+  /** Pods get their account and claims their class before webhooks see them; rights are counted after webhooks have had their say. */
   async mutate(
     question: Mutation,
     complete: (object: KubeObject) => KubeObject,
   ): Promise<KubeObject> {
     await giveAccount(question, this.#deps);
+    giveStorageClass(question, this.#deps.store);
     const object = await this.#webhooks.mutate(question, complete);
     checkEscalation({ ...question, object }, this.#deps.authorizer);
     return object;

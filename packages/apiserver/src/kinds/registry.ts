@@ -15,6 +15,8 @@ import { LEASE } from "./cluster/lease.ts";
 import { NAMESPACE } from "./cluster/namespace.ts";
 import { NETWORK_KINDS } from "./network/ingress-and-policy.ts";
 import { NODE } from "./cluster/node.ts";
+import { PERSISTENT_VOLUME } from "./storage/volume.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "./storage/claim.ts";
 import { POD } from "./workload/pod.ts";
 import { PRIORITY_CLASS } from "./workload/priority-class.ts";
 import { RBAC_KINDS } from "./access/rbac.ts";
@@ -24,7 +26,7 @@ import { REVIEW_KINDS } from "./access/reviews.ts";
 import { SECRET } from "./config/secret.ts";
 import { SERVICE_ACCOUNT } from "./access/service-account.ts";
 import { SERVICE } from "./network/service.ts";
-import { VOLUME_KINDS } from "./config/volume.ts";
+import { STORAGE_CLASS } from "./storage/storage-class.ts";
 import { WEBHOOK_CONFIGURATION_KINDS } from "./extension/webhook-configuration.ts";
 import { WORKLOAD_KINDS } from "./workload/apps.ts";
 
@@ -36,12 +38,15 @@ const BUILT_IN: readonly Kind[] = [
   NEW_EVENT,
   NAMESPACE,
   NODE,
+  PERSISTENT_VOLUME,
+  PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
   PRIORITY_CLASS,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
+  STORAGE_CLASS,
   LEASE,
   REPLICATION_CONTROLLER,
   ...BATCH_KINDS,
@@ -50,7 +55,6 @@ const BUILT_IN: readonly Kind[] = [
   ...RESOURCE_LIMIT_KINDS,
   ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
-  ...VOLUME_KINDS,
   ...WORKLOAD_KINDS,
 ];
 

@@ -87,6 +87,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   "rbac.v1.Role": "What may be done in a namespace.",
   "rbac.v1.RoleBinding": "Gives a role to somebody in a namespace.",
   "scheduling.v1.PriorityClass": "A name for a pod's priority.",
+  "storage.v1.StorageClass": "Who makes volumes for claims, and when.",
 };
 
 const BY_FIELD: Readonly<Record<string, string>> = {

@@ -252,6 +252,37 @@ test.each([
     want: ["spec.accessModes Required", "spec.resources[storage] Required"],
   },
   {
+    path: "/api/v1/namespaces/default/persistentvolumeclaims",
+    given: {
+      spec: {
+        accessModes: ["ReadWriteOncePod", "Sometimes"],
+        resources: { requests: { storage: "0" } },
+        volumeMode: "Tape",
+      },
+    },
+    want: [
+      "spec.accessModes NotSupported",
+      "spec.accessModes Forbidden",
+      "spec.resources[storage] Invalid",
+      "spec.volumeMode NotSupported",
+    ],
+  },
+  {
+    path: "/api/v1/persistentvolumes",
+    given: { spec: { persistentVolumeReclaimPolicy: "Burn" } },
+    want: [
+      "spec.accessModes Required",
+      "spec.capacity Required",
+      "spec Required",
+      "spec.persistentVolumeReclaimPolicy NotSupported",
+    ],
+  },
+  {
+    path: "/apis/storage.k8s.io/v1/storageclasses",
+    given: { provisioner: "", reclaimPolicy: "Recycle", volumeBindingMode: "Later" },
+    want: ["provisioner Required", "reclaimPolicy NotSupported", "volumeBindingMode NotSupported"],
+  },
+  {
     path: "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
     given: { spec: { podSelector: { matchExpressions: [{ key: "a", operator: "In" }] } } },
     want: ["spec.podSelector.matchExpressions[0].values Required"],
@@ -310,6 +341,14 @@ test.each([
   [
     "/api/v1/persistentvolumeclaims",
     "Name Status Volume Capacity Access_Modes StorageClass Age (VolumeMode)",
+  ],
+  [
+    "/api/v1/persistentvolumes",
+    "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass Reason Age (VolumeMode)",
+  ],
+  [
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age",
   ],
 ])("columns of %s", async (path, want) => {
   expect((await columnsOf(path)).map((name) => name.replaceAll(" ", "_")).join(" ")).toBe(want);

@@ -19,6 +19,7 @@ const SPEC = {
   volumes: [
     { name: "a", configMap: { name: "by-volume" } },
     { name: "b", secret: { secretName: "by-volume" } },
+    { name: "d", persistentVolumeClaim: { claimName: "data" } },
     {
       name: "c",
       projected: {
@@ -40,15 +41,26 @@ const SPEC = {
 const FOREIGN = {
   nodeName: "n2",
   serviceAccountName: "foreign",
-  volumes: [{ name: "a", secret: { secretName: "foreign" } }],
+  volumes: [
+    { name: "a", secret: { secretName: "foreign" } },
+    { name: "d", persistentVolumeClaim: { claimName: "foreign" } },
+  ],
 };
 
 function stored(spec: unknown): StoredObject {
-  // Of a stored pod only its view is looked at here.
+  // Of a stored object only its view is looked at here.
   return { view: () => ({ metadata: { name: "p" }, spec }) } as unknown as StoredObject;
 }
 
+/** Volumes by name, each of the claim of that name, but one that nobody has. */
+const VOLUMES: Readonly<Record<string, unknown>> = {
+  "pv-data": { claimRef: { namespace: "ns", name: "data" } },
+  "pv-foreign": { claimRef: { namespace: "ns", name: "foreign" } },
+  "pv-free": {},
+};
 const store = {
+  find: ({ bucket, name }: { readonly bucket: string; readonly name: string }) =>
+    bucket === "/persistentvolumes" ? stored(VOLUMES[name]) : undefined,
   list: ({ bucket, namespace }: { readonly bucket: string; readonly namespace?: string }) =>
     bucket === "/pods" && namespace === "ns" ? [stored(SPEC), stored(FOREIGN)] : [],
 };
@@ -75,8 +87,13 @@ describe("a node may, for its pods,", () => {
     "get secrets whole",
     "get secrets pull",
     "create serviceaccounts/token runner",
+    "get persistentvolumeclaims data",
   ])("%s", (wish) => {
     expect(may(wish)).toBe(true);
+  });
+
+  test("read the volume of their claim", () => {
+    expect(may("get persistentvolumes pv-data", NODE, "")).toBe(true);
   });
 });
 
@@ -91,8 +108,22 @@ describe("a node may not", () => {
     "create serviceaccounts/token foreign",
     "get serviceaccounts runner",
     "get pods p",
+    "list persistentvolumeclaims data",
+    "get persistentvolumeclaims foreign",
+    "patch persistentvolumeclaims data",
   ])("%s", (wish) => {
     expect(may(wish)).toBe(false);
+  });
+
+  test.each([
+    "list persistentvolumes",
+    "get persistentvolumes pv-foreign",
+    "get persistentvolumes pv-free",
+    "get persistentvolumes none",
+    "delete persistentvolumes pv-data",
+    "patch persistentvolumes/status pv-data",
+  ])("%s, which has no namespace", (wish) => {
+    expect(may(wish, NODE, "")).toBe(false);
   });
 
   test("read in other namespaces, and nobody else may what it may", () => {

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may a node do because of the pods that are bound to it? Source: Kubernetes Node authorizer: it reads the ConfigMaps and
-// Secrets that they name, each by its name, and asks for tokens of their accounts.
+// Secrets that they name, each by its name, their claims and the volumes of those, and asks for tokens of their accounts.
 import { textAt, valueAt } from "../../objects/json.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Authorizer } from "../authorizer.ts";
 import type { AccessAttributes, AccessDecision, User } from "../user.ts";
-import { podReferencesOf } from "./pod-references.ts";
+import { type PodReferences, podReferencesOf } from "./pod-references.ts";
 
 const NODES_GROUP = "system:nodes";
 const NODE_USER_PREFIX = "system:node:";
-const READ: readonly string[] = ["get", "list", "watch"];
+/** How what pods name may be read. */
+const READS: Readonly<Record<keyof PodReferences, readonly string[]>> = {
+  configmaps: ["get", "list", "watch"],
+  secrets: ["get", "list", "watch"],
+  persistentvolumeclaims: ["get"],
+};
+
+function isReference(resource: string): resource is keyof PodReferences {
+  return Object.hasOwn(READS, resource);
+}
 
 /** The node that asks; undefined where somebody else does. */
 export function nodeOf({ name, groups }: User): string | undefined {
@@ -27,13 +36,32 @@ function needOf({ group, resource, subresource, verb, name }: AccessAttributes):
   if (resource === "serviceaccounts" && subresource === "token" && verb === "create") {
     return (spec) => textAt(spec, "serviceAccountName") === name;
   }
-  if ((resource !== "configmaps" && resource !== "secrets") || subresource !== "") {
+  if (!isReference(resource) || subresource !== "") {
     return undefined;
   }
-  return READ.includes(verb) ? (spec) => podReferencesOf(spec)[resource].has(name) : undefined;
+  return READS[resource].includes(verb)
+    ? (spec) => podReferencesOf(spec)[resource].has(name)
+    : undefined;
 }
 
-function hasNeed(store: Pick<Store, "list">, node: string, attributes: AccessAttributes): boolean {
+/** Where pods and volumes are looked up. */
+type Lookup = Pick<Store, "find" | "list">;
+
+/** A volume is read by way of the claim that has it. */
+function throughClaim(store: Lookup, attributes: AccessAttributes): AccessAttributes {
+  const { group, resource, subresource, verb, name } = attributes;
+  const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
+  if (!isVolume || verb !== "get" || name === "") {
+    return attributes;
+  }
+  const volume = store.find({ bucket: "/persistentvolumes", namespace: "", name })?.view();
+  const claim = valueAt(volume, "spec", "claimRef");
+  const [namespace, claimName] = [textAt(claim, "namespace"), textAt(claim, "name")];
+  return { ...attributes, resource: "persistentvolumeclaims", namespace, name: claimName };
+}
+
+function hasNeed(store: Lookup, node: string, asked: AccessAttributes): boolean {
+  const attributes = throughClaim(store, asked);
   const need = needOf(attributes);
   if (need === undefined || attributes.namespace === "") {
     return false;
@@ -46,7 +74,7 @@ function hasNeed(store: Pick<Store, "list">, node: string, attributes: AccessAtt
 }
 
 /** Asks the roles first, and then what the node's pods need. */
-export function withNodes(authorizer: Authorizer, store: Pick<Store, "list">): Authorizer {
+export function withNodes(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);
     const node = nodeOf(user);

@@ -5,6 +5,7 @@ import { CONTAINER_LISTS } from "../../kinds/workload/pod-defaults.ts";
 
 /** Names in the pod's namespace. */
 export interface PodReferences {
+  readonly persistentvolumeclaims: ReadonlySet<string>;
   readonly configmaps: ReadonlySet<string>;
   readonly secrets: ReadonlySet<string>;
 }
@@ -40,7 +41,11 @@ export function podReferencesOf(spec: unknown): PodReferences {
   const containers = CONTAINER_LISTS.flatMap((list) => listOf(valueAt(spec, list)));
   const all = [...listOf(valueAt(spec, "volumes")).map(ofVolume), ...containers.map(ofContainer)];
   const pulls = listOf(valueAt(spec, "imagePullSecrets")).map((one) => textAt(one, "name"));
+  const claims = listOf(valueAt(spec, "volumes")).map((volume) =>
+    textAt(volume, "persistentVolumeClaim", "claimName"),
+  );
   return {
+    persistentvolumeclaims: new Set(claims.filter(Boolean)),
     configmaps: new Set(all.flatMap(({ configmaps }) => configmaps).filter(Boolean)),
     secrets: new Set([...all.flatMap(({ secrets }) => secrets), ...pulls].filter(Boolean)),
   };

@@ -15,7 +15,7 @@ import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, type KindSketch, type Strategy, defineKind } from "../kind.ts";
 import { itemsOf, setDefault } from "./pod-defaults.ts";
-import { defaultClaim } from "../config/volume.ts";
+import { defaultClaim } from "../storage/claim.ts";
 import {
   CONTAINER_COLUMNS,
   READY_COLUMN,

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classes of storage: who makes volumes for claims, and when. Source: Kubernetes storage.k8s.io/v1 StorageClass.
+import type { Cause } from "../../meta/status.ts";
+import {
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+  unsupportedValue,
+} from "../../meta/causes.ts";
+import { equalJson, textAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Kind, defineKind } from "../kind.ts";
+import { setDefault } from "../workload/pod-defaults.ts";
+
+const DEFAULT_ANNOTATION = "storageclass.kubernetes.io/is-default-class";
+const POLICIES: readonly string[] = ["Delete", "Retain"];
+const MODES: readonly string[] = ["Immediate", "WaitForFirstConsumer"];
+
+/** Whether claims that name no class get this one. */
+export function isDefaultClass({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[DEFAULT_ANNOTATION] === "true";
+}
+
+function validate(storageClass: KubeObject): Cause[] {
+  const policy = textAt(storageClass, "reclaimPolicy");
+  const mode = textAt(storageClass, "volumeBindingMode");
+  return [
+    ...(textAt(storageClass, "provisioner") === "" ? [requiredValue("provisioner")] : []),
+    ...(POLICIES.includes(policy) ? [] : [unsupportedValue("reclaimPolicy", policy, POLICIES)]),
+    ...(MODES.includes(mode) ? [] : [unsupportedValue("volumeBindingMode", mode, MODES)]),
+  ];
+}
+
+function validateUpdate(storageClass: KubeObject, current: KubeObject): Cause[] {
+  const isChanged = (key: string) => !equalJson(storageClass[key], current[key]);
+  const mode = storageClass["volumeBindingMode"];
+  return [
+    ...["parameters", "provisioner", "reclaimPolicy"]
+      .filter(isChanged)
+      .map((key) => forbiddenValue(key, `updates to ${key} are forbidden.`)),
+    ...(isChanged("volumeBindingMode")
+      ? [invalidValue("volumeBindingMode", mode, "field is immutable")]
+      : []),
+  ];
+}
+
+/** Who makes volumes. */
+export const STORAGE_CLASS: Kind = defineKind({
+  group: "storage.k8s.io",
+  version: "v1",
+  resource: "storageclasses",
+  kind: "StorageClass",
+  singular: "storageclass",
+  namespaced: false,
+  shortNames: ["sc"],
+  strategy: {
+    applyDefaults: (storageClass) => {
+      setDefault(storageClass, "reclaimPolicy", "Delete");
+      setDefault(storageClass, "volumeBindingMode", "Immediate");
+    },
+    validate,
+    validateUpdate,
+    columns: [
+      {
+        name: "Name",
+        type: "string",
+        format: "name",
+        cell: (one) => `${one.metadata.name}${isDefaultClass(one) ? " (default)" : ""}`,
+      },
+      { name: "Provisioner", type: "string", cell: (one) => textAt(one, "provisioner") },
+      { name: "ReclaimPolicy", type: "string", cell: (one) => textAt(one, "reclaimPolicy") },
+      {
+        name: "VolumeBindingMode",
+        type: "string",
+        cell: (one) => textAt(one, "volumeBindingMode"),
+      },
+      {
+        name: "AllowVolumeExpansion",
+        type: "boolean",
+        cell: (one) => one["allowVolumeExpansion"] === true,
+      },
+      AGE,
+    ],
+  },
+});
