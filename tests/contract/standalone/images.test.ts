@@ -60,7 +60,9 @@ beforeAll(async () => {
   await symlink("/etc/shadow", join(source, "link"));
   const image = { source, workDirectory: join(work, "image"), architecture: "amd64" };
   archive = await archiveDirectory({ files, runner }, image);
-  layout = join(image.workDirectory, "layout");
+  layout = join(work, "layout");
+  await mkdir(layout);
+  execFileSync("tar", ["-xf", archive, "-C", layout]);
   registry = await startRegistry(layout);
 });
 afterAll(async () => {

@@ -12,7 +12,7 @@ const TEXT_MODE = 0o644;
 
 /** Of the files nothing counts but their names, contents and whether they may be executed. */
 const SAME_EACH_TIME = [
-  ...["--sort=name", "--mtime=@0", "--numeric-owner", "--owner=0", "--group=0"],
+  ...["--sort=name", "--mtime=@0", "--numeric-owner"],
   // Users of pods read them, nobody writes them, and none of them gives rights.
   ...["--mode=a+rX,go-w,ug-s", "--format=posix"],
   "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f",
@@ -26,6 +26,8 @@ export interface DirectoryImage {
   readonly workDirectory: string;
   /** As Go names it, for example `amd64`. */
   readonly architecture: string;
+  /** User and group of all files; root's when absent. */
+  readonly owner?: number;
 }
 
 interface Deps {
@@ -40,8 +42,13 @@ async function run({ runner }: Deps, source: string, argv: readonly [string, ...
   throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
 }
 
-async function makeLayer(deps: Deps, source: string, file: string): Promise<Blob> {
-  await run(deps, source, ["tar", ...SAME_EACH_TIME, "-cf", file, "-C", source, "."]);
+async function makeLayer(
+  deps: Deps,
+  { source, owner = 0 }: DirectoryImage,
+  file: string,
+): Promise<Blob> {
+  const owned = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
+  await run(deps, source, ["tar", ...SAME_EACH_TIME, ...owned, "-cf", file, "-C", source, "."]);
   const sum = await run(deps, source, ["sha256sum", "--zero", file]);
   const bytes = Number(await run(deps, source, ["stat", "--format=%s", file]));
   return { digest: `sha256:${sum.split(" ")[0] ?? ""}`, bytes };
@@ -60,22 +67,15 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   const layout = join(workDirectory, "layout");
   await deps.files.ensureDirectory(join(layout, "blobs/sha256"));
   const layerFile = join(workDirectory, "layer.tar");
-  const layer = await makeLayer(deps, source, layerFile);
+  const layer = await makeLayer(deps, image, layerFile);
   await run(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
   for (const [path, text] of Object.entries(layoutFilesOf(layer, architecture, digestOf))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  await run(deps, source, [
-    "tar",
-    "-cf",
-    archive,
-    "-C",
-    layout,
-    "oci-layout",
-    "index.json",
-    "blobs",
-  ]);
+  // A disk may be as large as what is free: nothing of it is there twice for longer than needed.
+  const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
+  await run(deps, source, ["tar", "-cf", archive, ...moved]);
   return archive;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images of a machine: added from directories, archives and registries, listed, removed.
+// The images of a machine: added from directories, disks, archives and registries, listed, removed.
 import { randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { names } from "@patchbay/api";
@@ -17,9 +17,11 @@ import {
 } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import { createFiles } from "@patchbay/os";
+import type { ProcessRunner } from "@patchbay/ports";
 import { goArchitecture } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import type { Print } from "../supervisor/follow.ts";
+import { copyDisk, inMib } from "./disk/copy-disk.ts";
 import { sourceOf, type ImageSource } from "./source.ts";
 import { runsContainerd, withContainerd, type ContainerdAccess } from "./with-containerd.ts";
 
@@ -45,7 +47,7 @@ export interface ImageToAdd {
   /** Absolute. */
   readonly dataDir: string;
   readonly name: string;
-  /** A directory, an archive, or a reference of a registry. */
+  /** A directory, a disk's file, an archive, or a reference of a registry. */
   readonly source: string;
   /** Gets how it goes on. */
   readonly print: Print;
@@ -88,26 +90,69 @@ async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<s
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-async function addDirectory(access: ContainerdAccess, path: string, name: string): Promise<void> {
+/** Gives `use` a directory of its own, which is not there yet, and whose end is the end of the call. */
+async function withWorkDirectory(
+  { files, layout }: ContainerdAccess,
+  use: (workDirectory: string, id: string) => Promise<void>,
+): Promise<void> {
   const id = randomUUID();
-  const workDirectory = join(access.layout.directory, `image-${id}`);
+  const workDirectory = join(layout.directory, `image-${id}`);
   try {
+    await use(workDirectory, id);
+  } finally {
+    await files.remove(workDirectory);
+  }
+}
+
+async function addDirectory(access: ContainerdAccess, path: string, name: string): Promise<void> {
+  await withWorkDirectory(access, async (workDirectory, id) => {
     const image = { source: path, workDirectory, architecture: goArchitecture() };
     await importImage(access, { archive: await archiveDirectory(access, image), id }, name);
-  } finally {
-    await access.files.remove(workDirectory);
-  }
+  });
+}
+
+/** Ends its programs at the signal. */
+function interruptible(runner: ProcessRunner, signal: AbortSignal | undefined): ProcessRunner {
+  if (signal === undefined) return runner;
+  return {
+    run: (command) => runner.run({ ...command, signal }),
+    endFamily: (family) => runner.endFamily(family),
+  };
+}
+
+async function addDisk(
+  access: ContainerdAccess,
+  path: string,
+  { source, print, name, signal }: ImageToAdd,
+): Promise<void> {
+  const deps = { files: access.files, runner: interruptible(access.runner, signal) };
+  await withWorkDirectory(access, async (workDirectory, id) => {
+    const root = join(workDirectory, "root");
+    print(`copying ${path}`);
+    const { format, bytes, virtualBytes } = await copyDisk(deps, { source, path, root });
+    print(`${format}, ${inMib(bytes)}; a guest sees ${inMib(virtualBytes)}: making an image of it`);
+    const image = { source: root, workDirectory, architecture: goArchitecture() };
+    const owner = names.LAUNCHER_UID;
+    const archive = await archiveDirectory(deps, { ...image, owner });
+    await access.files.remove(root);
+    print("importing it");
+    await importImage(access, { archive, id }, name);
+  });
 }
 
 async function addFrom(
   access: ContainerdAccess,
   source: ImageSource,
-  { print, signal, name }: ImageToAdd & { readonly name: string },
+  image: ImageToAdd,
 ): Promise<void> {
+  const { print, signal, name } = image;
   switch (source.kind) {
     case "directory":
       print(`making an image of ${source.path}`);
       await addDirectory(access, source.path, name);
+      break;
+    case "disk":
+      await addDisk(access, source.path, image);
       break;
     case "archive":
       print(`importing ${source.path}`);

@@ -5,11 +5,31 @@ import { AppError } from "@patchbay/core";
 
 /** Where an image comes from. */
 export type ImageSource =
-  | { readonly kind: "directory" | "archive"; readonly path: string }
+  | { readonly kind: "directory" | "archive" | "disk"; readonly path: string }
   | { readonly kind: "registry"; readonly reference: string };
 
 /** What can only be a path. */
 const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
+/** How disks are called; which format it is, the file itself says. */
+const DISK = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
+/** A disk as distributions pack it. */
+const PACKED = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
+const UNPACKERS: Readonly<Record<string, string>> = {
+  gz: "gunzip",
+  xz: "unxz",
+  zst: "unzstd",
+  bz2: "bunzip2",
+};
+
+function fileSource(source: string, path: string): ImageSource {
+  const [, , packing] = PACKED.exec(source) ?? [];
+  if (packing !== undefined) {
+    const unpacker = UNPACKERS[packing.toLowerCase()] ?? "";
+    const reason = `it is compressed; unpack it with: ${unpacker} ${source}`;
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
+  }
+  return { kind: DISK.test(source) ? "disk" : "archive", path };
+}
 
 /**
  * Decides by what is at `path`, which is the source as an absolute path; `kind` is what stat calls it.
@@ -17,7 +37,7 @@ const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
  */
 export function sourceOf(source: string, path: string, kind: string | undefined): ImageSource {
   if (kind === "directory") return { kind, path };
-  if (kind === "regular file") return { kind: "archive", path };
+  if (kind === "regular file" || kind === "regular empty file") return fileSource(source, path);
   if (kind !== undefined) {
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: `it is a ${kind}` });
   }

@@ -29,7 +29,7 @@ export const imageAdd: Command = {
   name: "image add",
   args: ["<name>", "<source>"],
   values: ["images", "files"],
-  summary: "Make an image of a directory, an OCI or docker archive, or a registry's image",
+  summary: "Make an image of a disk, a directory, an OCI or docker archive, or a registry's image",
   flags: [],
   run,
 };
