@@ -18,4 +18,4 @@ export {
   type TopologyProblem,
 } from "./pci/topology.ts";
 export { parseDomain, type DomainFacts, type NicFacts } from "./xml/parse.ts";
-export { printDomain, printNic } from "./xml/print.ts";
+export { printDomain, printNic } from "./xml/print/domain.ts";

@@ -25,6 +25,7 @@ function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts
     nics: [],
     controllers,
     pciAddresses,
+    devices: [],
     vcpus,
     sharesMemory: true,
     agentConnected: false,

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { printPciAddress } from "@patchbay/domain";
+import { printPciAddress, TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
@@ -173,7 +173,7 @@ describe("what an iface is laid out by", () => {
   test("nothing that was kept, where the VMI was told nothing", () => {
     const vmi = aVmi();
     expect([...keptAddresses(vmi)]).toEqual([]);
-    expect(topologyVersionOf(vmi)).toBe(2);
+    expect(topologyVersionOf(vmi)).toBe(TOPOLOGY_VERSION);
   });
 
   test("the rules of q35 where the machine is not known: such a VMI is refused elsewhere", () => {
@@ -239,13 +239,13 @@ describe("a VM remembers where its devices are", () => {
       },
     });
     expect(statusOf(vm, vmi).pcieTopology).toEqual({
-      version: 2,
+      version: TOPOLOGY_VERSION,
       interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }],
     });
   });
 
   test.each([
-    { name: "at its first start the newest", told: undefined, known: undefined, want: 2 },
+    { name: "at its first start the newest", told: undefined, known: undefined, want: TOPOLOGY_VERSION },
     { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
     { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
   ])("and by which rules: $name", ({ told, known, want }) => {
@@ -267,7 +267,7 @@ describe("a VM remembers where its devices are", () => {
 
   test("a VM that starts for the first time tells its VMI the rules", () => {
     const { annotations } = vmiOf(aVm({})).metadata;
-    expect(annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]).toBe(`{"version":2,"interfaces":[]}`);
+    expect(annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]).toBe(`{"version":3,"interfaces":[]}`);
   });
 
   test("while it is stopped, and tells the next VMI", () => {

@@ -95,6 +95,7 @@ export function planVmiTopology(
     family: machineFamilyOf(machineOf(domain)) ?? "q35",
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
+    devices: [],
     nics: toPlace(vmi, config),
     onRootComplex: isOnRootComplex(vmi),
   });

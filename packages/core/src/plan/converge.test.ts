@@ -178,7 +178,7 @@ class World {
       hotplug: true,
     }));
     const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true, agentConnected: false };
-    const facts = { ...machine, nics, controllers, pciAddresses };
+    const facts = { ...machine, nics, controllers, pciAddresses, devices: [] };
     const links = [...this.links.values()];
     return {
       vmi,

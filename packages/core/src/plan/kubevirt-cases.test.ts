@@ -199,6 +199,7 @@ function domainFactsOf({ nic, inDomain, linkUp = true }: Row): DomainFacts {
     nics: nic !== undefined && inDomain ? [{ alias: aliasOf(nic.name), ...device }] : [],
     controllers: [{ index: 1, model: "pcie-root-port", hotplug: true }],
     pciAddresses: [],
+    devices: [],
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,

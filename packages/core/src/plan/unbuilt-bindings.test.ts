@@ -54,6 +54,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     nics: [],
     controllers: [{ index: 1, model: "pcie-root-port", hotplug: true }],
     pciAddresses: [],
+    devices: [],
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,

@@ -19,7 +19,7 @@ describe("an unplug waits", () => {
     { asked: 3, isPaused: false, want: "GuestRefused", says: /asked 3 times.*reset it/ },
     { asked: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
   ])("for a guest asked $asked times, paused: $isPaused", ({ asked, isPaused, want, says }) => {
-    const facts = { pciAddresses: [], controllers: [], nics: [] };
+    const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
     // Nothing else of the domain is looked at.
     const domain = { running: true, isPaused, crashed: false, facts } as never;
     const hindrance = hindranceOfWait(wait, asked, { vmi: aVmi({}), domain });

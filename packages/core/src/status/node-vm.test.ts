@@ -25,6 +25,7 @@ function aDomain(more: Partial<DomainSnapshot> = {}): DomainSnapshot {
         { ...PORT, index: 2 },
       ],
       pciAddresses: [{ bus: 1, slot: 0, function: 0 }],
+      devices: [],
       vcpus: 1,
       sharesMemory: true,
       agentConnected: false,

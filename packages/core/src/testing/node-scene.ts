@@ -57,6 +57,7 @@ export function aDomain(ports = 4): DomainFacts {
     nics: [],
     controllers,
     pciAddresses: [],
+    devices: [],
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,

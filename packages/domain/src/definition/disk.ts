@@ -3,9 +3,11 @@
 import type { PciAddress } from "../pci/address.ts";
 
 /** Where the bytes are, in the launcher. What the bytes say of themselves is never asked: the format is given. */
-export type DiskSource =
-  | { readonly kind: "file"; readonly path: string; readonly format: "raw" | "qcow2" }
-  | { readonly kind: "block"; readonly path: string };
+export interface DiskSource {
+  readonly kind: "file" | "block";
+  readonly path: string;
+  readonly format: "raw" | "qcow2";
+}
 
 /** Where the guest finds it: a PCI device of its own, or a unit of the controller of its bus. */
 export type DiskPlace =

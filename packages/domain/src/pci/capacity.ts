@@ -4,7 +4,7 @@ import { findNicModel } from "../nic-model.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
 import { slotAddresses, type PciAddress } from "./address.ts";
 import { freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
-import { FIRST_SLOT } from "./topology.ts";
+import { FIRST_SLOT } from "./places.ts";
 
 /** How many NICs the domain can take. */
 interface PortCount {
@@ -54,11 +54,9 @@ export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonl
 
 /** Interrupt vectors that the guest has left. */
 export function spareVectors(domain: DomainFacts): number {
-  const { vcpus, nics } = domain;
+  const { vcpus, nics, devices } = domain;
   const ports = domain.controllers.filter(({ model }) => PORTS.has(model)).length;
-  const behindPorts = domain.pciAddresses.filter(({ bus }) => bus > 0).length;
-  const nicsBehindPorts = nics.filter(({ pciAddress }) => (pciAddress?.bus ?? 0) > 0).length;
-  return freeVectors(vcpus, { ports, nics, others: behindPorts - nicsBehindPorts });
+  return freeVectors(vcpus, { ports, nics, devices });
 }
 
 /** All and free ports, counted from the live domain. */

@@ -3,7 +3,7 @@
 import { findNicModel } from "../nic-model.ts";
 
 /**
- * Vectors that a vCPU has for root ports and NICs. Measured on Linux 6.1 with 1 vCPU: 64 ports and 44 virtio NICs
+ * Vectors that a vCPU has for root ports and devices. Measured on Linux 6.1 with 1 vCPU: 64 ports and 44 virtio NICs
  * (64 + 3 x 44) and 100 ports and 32 NICs work, one NIC more is probed in vain; 2 vCPUs have a little over twice as many.
  */
 const VECTORS_PER_VCPU = 196;
@@ -20,19 +20,33 @@ export function vectorsOf(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }
 
+/** What is no NIC and takes vectors; `other` is a virtio device that nothing more is known of. */
+export type DeviceKind = "disk" | "scsi" | "usb" | "input" | "plain" | "other";
+
+/**
+ * Vectors of one device. A disk and a SCSI controller have a queue for each vCPU where nothing else is said.
+ * Source: virtio 1.2 sections 4.1.5.1.2, 5.2.2, 5.6.2 and 5.8.2; QEMU hw/virtio/virtio-blk-pci.c; Linux drivers/usb/host/xhci-pci.c.
+ */
+const VECTORS: Readonly<Record<DeviceKind, (vcpus: number) => number>> = {
+  disk: (vcpus) => vcpus + 1,
+  scsi: (vcpus) => vcpus + 3,
+  usb: (vcpus) => vcpus + 1,
+  input: () => 3,
+  /** On INTx, or one message. */
+  plain: () => 1,
+  /** One for the configuration, one for all queues: what virtio makes do with. */
+  other: () => 2,
+};
+
 /** What takes interrupt vectors. */
 interface InterruptUsers {
   readonly ports: number;
   readonly nics: readonly InterruptUser[];
-  /** Devices behind ports that are no NICs. */
-  readonly others: number;
+  readonly devices: readonly DeviceKind[];
 }
 
-/** One for the configuration, one for all queues: what virtio makes do with. Source: virtio 1.2 section 4.1.5.1.2. */
-const VECTORS_OF_OTHERS = 2;
-
 /** Vectors that are left, each port having taken one; negative when they do not suffice. */
-export function freeVectors(vcpus: number, { ports, nics, others }: InterruptUsers): number {
-  const fixed = ports + others * VECTORS_OF_OTHERS;
+export function freeVectors(vcpus: number, { ports, nics, devices }: InterruptUsers): number {
+  const fixed = devices.reduce((sum, kind) => sum + VECTORS[kind](vcpus), ports);
   return vcpus * VECTORS_PER_VCPU - nics.reduce((sum, nic) => sum + vectorsOf(nic), fixed);
 }

@@ -1,32 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ports and the NICs of a new domain go, so that libvirt is never left to guess and nothing ever moves.
-import type { MachineFamily, RootPort } from "../definition/domain.ts";
+// Where the ports and the devices of a new domain go, so that libvirt is never left to guess and nothing ever moves.
+import type { RootPort } from "../definition/domain.ts";
 import { findNicModel } from "../nic-model.ts";
-import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./address.ts";
-import { freeVectors, type InterruptUser } from "./interrupts.ts";
+import { printPciAddress, type PciAddress } from "./address.ts";
+import { freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 import { layoutOf, type FixedDevice } from "./layouts.ts";
+import {
+  displayPlaces,
+  FIRST_SLOT,
+  FUNCTIONS,
+  hasPorts,
+  LAST_ROOT_COMPLEX_SLOT,
+  placeProblem,
+  placesBesidePorts,
+  rootPorts,
+  usualPlaces,
+  type Machine,
+} from "./places.ts";
 
-/** A NIC that needs a place in the domain's layout. */
-export interface NicToPlace extends InterruptUser {
-  readonly name: string;
+/** What a device was promised. */
+interface Wishes {
   /** Where it was before, which it keeps. */
   readonly kept?: PciAddress;
   /** Where its owner wants it; goes before `kept`. */
   readonly asked?: PciAddress;
 }
 
+/** A NIC that needs a place in the domain's layout. */
+export interface NicToPlace extends InterruptUser, Wishes {
+  readonly name: string;
+}
+
+/** A device that is no NIC and needs a place. */
+export interface DeviceToPlace extends Wishes {
+  readonly name: FixedDevice;
+}
+
 /** What a domain is laid out for. */
-interface TopologyRequest {
+interface TopologyRequest extends Machine {
   /** Of the layout's rules. */
   readonly version: number;
-  readonly family: MachineFamily;
   readonly vcpus: number;
   /** Ports for NICs that come later; none on `pc`, whose bus takes what its slots take. */
   readonly reserve: number;
+  /** Beside those that the version has by itself, in the order of their places, which come before those of NICs. */
+  readonly devices: readonly DeviceToPlace[];
   /** In the order of the definition. */
   readonly nics: readonly NicToPlace[];
-  /** Whether NICs sit on the root complex, where nothing can be plugged later. */
-  readonly onRootComplex: boolean;
 }
 
 /** Where everything on PCI is, so that libvirt has nothing left to choose. */
@@ -34,14 +54,16 @@ export interface Topology {
   readonly ports: readonly RootPort[];
   /** By name of the NIC. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** Those that the version has. */
+  /** Of devices that are no NICs. */
   readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
 /** Why a domain cannot be laid out. */
 export interface TopologyProblem {
-  /** The NIC that is concerned; absent: the domain as a whole. */
+  /** The NIC that is concerned. */
   readonly nic?: string;
+  /** The other device that is concerned; neither: the domain as a whole. */
+  readonly device?: FixedDevice;
   readonly message: string;
 }
 
@@ -50,158 +72,147 @@ export type PlannedTopology =
   | { readonly ok: true; readonly topology: Topology }
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
-/** First slot for ports and, on `pc`, for NICs: 0 is the host bridge, 1 is left for a display or is PIIX3. Source: QEMU hw/i386/pc_piix.c */
-export const FIRST_SLOT = 2;
-/** Functions of one slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
-const FUNCTIONS = 8;
-/** On q35 the last slot is ICH9's. Source: QEMU hw/i386/pc_q35.c */
-const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
-
-/** Ports that the root complex has slots for. */
-const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
-
-/** `count` root ports, eight to a slot. A port's place depends on its index alone: more ports move none. */
-function rootPorts(count: number): readonly RootPort[] {
-  return Array.from({ length: count }, (_unused, position) => ({
-    index: position + 1,
-    address: {
-      bus: 0,
-      slot: FIRST_SLOT + Math.floor(position / FUNCTIONS),
-      function: position % FUNCTIONS,
-    },
-    multifunction: position % FUNCTIONS === 0,
-  }));
+/** What is placed, whatever it is. */
+interface Guest extends Wishes {
+  readonly says: string;
+  readonly of: Omit<TopologyProblem, "message">;
+  readonly places: readonly PciAddress[];
+  take(address: PciAddress): void;
 }
 
-/** Made once: every look at a VM asks for them. */
-const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
-  bus: index,
-  slot: 0,
-  function: 0,
-}));
-const PC_PLACES = slotAddresses(0, FIRST_SLOT);
-const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
-/** Ports grow from below, so what must sit beside them comes from above. */
-const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
-
-function hasPorts({ family, onRootComplex }: TopologyRequest): boolean {
-  return family === "q35" && !onRootComplex;
-}
-
-/** Places that a device without needs of its own may take, best first. */
-function usualPlaces(request: TopologyRequest): readonly PciAddress[] {
-  if (hasPorts(request)) return PORT_PLACES;
-  return request.family === "pc" ? PC_PLACES : ROOT_COMPLEX_PLACES;
-}
-
-/** Places that a NIC may take by itself, best first. */
-function placesFor(nic: NicToPlace, request: TopologyRequest): readonly PciAddress[] {
-  const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
-  return needsIoPorts && hasPorts(request) ? PLACES_BESIDE_PORTS : usualPlaces(request);
-}
-
-function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
-  if (onRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
-  if (address.bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
-  return address.slot === 0 && address.function === 0
-    ? undefined
-    : "behind a PCIe port there is slot 0, function 0 only";
-}
-
-function slotProblem(address: PciAddress, last: number): string | undefined {
-  const inRange = address.slot >= FIRST_SLOT && address.slot <= last;
-  return inRange && address.function === 0
-    ? undefined
-    : `free are slots ${String(FIRST_SLOT)} to ${String(last)}, function 0`;
-}
-
-function placeProblem(address: PciAddress, request: TopologyRequest): string | undefined {
-  const { family, onRootComplex } = request;
-  if (address.bus === 0) {
-    return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);
-  }
-  return family === "pc" ? "there is bus 0 only" : portProblem(address, onRootComplex);
-}
-
-const SAY_FIXED: Readonly<Record<FixedDevice, string>> = {
+const SAYS: Readonly<Record<string, string>> = {
   guestAgent: "the channel of the guest's agent",
+  display: "the display",
+  usb: "the USB controller",
+  scsi: "the SCSI controller",
+  sata: "the SATA controller",
+  rng: "the source of randomness",
+  watchdog: "the watchdog",
 };
 
-/** Gives every device its place: fixed ones first, then NICs that ask for one, then kept ones, then the others in order. */
+function sayFixed(device: FixedDevice): string {
+  const [kind = "", name = ""] = device.split(":");
+  return SAYS[device] ?? `${kind} ${name}`;
+}
+
+/** What sits on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
+const CONVENTIONAL: ReadonlySet<FixedDevice> = new Set(["watchdog", "sata"]);
+
+function devicePlaces(device: FixedDevice, machine: Machine): readonly PciAddress[] {
+  if (device === "display") return displayPlaces(machine);
+  return CONVENTIONAL.has(device) ? placesBesidePorts(machine) : usualPlaces(machine);
+}
+
+function nicPlaces(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
+  const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
+  return needsIoPorts ? placesBesidePorts(machine) : usualPlaces(machine);
+}
+
+/** Gives places: those that are asked for first, then kept ones, then the others in order. */
 class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
   /** By printed address, whose it is. */
   readonly #taken = new Map<string, string>();
-  readonly #request: TopologyRequest;
+  readonly #placed = new Set<Guest>();
+  readonly #machine: Machine;
 
-  constructor(request: TopologyRequest) {
-    this.#request = request;
+  constructor(machine: Machine) {
+    this.#machine = machine;
   }
 
-  /** Puts the devices that every domain of this version has. */
-  fix(devices: readonly FixedDevice[]): void {
-    const places = usualPlaces(this.#request);
-    for (const [position, device] of devices.entries()) {
-      const place = places[position];
-      if (place === undefined) continue; // there are more places than fixed devices
-      this.fixed.set(device, place);
-      this.#taken.set(printPciAddress(place), SAY_FIXED[device]);
-    }
+  /** A NIC that is to be placed. */
+  nic(nic: NicToPlace): Guest {
+    const take = (address: PciAddress): void => void this.addresses.set(nic.name, address);
+    const places = nicPlaces(nic, this.#machine);
+    return { ...nic, says: `interface ${nic.name}`, of: { nic: nic.name }, places, take };
   }
 
-  /** Puts a NIC where its owner wants it. */
-  ask(nic: NicToPlace, address: PciAddress): void {
-    const holder = this.#taken.get(printPciAddress(address));
-    const problem = placeProblem(address, this.#request);
+  /** Another device that is to be placed. */
+  device(device: DeviceToPlace): Guest {
+    const { name } = device;
+    const take = (address: PciAddress): void => void this.fixed.set(name, address);
+    const places = devicePlaces(name, this.#machine);
+    return { ...device, says: sayFixed(name), of: { device: name }, places, take };
+  }
+
+  place(guests: readonly Guest[]): void {
+    const asking = guests.filter(({ asked }) => asked !== undefined);
+    for (const guest of asking) this.#ask(guest);
+    const rest = guests.filter(({ asked }) => asked === undefined);
+    for (const guest of rest) this.#keep(guest);
+    for (const guest of rest) if (!this.#placed.has(guest)) this.#find(guest);
+  }
+
+  /** Puts a device where its owner wants it. */
+  #ask(guest: Guest): void {
+    const { asked } = guest;
+    if (asked === undefined) return;
+    const holder = this.#taken.get(printPciAddress(asked));
+    const problem = placeProblem(asked, this.#machine);
     if (problem !== undefined || holder !== undefined) {
       const message = problem ?? `is the address of ${holder ?? ""} too`;
-      this.problems.push({ nic: nic.name, message: `${printPciAddress(address)}: ${message}` });
+      this.problems.push({ ...guest.of, message: `${printPciAddress(asked)}: ${message}` });
       return;
     }
-    this.#take(nic, address);
+    this.#take(guest, asked);
   }
 
-  /** Puts a NIC where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
-  keep(nic: NicToPlace, address: PciAddress): void {
-    const printed = printPciAddress(address);
-    const fits = placesFor(nic, this.#request).some((place) => printPciAddress(place) === printed);
-    if (fits && !this.#taken.has(printed)) this.#take(nic, address);
+  /** Puts a device where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
+  #keep(guest: Guest): void {
+    if (guest.kept === undefined) return;
+    const printed = printPciAddress(guest.kept);
+    const fits = guest.places.some((place) => printPciAddress(place) === printed);
+    if (fits && !this.#taken.has(printed)) this.#take(guest, guest.kept);
   }
 
-  /** Puts a NIC in the first free place. */
-  find(nic: NicToPlace): void {
-    const address = placesFor(nic, this.#request).find(
-      (place) => !this.#taken.has(printPciAddress(place)),
-    );
+  /** Puts a device in the first free place. */
+  #find(guest: Guest): void {
+    const address = guest.places.find((place) => !this.#taken.has(printPciAddress(place)));
     if (address === undefined) {
-      this.problems.push({ nic: nic.name, message: "there is no free PCI slot for it" });
+      this.problems.push({ ...guest.of, message: "there is no free PCI slot for it" });
       return;
     }
-    this.#take(nic, address);
+    this.#take(guest, address);
   }
 
-  #take(nic: NicToPlace, address: PciAddress): void {
-    this.addresses.set(nic.name, address);
-    this.#taken.set(printPciAddress(address), `interface ${nic.name}`);
+  #take(guest: Guest, address: PciAddress): void {
+    guest.take(address);
+    this.#placed.add(guest);
+    this.#taken.set(printPciAddress(address), guest.says);
   }
 }
 
 function place(request: TopologyRequest): Placement {
   const placement = new Placement(request);
-  placement.fix(layoutOf(request.version).fixedDevices);
-  for (const nic of request.nics) if (nic.asked !== undefined) placement.ask(nic, nic.asked);
-  const rest = request.nics.filter(({ asked }) => asked === undefined);
-  for (const nic of rest) if (nic.kept !== undefined) placement.keep(nic, nic.kept);
-  for (const nic of rest) if (!placement.addresses.has(nic.name)) placement.find(nic);
+  const { always } = layoutOf(request.version);
+  placement.place(always.map((name) => placement.device({ name })));
+  const devices = request.devices.map((device) => placement.device(device));
+  placement.place([...devices, ...request.nics.map((nic) => placement.nic(nic))]);
   return placement;
 }
 
-/** Slots below the lowest NIC on the root complex are the ports'. */
+/** Slots below the lowest device beside the ports are the ports'. */
 function roomForPorts(addresses: readonly PciAddress[]): number {
-  const slots = addresses.filter(({ bus }) => bus === 0).map(({ slot }) => slot);
+  const slots = addresses
+    .filter(({ bus, slot }) => bus === 0 && slot >= FIRST_SLOT)
+    .map(({ slot }) => slot);
   return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS;
+}
+
+const KINDS: Readonly<Record<string, DeviceKind>> = {
+  disk: "disk",
+  scsi: "scsi",
+  usb: "usb",
+  input: "input",
+  sata: "plain",
+  display: "plain",
+  watchdog: "plain",
+};
+
+function kindOf(device: FixedDevice): DeviceKind {
+  return KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
 /** Ports up to the last one that a device sits in, and the reserve as far as slots and interrupt vectors go. */
@@ -211,10 +222,10 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   const buses = addresses.map(({ bus }) => bus).filter((bus) => bus > 0);
   const needed = Math.max(0, ...buses);
   const room = roomForPorts(addresses);
-  const others = placement.fixed.size;
-  const vectors = freeVectors(request.vcpus, { ports: 0, others, nics: request.nics });
+  const devices = [...placement.fixed.keys()].map(kindOf);
+  const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
   if (needed > room) {
-    const message = `${String(needed)} PCIe ports take the slots of an interface on bus 0`;
+    const message = `${String(needed)} PCIe ports take the slots of a device on bus 0`;
     placement.problems.push({ message });
   }
   if (needed > vectors) {
@@ -224,7 +235,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   return rootPorts(Math.max(needed, Math.min(buses.length + request.reserve, room, vectors)));
 }
 
-/** Lays a domain out. The same request gives the same layout; more NICs, ports or restarts move nothing that was kept. */
+/** Lays a domain out. The same request gives the same layout; more devices, ports or restarts move nothing that was kept. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = place(request);
   const ports = planPorts(request, placement);

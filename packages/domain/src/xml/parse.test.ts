@@ -10,7 +10,7 @@ import { countPorts, freeAddresses } from "../pci/capacity.ts";
 import { TOPOLOGY_VERSION } from "../pci/layouts.ts";
 import { planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
-import { printDomain } from "./print.ts";
+import { printDomain } from "./print/domain.ts";
 
 interface Sketch {
   readonly machine?: string;
@@ -31,6 +31,7 @@ function aDomain({
     family: machineFamilyOf(machine) ?? "q35",
     vcpus: 1,
     reserve: 8,
+    devices: [],
     nics: names.map((name) => ({ name, model: "virtio", queues: 1 })),
     onRootComplex: false,
   });
@@ -108,11 +109,16 @@ describe("a domain that was printed", () => {
 
   // What an older version made is made for ever.
   test.each<Sketch & { readonly golden: string }>([
-    { golden: "q35-2-nics", nics: 2 },
+    { golden: "q35-2-nics", nics: 2, version: 2 },
     { golden: "q35-2-nics-layout-1", nics: 2, version: 1 },
-    { golden: "pc-1-nic", machine: "pc", nics: 1 },
+    { golden: "pc-1-nic", machine: "pc", nics: 1, version: 2 },
     { golden: "pc-1-nic-layout-1", machine: "pc", nics: 1, version: 1 },
-    { golden: "q35-multi-queue", nics: 1, change: { queues: 4, bootOrder: 1, acpiIndex: 7 } },
+    {
+      golden: "q35-multi-queue",
+      nics: 1,
+      version: 2,
+      change: { queues: 4, bootOrder: 1, acpiIndex: 7 },
+    },
   ])("is the golden file $golden", async ({ golden, ...sketch }) => {
     await expect(printDomain(aDomain(sketch))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
   });
@@ -146,6 +152,24 @@ test("an address below a device is another bus's", () => {
   const own = "<address type='pci' bus='0x02' slot='0x00' function='0x0'/>";
   const facts = parsed(device(`<hostdev>${source}${own}</hostdev>`));
   expect(facts.pciAddresses).toEqual([{ bus: 2, slot: 0, function: 0 }]);
+});
+
+test("what sits behind ports and is no NIC is known by its kind", () => {
+  const at = (bus: number): string => `<address type="pci" bus="0x0${String(bus)}"/>`;
+  const devices = [
+    `<disk>${at(1)}</disk><disk><address type="drive"/></disk>`,
+    `<controller type="scsi">${at(2)}</controller><controller type="usb">${at(3)}</controller>`,
+    `<controller type="toString">${at(4)}</controller><input>${at(5)}</input>`,
+    `<rng>${at(6)}</rng><video>${at(0)}</video><interface>${at(7)}</interface>`,
+  ].join("");
+  expect(parsed(`<domain><devices>${devices}</devices></domain>`).devices).toEqual([
+    "disk",
+    "scsi",
+    "usb",
+    "other",
+    "input",
+    "other",
+  ]);
 });
 
 describe("a domain that somebody else defined", () => {
@@ -188,6 +212,7 @@ describe("a domain that somebody else defined", () => {
         { index: 2, model: "pcie-root-port", hotplug: false },
       ],
       pciAddresses: [{ bus: 3, slot: 0, function: 0 }],
+      devices: [],
       vcpus: 4,
       sharesMemory: false,
       agentConnected: false,
@@ -200,6 +225,7 @@ describe("a domain that somebody else defined", () => {
       nics: [],
       controllers: [],
       pciAddresses: [],
+      devices: [],
       vcpus: 1,
       sharesMemory: false,
       agentConnected: false,

@@ -7,6 +7,7 @@ import { AGENT_CHANNEL } from "../definition/devices.ts";
 import type { MachineFamily } from "../definition/domain.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
+import type { DeviceKind } from "../pci/interrupts.ts";
 
 /** Characters; a domain with 128 ports and NICs has under 200 000. */
 const MAX_LENGTH = 256 * 1024;
@@ -58,6 +59,8 @@ export interface DomainFacts {
   readonly controllers: readonly PciControllerFacts[];
   /** Every PCI address in use. */
   readonly pciAddresses: readonly PciAddress[];
+  /** What sits behind ports and is no NIC. */
+  readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
   /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
   readonly sharesMemory: boolean;
@@ -146,6 +149,24 @@ function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
     .flatMap((device) => pciAddressOf(device) ?? []);
 }
 
+const KINDS: Readonly<Record<string, DeviceKind>> = { disk: "disk", input: "input" };
+const CONTROLLERS: Readonly<Record<string, DeviceKind>> = { scsi: "scsi", usb: "usb" };
+
+function kindOf(element: string, device: unknown): DeviceKind {
+  const type = isJsonObject(device) ? textOf(device, "@type") : undefined;
+  const kinds = element === "controller" ? CONTROLLERS : KINDS;
+  const key = element === "controller" ? (type ?? "") : element;
+  return Object.hasOwn(kinds, key) ? (kinds[key] ?? "other") : "other";
+}
+
+function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
+  return Object.entries(devices ?? {})
+    .filter(([element]) => element !== "interface")
+    .flatMap(([element, value]) => [value].flat().map((device) => ({ element, device })))
+    .filter(({ device }) => (pciAddressOf(device)?.bus ?? 0) > 0)
+    .map(({ element, device }) => kindOf(element, device));
+}
+
 function nicsOf(devices: Node | undefined): readonly NicFacts[] {
   const nics = childrenOf(devices, "interface");
   const all = devices?.["interface"]; // with those that are empty
@@ -185,6 +206,7 @@ function factsOf(root: Node): DomainFacts {
       .map(controllerOf)
       .sort((left, right) => left.index - right.index),
     pciAddresses: allPciAddresses(devices),
+    devices: devicesBehindPorts(devices),
     vcpus: vcpusOf(root),
     sharesMemory: textOf(access, "@mode") === "shared",
     agentConnected: childrenOf(devices, "channel").some(isConnectedAgent),

@@ -7,6 +7,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
+import { PLAIN_MACHINE } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
@@ -58,6 +59,8 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
     vcpus: 4,
     memoryMiB: 128,
     sharesMemory: true,
+    ...PLAIN_MACHINE,
+    cpu: { model: { mode: "host-passthrough" }, features: [] },
     kernel: { path: "/run/kernel-boot/vmlinuz", initrdPath: "/run/kernel-boot/initrd" },
     nics: [
       {

@@ -72,6 +72,9 @@ export function planDomain(
     memoryMiB: memoryMiBOf(domain),
     sharesMemory: sharesMemory && settings.network.sharedMemory,
     ...PLAIN_MACHINE,
+    cpu: settings.useEmulation
+      ? PLAIN_MACHINE.cpu
+      : { model: { mode: "host-passthrough" }, features: [] },
     kernel: kernelOf(domain),
     nics,
     ports: topology.ports,

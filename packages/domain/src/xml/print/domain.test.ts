@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { DomainDefinition } from "../definition/domain.ts";
-import type { NicDefinition } from "../definition/nic.ts";
-import { PLAIN_MACHINE } from "../definition/plain.ts";
-import { printDomain, printNic } from "./print.ts";
+import type { DomainDefinition } from "../../definition/domain.ts";
+import type { NicDefinition } from "../../definition/nic.ts";
+import { PLAIN_MACHINE } from "../../definition/plain.ts";
+import { printDomain, printNic } from "./domain.ts";
 
 function aNic(more: Partial<NicDefinition> = {}): NicDefinition {
   return {
@@ -77,10 +77,8 @@ describe("queues are said", () => {
 });
 
 describe("a domain", () => {
-  test("with KVM has the host's CPU, and no cache of translated code", () => {
-    const xml = printDomain(aDomain({ accelerator: "kvm" }));
-    expect(xml).toContain('<cpu mode="host-passthrough"/>');
-    expect(xml).not.toContain("tcg");
+  test("with KVM has no cache of translated code", () => {
+    expect(printDomain(aDomain({ accelerator: "kvm" }))).not.toContain("tcg");
   });
 
   test("without KVM bounds the cache of translated code, and has libvirt's CPU", () => {

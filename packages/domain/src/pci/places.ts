@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places a machine has for which devices, and why an address is none of them.
+import type { MachineFamily, RootPort } from "../definition/domain.ts";
+import { LAST_SLOT, slotAddresses, type PciAddress } from "./address.ts";
+
+/** What of a domain says which places it has. */
+export interface Machine {
+  readonly family: MachineFamily;
+  /** Whether devices sit on the root complex, where nothing can be plugged later. */
+  readonly onRootComplex: boolean;
+}
+
+/** First slot for ports and, on `pc`, for devices: 0 is the host bridge, 1 is the display's or PIIX3's. Source: QEMU hw/i386/pc_piix.c */
+export const FIRST_SLOT = 2;
+/** Functions of one slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
+export const FUNCTIONS = 8;
+/** On q35 the last slot is ICH9's. Source: QEMU hw/i386/pc_q35.c */
+export const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
+
+/** Ports that the root complex has slots for. */
+const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
+
+/** `count` root ports, eight to a slot. A port's place depends on its index alone: more ports move none. */
+export function rootPorts(count: number): readonly RootPort[] {
+  return Array.from({ length: count }, (_unused, position) => ({
+    index: position + 1,
+    address: {
+      bus: 0,
+      slot: FIRST_SLOT + Math.floor(position / FUNCTIONS),
+      function: position % FUNCTIONS,
+    },
+    multifunction: position % FUNCTIONS === 0,
+  }));
+}
+
+/** Made once: every look at a VM asks for them. */
+const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
+  bus: index,
+  slot: 0,
+  function: 0,
+}));
+const PC_PLACES = slotAddresses(0, FIRST_SLOT);
+const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
+/** Ports grow from below, so what must sit beside them comes from above. */
+const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
+const DISPLAY_PLACES = slotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
+
+/** Whether devices sit behind ports. */
+export function hasPorts({ family, onRootComplex }: Machine): boolean {
+  return family === "q35" && !onRootComplex;
+}
+
+/** Places that a device without needs of its own may take, best first. */
+export function usualPlaces(machine: Machine): readonly PciAddress[] {
+  if (hasPorts(machine)) return PORT_PLACES;
+  return machine.family === "pc" ? PC_PLACES : ROOT_COMPLEX_PLACES;
+}
+
+/** Places for a device that does not go behind a port: conventional PCI, or in need of I/O ports. */
+export function placesBesidePorts(machine: Machine): readonly PciAddress[] {
+  return hasPorts(machine) ? PLACES_BESIDE_PORTS : usualPlaces(machine);
+}
+
+/** Places for a display, which firmware expects on the first bus. */
+export function displayPlaces(machine: Machine): readonly PciAddress[] {
+  return machine.family === "pc" ? PC_PLACES : DISPLAY_PLACES;
+}
+
+function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
+  if (onRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
+  if (address.bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
+  return address.slot === 0 && address.function === 0
+    ? undefined
+    : "behind a PCIe port there is slot 0, function 0 only";
+}
+
+function slotProblem(address: PciAddress, last: number): string | undefined {
+  const inRange = address.slot >= FIRST_SLOT && address.slot <= last;
+  return inRange && address.function === 0
+    ? undefined
+    : `free are slots ${String(FIRST_SLOT)} to ${String(last)}, function 0`;
+}
+
+/** Why no device can be at an address that its owner asks for; undefined: it can. */
+export function placeProblem(address: PciAddress, machine: Machine): string | undefined {
+  const { family, onRootComplex } = machine;
+  if (address.bus === 0) {
+    return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);
+  }
+  return family === "pc" ? "there is bus 0 only" : portProblem(address, onRootComplex);
+}
