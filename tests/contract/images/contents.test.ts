@@ -19,7 +19,8 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "virt-launcher": {
     config: { User: "107:107", Entrypoint: ["/usr/bin/virt-launcher"], Env: [PATH] },
     programs: [
-      ...["virt-launcher", "copy-files", "libvirtd", "virsh", "qemu-img", "xorriso"],
+      ...["virt-launcher", "prepare-disks", "copy-files", "libvirtd", "virsh", "qemu-img"],
+      ...["xorriso", "xorrisofs", "swtpm", "swtpm_setup", "swtpm_localca", "certtool"],
       ...["mkfs.ext4", "mkfs.vfat", "sh", "timeout"],
       process.arch === "arm64" ? "qemu-system-aarch64" : "qemu-system-x86_64",
     ],

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// prepare-disks with the programs of the launcher's image, as the launchers' user: what it makes, and lets be.
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { attempt, run } from "../../images/archive.ts";
+import { ImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
+
+let image: ImageRoot;
+const work = (...path: readonly string[]): string => image.work(...path);
+const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+  image.prepare(words, env);
+
+beforeAll(() => {
+  image = new ImageRoot();
+}, 300_000);
+beforeEach(() => {
+  image.clear();
+});
+afterAll(() => {
+  image.close();
+});
+
+describe("overlay", () => {
+  const overlay = (source: string, limit = LIMIT) =>
+    prepare(["overlay", "root", `${WORK}/out/root.qcow2`, `${WORK}/${source}`, limit]);
+
+  test.each(["qcow2", "raw"])(
+    "a %s file alone in its directory gets a qcow2 file over it",
+    (format) => {
+      image.makeImage("image/disk/a b.img", format);
+      expect(overlay("image/disk")).toEqual(READY);
+      expect(image.infoOf("out/root.qcow2")).toMatchObject([
+        {
+          format: "qcow2",
+          "virtual-size": 8 * MIB,
+          "backing-filename": `${WORK}/image/disk/a b.img`,
+          "backing-filename-format": format,
+        },
+        { format },
+      ]);
+    },
+  );
+
+  test("a run that follows makes it anew, and what a killed one left is in nobody's way", () => {
+    image.makeImage("image/disk.img", "raw");
+    writeFileSync(work("out/root.qcow2"), "of the guest's last life");
+    writeFileSync(work("out/root.qcow2.partial"), "half");
+    for (const file of image.made()) chownSync(work("out", file), USER, USER);
+    expect(overlay("image/disk.img")).toEqual(READY);
+    expect(image.infoOf("out/root.qcow2")).toMatchObject([{ "virtual-size": 8 * MIB }, {}]);
+    expect(image.made()).toEqual(["root.qcow2"]);
+  });
+
+  test("nothing is written into what it lies over", () => {
+    image.makeImage("image/disk.img", "raw");
+    chmodSync(work("image/disk.img"), 0o444);
+    expect(overlay("image/disk.img")).toEqual(READY);
+  });
+});
+
+describe("file", () => {
+  test("a raw file of the claim is left as it is", () => {
+    writeFileSync(work("disk.img"), "x".repeat(4096));
+    chownSync(work("disk.img"), USER, USER);
+    expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT])).toEqual(READY);
+    expect(readFileSync(work("disk.img"), "utf8")).toBe("x".repeat(4096));
+  });
+
+  test("one that is only read need not be writable", () => {
+    writeFileSync(work("disk.img"), "x".repeat(4096));
+    const words = ["file", "data", `${WORK}/disk.img`, LIMIT];
+    expect(prepare([...words, "readonly"])).toEqual(READY);
+    expect(prepare(words)).toMatchObject({
+      status: 3,
+      said: expect.stringContaining("may not be written by user 107") as string,
+    });
+  });
+
+  test("where there is none one is made, of which nothing takes room yet, and it is kept", () => {
+    const words = ["file", "data", `${WORK}/disk.img`, LIMIT, "make"];
+    expect(prepare(words)).toEqual(READY);
+    expect(statSync(work("disk.img"))).toMatchObject({ size: 64 * MIB, blocks: 0, uid: USER });
+    truncateSync(work("disk.img"), MIB);
+    expect(prepare(words)).toEqual(READY);
+    expect(statSync(work("disk.img")).size).toBe(MIB);
+  });
+
+  /** With a file system of its own below `volume`, of so many MiB. */
+  function prepareOn(mib: number, words: readonly string[]) {
+    mkdirSync(work("volume"));
+    const script = `mount -t tmpfs -o size=${String(mib)}m,mode=777 none "$0${WORK}/volume"
+      chroot --userspec=107:107 "$0" prepare-disks "$@" && stat -c %s "$0${WORK}/volume/disk.img"`;
+    const argv = ["unshare", "--mount", "sh", "-c", script, image.root, ...words];
+    const { stdout, stderr } = attempt(argv, { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" });
+    return `${stdout}${stderr}`.trimEnd();
+  }
+
+  test("a little less room than asked for makes a disk of what is free", () => {
+    const words = ["file", "data", `${WORK}/volume/disk.img`, LIMIT, "make"];
+    expect(Number(prepareOn(60, words))).toBe(60 * MIB);
+  });
+
+  test("much less room makes none", () => {
+    const words = ["file", "data", `${WORK}/volume/disk.img`, LIMIT, "make"];
+    expect(prepareOn(50, words)).toContain("bytes are free for");
+  });
+});
+
+describe("block", () => {
+  const device = () => work("device");
+  beforeEach(() => {
+    // A RAM disk's number; nothing opens it.
+    run(["mknod", device(), "b", "1", "0"]);
+  });
+
+  test("a device that the user may use is ready", () => {
+    chownSync(device(), USER, USER);
+    expect(prepare(["block", "data", `${WORK}/device`])).toEqual(READY);
+  });
+
+  test.each([
+    ["data", 0o600, "may not be read by user 107"],
+    ["data", 0o604, "may not be written by user 107"],
+  ])("%s of mode %o %s", (name, mode, reason) => {
+    chmodSync(device(), mode);
+    const { status, said } = prepare(["block", name, `${WORK}/device`]);
+    expect(status).toBe(1);
+    expect(said).toContain(`disk data: ${WORK}/device ${reason}`);
+  });
+
+  test("one that is only read is ready where it may be read", () => {
+    chmodSync(device(), 0o604);
+    expect(prepare(["block", "data", `${WORK}/device`, "readonly"])).toEqual(READY);
+  });
+
+  test("a file is none", () => {
+    const { status, said } = prepare(["block", "data", "/etc/passwd"]);
+    expect({ status, said }).toEqual({
+      status: 3,
+      said: "prepare-disks: disk data: there is no block device /etc/passwd; the claim's volumeMode must be Block",
+    });
+  });
+});
+
+test("an empty disk has the size that is asked for, and takes little room", () => {
+  const bytes = 5 * 1024 * MIB;
+  expect(prepare(["empty", "more", `${WORK}/out/more.qcow2`, String(bytes)])).toEqual(READY);
+  expect(image.infoOf("out/more.qcow2")).toMatchObject([
+    { format: "qcow2", "virtual-size": bytes },
+  ]);
+  expect(statSync(work("out/more.qcow2")).size).toBeLessThan(MIB);
+});
+
+describe("iso", () => {
+  const iso = (contents: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+    prepare(["iso", "config", `${WORK}/out/config.iso`, "cidata", ...contents], env);
+
+  test("files come from variables, and from the first key that a secret has", () => {
+    const userData = "#cloud-config\nhostname: ü$HOME `id` $(id)\n\n";
+    mkdirSync(work("secret"));
+    writeFileSync(work("secret/userData"), "of the secret");
+    const env = { META: '{"a": "b"}', DATA: Buffer.from(userData).toString("base64"), EMPTY: "" };
+    const contents = [
+      "meta-data=text:META",
+      "user-data=base64:DATA",
+      "openstack/latest/user_data=file:/tmp/work/secret/userdata",
+      "openstack/latest/user_data=file:/tmp/work/secret/userData",
+      "empty=text:EMPTY",
+    ];
+    expect(iso(contents, env)).toEqual(READY);
+    expect(image.readIso("out/config.iso")).toEqual({
+      "meta-data": '{"a": "b"}',
+      "user-data": userData,
+      "openstack/latest/user_data": "of the secret",
+      empty: "",
+    });
+    const bytes = readFileSync(work("out/config.iso"));
+    // Source: ECMA-119 8.4, the primary volume descriptor.
+    expect(bytes.toString("latin1", 32_808, 32_840).trimEnd()).toBe("cidata");
+    expect(bytes.length % 4096).toBe(0);
+    expect(image.made()).toEqual(["config.iso"]);
+  });
+
+  test("a volume's files have the names that its pods see, its own directories are left out", () => {
+    mkdirSync(work("volume/..2026/deep"), { recursive: true });
+    writeFileSync(work("volume/..2026/a.conf"), "a");
+    writeFileSync(work("volume/..2026/.hidden"), "h");
+    writeFileSync(work("volume/..2026/deep/b"), "b");
+    symlinkSync("..2026", work("volume/..data"));
+    for (const name of ["a.conf", ".hidden", "deep"]) {
+      symlinkSync(`..data/${name}`, work("volume", name));
+    }
+    expect(iso([`tree:${WORK}/volume`])).toEqual(READY);
+    expect(image.readIso("out/config.iso")).toEqual({
+      ".hidden": "h",
+      "a.conf": "a",
+      "deep/b": "b",
+    });
+  });
+
+  test("long names and many files are kept", () => {
+    const long = `${"n".repeat(250)}.a`;
+    mkdirSync(work("volume"));
+    writeFileSync(work("volume", long), "long");
+    for (let index = 0; index < 300; index += 1)
+      writeFileSync(work(`volume/f${String(index)}`), "");
+    expect(iso([`tree:${WORK}/volume`])).toEqual(READY);
+    expect(Object.keys(image.readIso("out/config.iso"))).toHaveLength(301);
+  });
+
+  test.each([
+    ["user-data=base64:TEXT", "what is given for user-data is not base64"],
+    ["user-data=file:/tmp/work/userdata", "there is nothing for user-data"],
+  ])("%s is refused, and no image is made", (content, reason) => {
+    const { status, said } = iso([content], { TEXT: "%%%" });
+    expect(status).toBe(3);
+    expect(said).toContain(`disk config: ${reason}`);
+    expect(image.made()).toEqual([]);
+  });
+});
+
+describe("copy", () => {
+  const TEMPLATE = "/usr/share/seabios/bios-256k.bin";
+  const copy = () => prepare(["copy", "nvram", `${WORK}/out/nvram.fd`, TEMPLATE]);
+
+  test("a template is copied once; what firmware wrote since then is kept", () => {
+    expect(copy()).toEqual(READY);
+    const copied = readFileSync(work("out/nvram.fd"));
+    expect(copied.equals(readFileSync(join(image.root, TEMPLATE)))).toBe(true);
+    copied[0] = 77;
+    writeFileSync(work("out/nvram.fd"), copied);
+    expect(copy()).toEqual(READY);
+    expect(readFileSync(work("out/nvram.fd"))[0]).toBe(77);
+  });
+
+  test("what another firmware has left is not given to this one", () => {
+    writeFileSync(work("out/nvram.fd"), "short");
+    chownSync(work("out/nvram.fd"), USER, USER);
+    expect(copy()).toMatchObject({
+      status: 3,
+      said: expect.stringContaining("is not of the size of") as string,
+    });
+  });
+});

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// prepare-disks with the programs of the launcher's image, as the launchers' user: what it refuses, and how it says so.
+import { chownSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
+
+let image: ImageRoot;
+const work = (...path: readonly string[]): string => image.work(...path);
+const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+  image.prepare(words, env);
+
+beforeAll(() => {
+  image = new ImageRoot();
+}, 300_000);
+beforeEach(() => {
+  image.clear();
+});
+afterAll(() => {
+  image.close();
+});
+
+describe("an image that is refused", () => {
+  test.each([
+    ["qcow", "of a version that is not known"],
+    ["vmdk", "is a vmdk image"],
+    ["vdi", "is a vdi image"],
+    ["vhdx", "is a vhdx image"],
+    ["vpc", "is a vpc image"],
+    ["qed", "is a qed image"],
+    ["parallels", "is a parallels image"],
+  ])("%s: %s", (format, reason) => {
+    image.makeImage("disk.img", format);
+    const over = prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/disk.img`, LIMIT]);
+    expect(over).toMatchObject({ status: 3, said: expect.stringContaining(reason) as string });
+    const used = prepare(["file", "root", `${WORK}/disk.img`, LIMIT]);
+    expect(used.status).toBe(3);
+    expect(image.made()).toEqual([]);
+  });
+
+  test.each([
+    ["gzip", "1f8b0800"],
+    ["xz", "fd377a585a00"],
+    ["zstd", "28b52ffd"],
+    ["bzip2", "425a6839"],
+    ["zip", "504b0304"],
+  ])("compressed by %s, but a guest may write such bytes onto its claim", (program, magic) => {
+    const head = Buffer.from(magic, "hex");
+    writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
+    chownSync(work("disk.img"), USER, USER);
+    const { status, said } = prepare([
+      ...["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/disk.img`, LIMIT],
+    ]);
+    expect(status).toBe(3);
+    expect(said).toContain(`is compressed by ${program}; unpack it`);
+    expect(prepare(["file", "root", `${WORK}/disk.img`, LIMIT])).toEqual(READY);
+  });
+
+  test.each([
+    ["empty", 0, "is empty"],
+    ["larger than its limit", 65 * MIB, "at most 67108864 are allowed"],
+  ])("%s", (_, bytes, reason) => {
+    writeFileSync(work("disk.img"), "");
+    truncateSync(work("disk.img"), bytes);
+    chownSync(work("disk.img"), USER, USER);
+    const words = ["file", "data", `${WORK}/disk.img`, LIMIT];
+    expect(prepare(words)).toMatchObject({
+      status: 3,
+      said: expect.stringContaining(reason) as string,
+    });
+  });
+
+  test("not there, two of them, none at all", () => {
+    const overlay = (source: string) =>
+      prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/${source}`, LIMIT]).said;
+    expect(overlay("none.img")).toContain("there is no file /tmp/work/none.img");
+    mkdirSync(work("disk"));
+    expect(overlay("disk")).toContain("there is no disk in /tmp/work/disk");
+    for (const name of ["a", "b"]) writeFileSync(work("disk", name), "");
+    expect(overlay("disk")).toContain("more than one file in /tmp/work/disk (");
+  });
+
+  test("one that has a second name on its claim", () => {
+    writeFileSync(work("disk.img"), "x".repeat(4096));
+    linkSync(work("disk.img"), work("other"));
+    expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT]).said).toContain("other hard links");
+  });
+});
+
+describe("several disks", () => {
+  test("all that are wrong are named at once, the others are made", () => {
+    const { status, said } = prepare([
+      ...["file", "data", `${WORK}/none.img`, LIMIT, "--"],
+      ...["empty", "more", `${WORK}/out/more.qcow2`, "1048576", "--"],
+      ...["empty", "lost", `${WORK}/none/lost.qcow2`, "1048576"],
+    ]);
+    expect(status).toBe(3);
+    expect(said.split("\n")).toEqual([
+      expect.stringMatching(/^prepare-disks: disk data: there is no file .*; .+$/) as string,
+      expect.stringMatching(/^prepare-disks: disk lost: cannot make .*; .+$/) as string,
+    ]);
+    expect(image.made()).toEqual(["more.qcow2"]);
+  });
+
+  test("names that somebody chose are printed as text", () => {
+    mkdirSync(work("disk"));
+    symlinkSync("/etc/passwd", work("disk/\u001b[31m\nprepare-disks: all is well"));
+    const { said } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
+    expect(said).toContain("?[31m prepare-disks: all is well is a symbolic link");
+    expect(said.split("\n")).toHaveLength(1);
+  });
+});
+
+test.each([
+  { words: [] },
+  { words: ["overlay"] },
+  { words: ["overlay", "a", "b", "c"] },
+  { words: ["overlay", "a", "b", "c", "-1"] },
+  { words: ["overlay", "a", "b", "c", "10Gi"] },
+  { words: ["file", "a", "b", "1", "quickly"] },
+  { words: ["block", "a", "b", "make"] },
+  { words: ["empty", "a", "b", "99999999999999999999"] },
+  { words: ["iso", "a", "/tmp/work/out/a", "label", "path"] },
+  { words: ["iso", "a", "/tmp/work/out/a", "label", "path=link:/etc/passwd"] },
+  { words: ["iso", "a", "/tmp/work/out/a", "label", "../path=text:PATH"] },
+  { words: ["iso", "a", "/tmp/work/out/a", "label", "a/../../path=text:PATH"] },
+  { words: ["iso", "a", "/tmp/work/out/a", "label", "path=text:NO_SUCH_VARIABLE"] },
+  { words: ["usage", "a", "b"] },
+])("$words is no group", ({ words }) => {
+  const { status, said } = prepare(words);
+  expect({ status, said }).toEqual({
+    status: 2,
+    said: expect.stringMatching(
+      /^prepare-disks: .*see docs\/reference\/prepare-disks\.md$/,
+    ) as string,
+  });
+  expect(image.made()).toEqual([]);
+});
