@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy-files DESTINATION-DIR SOURCE...             copies regular files of the image it runs in
 // copy-files --parents DESTINATION-DIR SOURCE...   each below its source's directory; directories are made
+// copy-files --disk DESTINATION-DIR [SOURCE]       copies a disk, below its directory: SOURCE, or the one file in /disk
 // copy-files --self DESTINATION-DIR                copies itself, for a container whose image is someone else's
 //
 // The image may be hostile: paths and links of sources are resolved within the image's own file system, so that what
-// is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied. A file appears whole or not at
-// all, and once it is there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
+// is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied; a disk is reached without any link,
+// as it must be where its image is mounted instead. Holes stay holes. A file appears whole or not at all, and once it is
+// there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -20,6 +23,8 @@
 
 static const char SELF[] = "copy-files";
 static const char PARTIAL[] = ".copy-files.partial";
+// Where a containerDisk has its disk. Source: KubeVirt.
+static const char DISK[] = "/disk";
 
 static _Noreturn void fail(const char *what, const char *reason) {
   fprintf(stderr, "copy-files: %s: %s\n", what, reason);
@@ -27,7 +32,8 @@ static _Noreturn void fail(const char *what, const char *reason) {
 }
 
 static _Noreturn void usage(void) {
-  fputs("usage: copy-files [--parents] DESTINATION-DIR SOURCE...\n       copy-files --self DESTINATION-DIR\n", stderr);
+  fputs("usage: copy-files [--parents] DESTINATION-DIR SOURCE...\n       copy-files --disk DESTINATION-DIR [SOURCE]\n"
+        "       copy-files --self DESTINATION-DIR\n", stderr);
   exit(2);
 }
 
@@ -78,19 +84,39 @@ static int open_parent(int destination, const char *path) {
   }
 }
 
-// Opens a file of the image: links stay below its root, other mounts and /proc's links are refused.
-static int open_source(const char *path) {
+// Opens a file of the image: links stay below its root or are refused, other mounts and /proc's links are refused.
+static int open_source(const char *path, int flags, unsigned long long links) {
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) fail("/", strerror(errno));
   struct open_how how = {
       // O_NONBLOCK: a FIFO would wait for a writer.
-      .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+      .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags,
+      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | links,
   };
   int source = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-  if (source < 0) fail(path, errno == EXDEV ? "is not in the image's own file system" : strerror(errno));
+  if (source < 0 && errno == EXDEV) fail(path, "is not in the image's own file system");
+  if (source < 0 && errno == ELOOP && links != 0) fail(path, "is a symbolic link, or behind one; put the file itself there");
+  if (source < 0) fail(path, strerror(errno));
   close(root);
   return source;
+}
+
+// Copies what is data; what is a hole takes no room in the copy either. Returns -1 where something failed.
+static int copy_data(int source, int target, off_t size) {
+  off_t at = 0;
+  while (at < size) {
+    off_t data = lseek(source, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break; // the rest is a hole
+    off_t end = data < 0 ? -1 : lseek(source, data, SEEK_HOLE);
+    if (end < 0 || lseek(target, data, SEEK_SET) < 0) return -1;
+    at = data;
+    while (at < end) {
+      ssize_t sent = sendfile(target, source, &at, (size_t)(end - at < 1 << 30 ? end - at : 1 << 30));
+      if (sent == 0) errno = EIO; // it became shorter
+      if (sent == 0 || (sent < 0 && errno != EINTR)) return -1;
+    }
+  }
+  return ftruncate(target, size);
 }
 
 // Copies to a name of its own first: nobody sees half a file, and what a killed copy left is replaced.
@@ -101,16 +127,40 @@ static void copy(int source, int directory, const char *path, mode_t mode) {
   if (unlinkat(directory, PARTIAL, 0) != 0 && errno != ENOENT) fail(PARTIAL, strerror(errno));
   int target = openat(directory, PARTIAL, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (target < 0) fail(path, strerror(errno));
-  ssize_t sent = 0;
-  do {
-    sent = sendfile(target, source, NULL, 1 << 30);
-  } while (sent > 0 || (sent < 0 && errno == EINTR));
-  if (sent < 0 || fchmod(target, mode) != 0 || close(target) != 0 ||
+  if (copy_data(source, target, status.st_size) != 0 || fchmod(target, mode) != 0 || close(target) != 0 ||
       renameat(directory, PARTIAL, directory, base_name(path)) != 0) {
     const char *reason = strerror(errno);
     unlinkat(directory, PARTIAL, 0);
     fail(path, reason);
   }
+}
+
+static void copy_below(int destination, const char *path, int source) {
+  int directory = open_parent(destination, path);
+  copy(source, directory, path, 0444);
+  if (directory != destination) close(directory);
+}
+
+// The path of the one file of a directory; names with a dot before them are nobody's disks.
+static char *only_file(const char *path) {
+  DIR *directory = fdopendir(open_source(path, O_DIRECTORY, RESOLVE_NO_SYMLINKS));
+  if (directory == NULL) fail(path, strerror(errno));
+  char *found = NULL;
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    if (entry->d_name[0] == '.') continue;
+    if (found != NULL) fail(path, "has more than one file; name the disk's path in the volume");
+    if (asprintf(&found, "%s/%s", path, entry->d_name) < 0) fail(path, strerror(errno));
+  }
+  closedir(directory);
+  if (found == NULL) fail(path, "has no file; put the disk there, or name its path in the volume");
+  return found;
+}
+
+static void copy_disk(const char *destination, const char *path) {
+  if (path == NULL) path = only_file(DISK);
+  check_name(path);
+  check_parents(path);
+  copy_below(open_directory(destination), path, open_source(path, 0, RESOLVE_NO_SYMLINKS));
 }
 
 static void copy_self(const char *destination) {
@@ -124,6 +174,11 @@ int main(int count, char **words) {
   if (strcmp(words[1], "--self") == 0) {
     if (count != 3) usage();
     copy_self(words[2]);
+    return 0;
+  }
+  if (strcmp(words[1], "--disk") == 0) {
+    if (count > 4) usage();
+    copy_disk(words[2], words[3]);
     return 0;
   }
   int parents = strcmp(words[1], "--parents") == 0;
@@ -140,10 +195,9 @@ int main(int count, char **words) {
   }
   int destination = open_directory(words[first]);
   for (int index = first + 1; index < count; index++) {
-    int source = open_source(words[index]);
-    int directory = parents ? open_parent(destination, words[index]) : destination;
-    copy(source, directory, words[index], 0444);
-    if (directory != destination) close(directory);
+    int source = open_source(words[index], 0, 0);
+    if (parents) copy_below(destination, words[index], source);
+    else copy(source, destination, words[index], 0444);
     close(source);
   }
   return 0;

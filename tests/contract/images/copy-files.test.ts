@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { attempt, IMAGES, run } from "./archive.ts";
 
 const KERNEL = "a kernel\n".repeat(100_000);
@@ -79,6 +79,71 @@ test("directories of the sources are kept when asked for, and the copy may be re
   expect(readFileSync(join(root, "out/other/initrd"), "utf8")).toBe("another initrd\n");
 });
 
+describe("a disk", () => {
+  const disk = (...path: readonly string[]): string => join(root, "disk", ...path);
+  beforeEach(() => {
+    mkdirSync(disk());
+  });
+  afterEach(() => {
+    rmSync(disk(), { recursive: true, force: true });
+  });
+
+  test("is the one file in /disk, or the one that is named; its directory is kept", () => {
+    writeFileSync(disk("debian.qcow2"), KERNEL);
+    writeFileSync(disk(".wh..opq"), "");
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
+    expect(copyFiles("--disk", "/out", "/boot/initrd")).toEqual({ status: 0, said: "" });
+    expect(copied()).toEqual(["boot", "boot/initrd", "disk", "disk/debian.qcow2"]);
+    expect(readFileSync(join(root, "out/disk/debian.qcow2"), "utf8")).toBe(KERNEL);
+  });
+
+  test("takes no more room than its data: a hole is a hole in the copy", () => {
+    writeFileSync(disk("bomb.img"), "");
+    run(["truncate", "--size=1T", disk("bomb.img")]);
+    const words = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
+    run(["dd", ...words, "count=1", "seek=500000", "status=none"]);
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
+    const copy = join(root, "out/disk/bomb.img");
+    expect(statSync(copy).size).toBe(2 ** 40);
+    expect(statSync(copy).blocks * 512).toBeLessThan(2 * 2 ** 20);
+    const part = "skip=500000 count=1 bs=1M status=none | sha256sum";
+    const sum = (file: string) => run(["sh", "-c", `dd if="$0" ${part}`, file]);
+    expect(sum(copy)).toBe(sum(disk("bomb.img")));
+  });
+
+  test.each([
+    { name: "a link, wherever it leads", link: "../boot/initrd", reason: "is a symbolic link" },
+    { name: "a link out of the image", link: "/proc/1/environ", reason: "is a symbolic link" },
+  ])("$name is refused", ({ link, reason }) => {
+    symlinkSync(link, disk("disk.img"));
+    const { status, said } = copyFiles("--disk", "/out");
+    expect(status).toBe(1);
+    expect(said).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
+    expect(copied()).toEqual([]);
+  });
+
+  test("behind a link is refused, whichever part of its path that is", () => {
+    rmSync(disk(), { recursive: true });
+    symlinkSync("boot", disk());
+    const reason = "is a symbolic link, or behind one; put the file itself there";
+    expect(copyFiles("--disk", "/out")).toEqual({
+      status: 1,
+      said: `copy-files: /disk: ${reason}`,
+    });
+    const named = copyFiles("--disk", "/out", "/disk/initrd");
+    expect(named).toEqual({ status: 1, said: `copy-files: /disk/initrd: ${reason}` });
+    expect(copied()).toEqual([]);
+  });
+
+  test("that cannot be told from another file, or is not there, is refused", () => {
+    expect(copyFiles("--disk", "/out").said).toContain("/disk: has no file; put the disk there");
+    for (const name of ["a.img", "b.img"]) writeFileSync(disk(name), name);
+    expect(copyFiles("--disk", "/out").said).toContain("/disk: has more than one file");
+    expect(copyFiles("--disk", "/out", "/disk/../boot/initrd").said).toContain("has . or .. in it");
+    expect(copied()).toEqual([]);
+  });
+});
+
 test("it copies itself, and the copy runs", () => {
   expect(copyFiles("--self", "/out")).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["copy-files"]);
@@ -107,8 +172,7 @@ test.each([
 });
 
 test("a full volume is told, and keeps no half file", () => {
-  writeFileSync(join(root, "boot/huge"), "");
-  run(["truncate", "--size=1G", join(root, "boot/huge")]);
+  writeFileSync(join(root, "boot/huge"), "x".repeat(4 << 20));
   const script = `mount -t tmpfs -o size=1m none "$0/out"; chroot "$0" /copy-files /out /boot/huge
     code=$?; ls -A "$0/out"; exit $code`;
   const outcome = attempt(["unshare", "--mount", "sh", "-c", script, root]);
@@ -126,6 +190,8 @@ test.each([
   { args: ["--self", "/out", "x"] },
   { args: ["--other", "/out"] },
   { args: ["--parents", "/out"] },
+  { args: ["--disk"] },
+  { args: ["--disk", "/out", "/a", "/b"] },
 ])("$args is answered with the usage", ({ args }) => {
   const { status, said } = copyFiles(...args);
   expect(status).toBe(2);
