@@ -123,7 +123,7 @@ class BackgroundPulls implements Pulls {
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       asker.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
-      const message = `image ${image} cannot be pulled: ${messageOf(error)}`;
+      const message = `image ${image} cannot be pulled: ${messageOf(error)}; from a file, ${addition(image)}`;
       const shown = { reason: "ImagePullBackOff", message };
       this.#pauses.fail({ ...stepOf(use), circumstances: "" }, { code: "pull", shown });
       asker.note({ type: "Warning", reason: "ErrImagePull", message });
@@ -150,8 +150,13 @@ function stepOf({ uid, reference }: ImageUse): { readonly scope: string; readonl
   return { scope: uid, name: reference };
 }
 
+/** What a person does who has the image. */
+function addition(reference: string): string {
+  return `add it with: patchbay image add ${reference} SOURCE`;
+}
+
 function absent(reference: string): ImageFacts {
-  const message = `image ${reference} is not there; add it with: patchbay image add ${reference} SOURCE`;
+  const message = `image ${reference} is not there; ${addition(reference)}`;
   return { kind: "failed", shown: { reason: "ErrImageNeverPull", message }, pauseMs: ABSENT_MS };
 }
 
