@@ -35,6 +35,16 @@ function vmiOf(name: string, image: string, owned: boolean): VirtualMachineInsta
   };
 }
 
+function vmOfDisk(name: string, volume: object): VirtualMachine {
+  const volumes = [{ name: "root", ...volume }];
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: { namespace: "ns", name },
+    spec: { template: { spec: { domain: {}, volumes } } },
+  };
+}
+
 const users = {
   pods: [
     podOf("a", VOLUMES, "Running"),
@@ -42,7 +52,13 @@ const users = {
     podOf("c", VOLUMES, "Failed"),
     podOf("d", { initContainers: [{ name: "i", image: "guest:latest" }] }, "Running"),
   ],
-  vms: [vmOf("v", "docker.io/library/guest"), vmOf("w", "other"), vmOf("x", "No Name")],
+  vms: [
+    vmOf("v", "docker.io/library/guest"),
+    vmOf("w", "other"),
+    vmOf("x", "No Name"),
+    vmOfDisk("z", { containerDisk: { image: "debian12" } }),
+    vmOfDisk("old", { registryDisk: { image: "debian12:latest" } }),
+  ],
   vmis: [vmiOf("v", "guest", true), vmiOf("y", "guest", false)],
 };
 
@@ -53,6 +69,7 @@ test.each([
   },
   { image: "docker.io/library/other:latest", want: ["virtualmachine ns/w"] },
   { image: "virt-launcher", want: ["pod ns/a", "pod ns/b", "pod ns/d"] },
+  { image: "debian12", want: ["virtualmachine ns/z", "virtualmachine ns/old"] },
   { image: "guest:v2", want: [] },
 ])("$image is used by $want, however they write its name", ({ image, want }) => {
   expect(usersOf(image, users)).toEqual(want);

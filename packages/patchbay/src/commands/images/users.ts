@@ -2,6 +2,7 @@
 // Who on this machine needs an image? Asked of the machine's own API server; pure but for that.
 import { join } from "node:path";
 import {
+  inCurrentWords,
   isPodFinished,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -32,8 +33,13 @@ function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
   ];
 }
 
-function bootImage({ domain }: VirtualMachineInstance["spec"]): string | undefined {
-  return domain.firmware?.kernelBoot?.container?.image;
+/** Of its kernel and of its disks. */
+function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
+  const { domain, volumes = [] } = inCurrentWords(spec);
+  return [
+    domain.firmware?.kernelBoot?.container?.image,
+    ...volumes.map(({ containerDisk }) => containerDisk?.image),
+  ];
 }
 
 /** Whether both mean the same image; what is no name of an image means none. */
@@ -64,10 +70,11 @@ export function usersOf(image: string, { pods, vms, vmis }: PossibleUsers): read
       .filter((pod) => !isPodFinished(pod) && imagesOfPod(pod).some(usesIt))
       .map((pod) => titleOf("pod", pod)),
     ...vms
-      .filter(({ spec }) => usesIt(bootImage(spec.template.spec)))
+      .filter(({ spec }) => imagesOfVm(spec.template.spec).some(usesIt))
       .map((vm) => titleOf("virtualmachine", vm)),
     ...vmis
-      .filter((vmi) => vmi.metadata.ownerReferences === undefined && usesIt(bootImage(vmi.spec)))
+      .filter(({ metadata }) => metadata.ownerReferences === undefined)
+      .filter(({ spec }) => imagesOfVm(spec).some(usesIt))
       .map((vmi) => titleOf("virtualmachineinstance", vmi)),
   ];
 }
