@@ -21,7 +21,9 @@ export interface FlagSpec {
   readonly description: string;
   readonly required?: boolean;
   /** What the value is; text when absent. */
-  readonly kind?: "duration" | "port";
+  readonly kind?: "duration" | "port" | "count" | "quantity";
+  /** Each of its values counts. */
+  readonly isRepeatable?: boolean;
   /** Printed in the help; text as the user would type it. */
   readonly fallback?: string;
   /** What completion offers for its value; nothing when absent. */

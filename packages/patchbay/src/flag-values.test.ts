@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parseDuration, parsePort } from "./flag-values.ts";
+import { parseAmount, parseCount, parseDuration, parsePort } from "./flag-values.ts";
 
 describe("a duration", () => {
   test.each([
@@ -26,5 +26,25 @@ describe("a port", () => {
 
   test.each(["65536", "-1", "http", "", "1.5"])("%j is none", (text) => {
     expect(() => parsePort(text)).toThrow("It is a number");
+  });
+});
+
+describe("a count", () => {
+  test("is a number from 1", () => {
+    expect(parseCount("16")).toBe(16);
+  });
+
+  test.each(["0", "-1", "1.5", "two", ""])("%j is none", (text) => {
+    expect(() => parseCount(text)).toThrow("It is a number from 1");
+  });
+});
+
+describe("an amount", () => {
+  test.each(["512Mi", "1.5Gi", "10G", "1073741824"])("%s is kept as it is", (text) => {
+    expect(parseAmount(text)).toBe(text);
+  });
+
+  test.each(["0", "10GB", "10 Gi", "Gi", "-1Gi", ""])("%j is none", (text) => {
+    expect(() => parseAmount(text)).toThrow("It is an amount");
   });
 });

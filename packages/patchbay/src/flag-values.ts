@@ -26,3 +26,17 @@ export function parsePort(text: string): number {
   }
   return port;
 }
+
+/** How many of something, at least one. */
+export function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError("It is a number from 1.");
+  return Number(text);
+}
+
+/** Bytes as Kubernetes writes them, as they are. Source: Kubernetes resource.Quantity. */
+export function parseAmount(text: string): string {
+  if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {
+    throw new InvalidArgumentError("It is an amount such as 512Mi or 10Gi.");
+  }
+  return text;
+}

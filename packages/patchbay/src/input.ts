@@ -13,6 +13,12 @@ export function textOption(input: Input, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** The texts of a flag that may be repeated, in their order. */
+export function listOption(input: Input, name: string): readonly string[] {
+  const value = input.options[name];
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
 /** A flag's number, or `fallback`. */
 export function numberOption(input: Input, name: string, fallback: number): number {
   const value = input.options[name];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CommanderError } from "commander";
+import { parse, parseAllDocuments } from "yaml";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { COMMANDS } from "./commands/table.ts";
 import { createProgram } from "./program.ts";
@@ -63,6 +64,9 @@ describe("a wrong call is refused", () => {
     { name: "bad format", args: ["version", "-o", "xml"] },
     { name: "bad duration", args: ["start", "vm", "--timeout", "soon"] },
     { name: "bad port", args: ["apiserver", "--port", "https"] },
+    { name: "VM without image", args: ["create", "vm", "a"] },
+    { name: "bad amount", args: ["create", "vm", "a", "--image", "i", "--memory", "2 gigs"] },
+    { name: "bad count", args: ["create", "vm", "a", "--image", "i", "--cpus", "0"] },
     { name: "unknown shell", args: ["completion", "fish"] },
   ])("$name", async ({ args }) => {
     const { err, error } = await patchbay(...args);
@@ -98,5 +102,69 @@ describe("images", () => {
   ])("%s %s is refused before anything is made", async (...args) => {
     expect((await image(...args)).error).toMatchObject({ code: "IMAGE_NAME_INVALID" });
     expect(readdirSync(directory)).toEqual([]);
+  });
+});
+
+describe("create vm", () => {
+  const createVm = (...args: readonly string[]): Promise<Ended> =>
+    patchbay("create", "vm", "web", "--image", "debian12", ...args);
+
+  function fileOf(name: string, text: string): string {
+    const path = join(directory, name);
+    writeFileSync(path, text);
+    return path;
+  }
+
+  test("prints a manifest without a server: a document for each object", async () => {
+    const { out } = await createVm("--disk", "1Gi", "--disk", "2Gi", "-o", "yaml");
+    const objects = parseAllDocuments(out).map((document) => document.toJS() as unknown);
+    expect(objects).toMatchObject([
+      { kind: "PersistentVolumeClaim", metadata: { name: "web-disk-1" } },
+      { kind: "PersistentVolumeClaim", metadata: { name: "web-disk-2" } },
+      { kind: "Secret" },
+      {
+        kind: "VirtualMachine",
+        metadata: { name: "web" },
+        spec: { template: { spec: { domain: { cpu: { cores: 1 }, memory: { guest: "1Gi" } } } } },
+      },
+    ]);
+  });
+
+  /** The user data in the secret of what was printed as JSON. */
+  function userDataIn(out: string): string {
+    const list = JSON.parse(out) as {
+      readonly items: readonly { readonly data?: { readonly userdata: string } }[];
+    };
+    const secret = list.items.find(({ data }) => data !== undefined);
+    return Buffer.from(secret?.data?.userdata ?? "", "base64").toString();
+  }
+
+  test("lets a user in by a password that is another each time, and by keys", async () => {
+    const key = fileOf("id.pub", "ssh-ed25519 AAAA me\n");
+    const args = ["--user", "me", "--ssh-key", key, "-o", "json"];
+    const [one, two] = [await createVm(...args), await createVm(...args)].map(
+      ({ out }) => parse(userDataIn(out)) as { readonly password: string }, // our own text
+    );
+    expect(one).toMatchObject({ user: "me", ssh_authorized_keys: ["ssh-ed25519 AAAA me"] });
+    expect(one?.password).not.toBe(two?.password);
+  });
+
+  test("takes user data as they are", async () => {
+    const text = "#!/bin/sh\necho hello\n";
+    const { out } = await createVm("--user-data", fileOf("user-data", text), "-o", "json");
+    expect(userDataIn(out)).toBe(text);
+  });
+
+  test("refuses files that are not there, and keys where they cannot be added", async () => {
+    const script = fileOf("script", "#!/bin/sh\n");
+    const key = fileOf("id.pub", "ssh-ed25519 AAAA me\n");
+    for (const args of [
+      ["--user-data", join(directory, "none")],
+      ["--user-data", script, "--ssh-key", key],
+    ]) {
+      const { error, out } = await createVm(...args, "-o", "yaml");
+      expect(error).toMatchObject({ code: "FLAG_INVALID" });
+      expect(out).toBe("");
+    }
   });
 });

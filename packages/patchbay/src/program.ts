@@ -10,20 +10,35 @@ import {
 } from "./command.ts";
 import { COMMAND_LINE, COMMANDS } from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
-import { parseDuration, parsePort } from "./flag-values.ts";
+import { parseAmount, parseCount, parseDuration, parsePort } from "./flag-values.ts";
 
 /** What does not depend on the arguments. */
 export type Surroundings = Omit<Context, "global" | "commandLine">;
 
-const PARSERS = { duration: parseDuration, port: parsePort } as const;
+const PARSERS = {
+  duration: parseDuration,
+  port: parsePort,
+  count: parseCount,
+  quantity: parseAmount,
+} as const;
+
+/** What one text means; as it is where the flag says nothing. */
+function parserOf({ kind }: FlagSpec): (text: string) => unknown {
+  return kind === undefined ? (text) => text : PARSERS[kind];
+}
 
 function toOption(flag: FlagSpec): Option {
   const option = new Option(flag.flags, flag.description);
   if (flag.required === true) option.makeOptionMandatory();
-  const parser = flag.kind === undefined ? undefined : PARSERS[flag.kind];
-  if (parser === undefined) return option;
-  option.argParser(parser);
-  if (flag.fallback !== undefined) option.default(parser(flag.fallback), flag.fallback);
+  const parse = parserOf(flag);
+  if (flag.isRepeatable === true) {
+    return option.argParser((text, known: readonly unknown[] | undefined) => [
+      ...(known ?? []),
+      parse(text),
+    ]);
+  }
+  if (flag.kind !== undefined) option.argParser(parse);
+  if (flag.fallback !== undefined) option.default(parse(flag.fallback), flag.fallback);
   return option;
 }
 

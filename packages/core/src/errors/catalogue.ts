@@ -12,6 +12,7 @@ import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/node/libvirt.ts";
 import { MANIFESTS_ERRORS } from "./catalogue/manifests.ts";
 import { OS_ERRORS } from "./catalogue/node/os.ts";
+import { PATCHBAY_ERRORS } from "./catalogue/patchbay.ts";
 import { PKI_ERRORS } from "./catalogue/pki.ts";
 import { PODNET_ERRORS } from "./catalogue/node/podnet.ts";
 import { RUNTIME_ERRORS } from "./catalogue/node/runtime.ts";
@@ -31,6 +32,7 @@ export const CATALOGUE = {
   ...LIBVIRT_ERRORS,
   ...MANIFESTS_ERRORS,
   ...OS_ERRORS,
+  ...PATCHBAY_ERRORS,
   ...PKI_ERRORS,
   ...PODNET_ERRORS,
   ...RUNTIME_ERRORS,

@@ -4,6 +4,7 @@ import type { Command, CommandLine } from "../command.ts";
 import { install } from "./cluster/install.ts";
 import { uninstall } from "./cluster/uninstall.ts";
 import { guestConsole } from "./console/console.ts";
+import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
 import { imageAdd } from "./images/image-add.ts";
 import { imageList } from "./images/image-list.ts";
@@ -24,6 +25,7 @@ import { completion } from "./shell/completion.ts";
 import { version } from "./shell/version.ts";
 
 const GROUPS: CommandLine["groups"] = {
+  create: "Create objects",
   get: "Show objects",
   image: "Manage images of the standalone machine",
 };
@@ -32,6 +34,7 @@ const GROUPS: CommandLine["groups"] = {
 export const COMMANDS: readonly Command[] = [
   ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
   ...[install, uninstall],
+  createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart, guestConsole],
   ...[completion, complete, version],

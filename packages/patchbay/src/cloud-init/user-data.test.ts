@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { addKeys, findLogin, makePassword, makeUserData, readPublicKeys } from "./user-data.ts";
+
+const KEY = "ssh-ed25519 AAAAC3 me@here";
+const OTHER = "ecdsa-sha2-nistp256 AAAAE2 you";
+
+test("a password has groups of letters that nobody mistakes", () => {
+  const password = makePassword(Uint8Array.from({ length: 16 }, (_, index) => index * 16));
+  expect(password).toMatch(/^[a-z2-9]{4}(-[a-z2-9]{4}){3}$/);
+  expect(password).not.toMatch(/[01ilo]/);
+  expect(makePassword(new Uint8Array(16).fill(255))).not.toBe(password);
+});
+
+describe("public keys", () => {
+  test("are the lines that are no comments", () => {
+    expect(readPublicKeys(`# mine\n${KEY}\n\n${OTHER}\n`, "f")).toEqual([KEY, OTHER]);
+  });
+
+  test.each([
+    { text: "-----BEGIN OPENSSH PRIVATE KEY-----\n", want: "f is a private key" },
+    { text: "", want: "f holds no public keys" },
+    { text: `${KEY}\nhello`, want: "f holds no public keys" },
+  ])("$want: refused", ({ text, want }) => {
+    expect(() => readPublicKeys(text, "f")).toThrow(want);
+  });
+});
+
+describe("user data of ours", () => {
+  test("say who may log in, and are read again", () => {
+    const login = { user: "admin", password: "1234: #x" };
+    const text = makeUserData(login, [KEY]);
+    expect(text.split("\n")[0]).toBe("#cloud-config");
+    expect(parse(text)).toEqual({
+      ...login,
+      chpasswd: { expire: false },
+      ssh_authorized_keys: [KEY],
+    });
+    expect(findLogin(text)).toEqual(login);
+  });
+
+  test("name no keys where there are none", () => {
+    expect(makeUserData({ password: "a" }, [])).not.toContain("ssh");
+  });
+});
+
+describe("keys in a user's own user data", () => {
+  test("are added behind those that are there, and comments stay", () => {
+    const text = `#cloud-config\n# hello\nssh_authorized_keys: [${OTHER}]\npackages: [git] # tool\n`;
+    const want = `#cloud-config\n# hello\nssh_authorized_keys: [ ${OTHER}, ${KEY} ]\npackages: [ git ] # tool\n`;
+    expect(addKeys(text, [KEY])).toBe(want);
+  });
+
+  test.each(["#cloud-config\n", "#cloud-config\n# nothing\n"])(
+    "are the only ones in %j",
+    (text) => {
+      expect(parse(addKeys(text, [KEY]))).toEqual({ ssh_authorized_keys: [KEY] });
+    },
+  );
+
+  test("that are none change nothing", () => {
+    expect(addKeys("#!/bin/sh\n", [])).toBe("#!/bin/sh\n");
+  });
+
+  test.each([
+    { text: "#!/bin/sh\n", want: "do not begin with #cloud-config" },
+    { text: "#cloud-config\na: [", want: "not as cloud-init reads them" },
+    { text: "#cloud-config\nssh_authorized_keys: me\n", want: "ssh_authorized_keys is no list" },
+    { text: "#cloud-config\n- a\n", want: "not as cloud-init reads them" },
+  ])("$text: $want", ({ text, want }) => {
+    expect(() => addKeys(text, [KEY])).toThrow(want);
+  });
+});
+
+test.each([
+  { text: "#cloud-config\npassword: fedora\n", want: { password: "fedora" } },
+  { text: "#cloud-config\nuser: a\n", want: undefined },
+  { text: "#cloud-config\npassword: 12\n", want: undefined },
+  { text: "#cloud-config\n- password\n", want: undefined },
+  { text: "#cloud-config\njust words\n", want: undefined },
+  { text: "#cloud-config\na: [\n", want: undefined },
+  { text: "#!/bin/sh\npassword: a\n", want: undefined },
+  { text: "", want: undefined },
+])("the login of $text is $want", ({ text, want }) => {
+  expect(findLogin(text)).toEqual(want);
+});

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is cloud-init told of who may log in? Pure. Source: cloud-init's documentation, "Cloud config examples", cc_set_passwords.
+import { AppError } from "@patchbay/core/errors";
+import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
+
+/** Somebody who may log in on the console. */
+export interface Login {
+  /** None: the image's own user, whose name cloud-init knows. */
+  readonly user?: string;
+  readonly password: string;
+}
+
+/** First line of the user data that are read here. */
+const HEADER = "#cloud-config";
+const KEYS = "ssh_authorized_keys";
+const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
+/** Of a password: without what looks like something else. */
+const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
+const GROUP = 4;
+
+function isCloudConfig(text: string): boolean {
+  return text.split("\n")[0]?.trimEnd() === HEADER;
+}
+
+/** A password that a person can copy from a screen; 16 bytes give 79 bits. */
+export function makePassword(random: Uint8Array): string {
+  const letters = [...random].map((byte) => LETTERS[byte % LETTERS.length] ?? "");
+  const groups = letters.length / GROUP;
+  return Array.from({ length: groups }, (_, group) =>
+    letters.slice(group * GROUP, (group + 1) * GROUP).join(""),
+  ).join("-");
+}
+
+/**
+ * The keys in a file of public keys, one a line.
+ * @throws AppError with FLAG_INVALID
+ */
+export function readPublicKeys(text: string, file: string): readonly string[] {
+  const lines = text.split("\n").map((line) => line.trim());
+  const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));
+  if (keys.length > 0 && keys.every((key) => PUBLIC_KEY.test(key))) return keys;
+  const reason = text.includes("PRIVATE KEY")
+    ? `${file} is a private key, which leaves nobody's machine; name the public one, which ends in .pub`
+    : `${file} holds no public keys, one a line`;
+  throw new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
+}
+
+function print(document: Document): string {
+  return `${HEADER}\n${document.toString({ lineWidth: 0 })}`;
+}
+
+/** User data that let somebody log in by a password on the console, and by keys over the network. */
+export function makeUserData(login: Login, keys: readonly string[]): string {
+  const { user, password } = login;
+  return print(
+    new Document({
+      ...(user !== undefined && { user }),
+      password,
+      chpasswd: { expire: false },
+      ...(keys.length > 0 && { [KEYS]: keys }),
+    }),
+  );
+}
+
+/**
+ * A user's own user data with keys added; the rest stays as it is written.
+ * @throws AppError with FLAG_INVALID when they are no cloud-config
+ */
+export function addKeys(userData: string, keys: readonly string[]): string {
+  if (keys.length === 0) return userData;
+  const refuse = (reason: string): AppError =>
+    new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
+  if (!isCloudConfig(userData)) {
+    throw refuse(`the user data do not begin with ${HEADER}: put the keys into them`);
+  }
+  const document: Document = parseDocument(userData.slice(userData.indexOf("\n") + 1));
+  document.contents ??= new YAMLMap();
+  const map = findMap(document);
+  const listed = map?.get(KEYS) ?? new YAMLSeq();
+  if (map === undefined || !isSeq(listed)) {
+    throw refuse(`the user data are not as cloud-init reads them: ${reasonOf(document)}`);
+  }
+  for (const key of keys) listed.add(document.createNode(key));
+  map.set(KEYS, listed);
+  return print(document);
+}
+
+/** The settings; undefined when the text is something else. */
+function findMap({ errors, contents }: Document): YAMLMap | undefined {
+  return errors.length === 0 && isMap(contents) ? contents : undefined;
+}
+
+function reasonOf({ errors }: { readonly errors: readonly Error[] }): string {
+  return errors[0]?.message.split("\n")[0] ?? `they are no settings, or ${KEYS} is no list`;
+}
+
+function textAt(map: YAMLMap, key: string): string | undefined {
+  const value: unknown = map.get(key);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Who may log in by a password, as user data say it in the plainest way; undefined when they do not. */
+export function findLogin(userData: string): Login | undefined {
+  const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
+  const password = map && textAt(map, "password");
+  const user = map && textAt(map, "user");
+  return password === undefined ? undefined : { ...(user !== undefined && { user }), password };
+}

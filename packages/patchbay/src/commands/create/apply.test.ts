@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/api";
+import { createFakeStore } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createObjects } from "./apply.ts";
+import { vmObjectsOf } from "./vm-objects.ts";
+
+const OBJECTS = vmObjectsOf({
+  name: "web",
+  namespace: "blue",
+  image: "debian12",
+  memory: "1Gi",
+  cpus: 1,
+  userData: "#cloud-config\n",
+  disks: ["1Gi"],
+  networks: [],
+  isStopped: false,
+});
+
+test("the VM owns its secret, and not its claims", async () => {
+  const store = createFakeStore();
+  await createObjects(store, OBJECTS, {});
+  const vm = await store.find(VIRTUAL_MACHINES, { namespace: "blue", name: "web" });
+  const secret = await store.find(SECRETS, { namespace: "blue", name: "web-cloud-init" });
+  expect(secret?.metadata.ownerReferences).toEqual([
+    {
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      name: "web",
+      uid: vm?.metadata.uid,
+    },
+  ]);
+  const [claim] = (await store.list(PERSISTENT_VOLUME_CLAIMS)).items;
+  expect(claim?.metadata).toMatchObject({ name: "web-disk-1" });
+  expect(claim?.metadata.ownerReferences).toBeUndefined();
+});
+
+test("a claim that is there already is nobody's new disk: nothing is made", async () => {
+  const store = createFakeStore();
+  for (const claim of OBJECTS.claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim);
+  await expect(createObjects(store, OBJECTS, {})).rejects.toMatchObject({
+    code: "KUBE_ALREADY_EXISTS",
+  });
+  expect((await store.list(VIRTUAL_MACHINES)).items).toEqual([]);
+  expect((await store.list(SECRETS)).items).toEqual([]);
+});

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do the objects of a VM come into the API server? All are tried first, so that a refusal leaves nothing.
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  SECRETS,
+  VIRTUAL_MACHINES,
+  type Secret,
+  type VirtualMachine,
+} from "@patchbay/api";
+import type { CallOptions, Store } from "@patchbay/ports";
+import type { VmObjects } from "./vm-objects.ts";
+
+/** The secret goes when the VM goes. */
+function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: Secret): Secret {
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
+  return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
+}
+
+/**
+ * Makes them.
+ * @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED
+ */
+export async function createObjects(
+  store: Store,
+  { claims, vm, secret }: VmObjects,
+  options: CallOptions,
+): Promise<void> {
+  const tried = { ...options, dryRun: true };
+  await store.create(VIRTUAL_MACHINES, vm, tried);
+  await store.create(SECRETS, secret, tried);
+  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, tried);
+  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, options);
+  const made = await store.create(VIRTUAL_MACHINES, vm, options);
+  await store.create(SECRETS, ownedBy(made, secret), options);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import { validateVmChange } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { vmObjectsOf, type VmOrder } from "./vm-objects.ts";
+
+const ORDER: VmOrder = {
+  name: "web",
+  namespace: "blue",
+  image: "debian12",
+  memory: "2Gi",
+  cpus: 2,
+  userData: "#cloud-config\n",
+  disks: [],
+  networks: [],
+  isStopped: false,
+};
+
+function orderWith(more: Partial<VmOrder>): VmOrder {
+  return { ...ORDER, ...more };
+}
+
+describe("a VM", () => {
+  test("has the image's disk, cloud-init's, and a NIC on the pod's network", () => {
+    const { vm, claims, secret } = vmObjectsOf(ORDER);
+    expect(vm).toMatchObject({
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachine",
+      metadata: { name: "web", namespace: "blue" },
+      spec: { runStrategy: "Always" },
+    });
+    expect(vm.spec.template.spec).toEqual({
+      domain: {
+        cpu: { cores: 2 },
+        memory: { guest: "2Gi" },
+        devices: {
+          disks: [
+            { name: "root", bootOrder: 1, disk: { bus: "virtio" } },
+            { name: "cloud-init", disk: { bus: "virtio" } },
+          ],
+          interfaces: [{ name: "default", bridge: {} }],
+        },
+      },
+      networks: [{ name: "default", pod: {} }],
+      volumes: [
+        { name: "root", containerDisk: { image: "debian12", imagePullPolicy: "IfNotPresent" } },
+        { name: "cloud-init", cloudInitNoCloud: { secretRef: { name: "web-cloud-init" } } },
+      ],
+    });
+    expect(claims).toEqual([]);
+    expect(secret).toMatchObject({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "web-cloud-init", namespace: "blue" },
+      data: { userdata: Buffer.from("#cloud-config\n").toString("base64") },
+    });
+  });
+
+  test("of nobody's namespace names none", () => {
+    const { vm } = vmObjectsOf(orderWith({ namespace: undefined }));
+    expect(vm.metadata).toEqual({ name: "web" });
+  });
+
+  test("that is not to run yet is halted", () => {
+    expect(vmObjectsOf(orderWith({ isStopped: true })).vm.spec.runStrategy).toBe("Halted");
+  });
+
+  test.each([
+    { name: "nothing more", more: {} },
+    {
+      name: "all there is",
+      more: { disks: ["1Gi", "2Gi"], networks: ["a", "b/c"], networkData: "version: 2\n" },
+    },
+  ])("with $name is taken by admission", ({ more }) => {
+    expect(validateVmChange(undefined, vmObjectsOf(orderWith(more)).vm.spec)).toEqual([]);
+  });
+});
+
+test("each disk has a claim of its size, and the guest finds it by its serial number", () => {
+  const { vm, claims } = vmObjectsOf(orderWith({ disks: ["10Gi", "1Gi"] }));
+  expect(claims.map(({ metadata, spec }) => [metadata.name, spec.resources?.requests])).toEqual([
+    ["web-disk-1", { storage: "10Gi" }],
+    ["web-disk-2", { storage: "1Gi" }],
+  ]);
+  const { domain, volumes } = vm.spec.template.spec;
+  expect(domain.devices?.disks?.at(2)).toMatchObject({ name: "disk-1", serial: "disk-1" });
+  expect(volumes?.at(2)).toEqual({
+    name: "disk-1",
+    persistentVolumeClaim: { claimName: "web-disk-1" },
+  });
+});
+
+test("network data are in the secret too", () => {
+  const { vm, secret } = vmObjectsOf(orderWith({ networkData: "version: 2\n" }));
+  expect(Object.keys(secret.data ?? {})).toEqual(["userdata", "networkdata"]);
+  expect(vm.spec.template.spec.volumes?.at(1)).toEqual({
+    name: "cloud-init",
+    cloudInitNoCloud: {
+      secretRef: { name: "web-cloud-init" },
+      networkDataSecretRef: { name: "web-cloud-init" },
+    },
+  });
+});
+
+describe("networks", () => {
+  test("give their names to the interfaces", () => {
+    const { spec } = vmObjectsOf(orderWith({ networks: ["blue", "other/red"] })).vm.spec.template;
+    expect(spec.domain.devices?.interfaces?.map(({ name }) => name)).toEqual([
+      "default",
+      "blue",
+      "red",
+    ]);
+    expect(spec.networks?.at(2)).toEqual({ name: "red", multus: { networkName: "other/red" } });
+  });
+
+  test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(
+    "$networks would have one name twice: refused",
+    ({ networks }) => {
+      expect(() => vmObjectsOf(orderWith({ networks }))).toThrow(/two interfaces would be called/);
+    },
+  );
+});

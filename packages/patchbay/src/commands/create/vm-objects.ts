@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which objects make the VM that a person has asked for? Pure.
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  SECRETS,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type PersistentVolumeClaim,
+  type ResourceType,
+  type Secret,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core/errors";
+
+/** What is asked for; amounts as Kubernetes writes them. */
+export interface VmOrder {
+  readonly name: string;
+  /** Absent: that of whoever creates it. */
+  readonly namespace: string | undefined;
+  readonly image: string;
+  readonly memory: string;
+  readonly cpus: number;
+  readonly userData: string;
+  readonly networkData?: string;
+  /** Sizes. */
+  readonly disks: readonly string[];
+  /** NAME or NAMESPACE/NAME of NetworkAttachmentDefinitions. */
+  readonly networks: readonly string[];
+  readonly isStopped: boolean;
+}
+
+/** All of it; the secret goes with the VM, claims stay. */
+export interface VmObjects {
+  readonly claims: readonly PersistentVolumeClaim[];
+  readonly vm: VirtualMachine;
+  readonly secret: Secret;
+}
+
+type Template = VirtualMachine["spec"]["template"]["spec"];
+type Devices = Template["domain"]["devices"];
+
+/** Names within the VM. */
+const ROOT = "root";
+const CLOUD_INIT = "cloud-init";
+const POD_NETWORK = "default";
+/** Keys of the secret. Source: KubeVirt cloud-init. */
+const USER_DATA = "userdata";
+const NETWORK_DATA = "networkdata";
+
+function headOf<T extends KubeObject>(
+  { group, version, kind }: ResourceType<T>,
+  name: string,
+  { namespace }: VmOrder,
+): Pick<KubeObject, "apiVersion" | "kind" | "metadata"> {
+  const apiVersion = group === "" ? version : `${group}/${version}`;
+  return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
+}
+
+/** Of the disks that stay, from 1: names within the VM, and the serial numbers that the guest sees. */
+function diskNames({ disks }: VmOrder): readonly string[] {
+  return disks.map((_, index) => `disk-${String(index + 1)}`);
+}
+
+function claimName({ name }: VmOrder, disk: string): string {
+  return `${name}-${disk}`;
+}
+
+function secretName({ name }: VmOrder): string {
+  return `${name}-cloud-init`;
+}
+
+function claimsOf(order: VmOrder): readonly PersistentVolumeClaim[] {
+  return diskNames(order).map((disk, index) => ({
+    ...headOf(PERSISTENT_VOLUME_CLAIMS, claimName(order, disk), order),
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: order.disks[index] ?? "" } },
+    },
+  }));
+}
+
+function volumesOf(order: VmOrder): NonNullable<Template["volumes"]> {
+  const secretRef = { name: secretName(order) };
+  const networkDataSecretRef =
+    order.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
+  return [
+    { name: ROOT, containerDisk: { image: order.image, imagePullPolicy: "IfNotPresent" } },
+    { name: CLOUD_INIT, cloudInitNoCloud: { secretRef, ...networkDataSecretRef } },
+    ...diskNames(order).map((name) => ({
+      name,
+      persistentVolumeClaim: { claimName: claimName(order, name) },
+    })),
+  ];
+}
+
+/** The last part of a network's name is the iface's. */
+function ifaceName(network: string): string {
+  return network.split("/").at(-1) ?? network;
+}
+
+/** @throws AppError with FLAG_INVALID when two of them would have one name */
+function ifaceNames({ networks }: VmOrder): readonly string[] {
+  const names = [POD_NETWORK, ...networks.map(ifaceName)];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return names;
+  const reason = `two interfaces would be called ${twice}; add one of them with: patchbay addinterface`;
+  throw new AppError("FLAG_INVALID", { flag: "--network", reason });
+}
+
+function devicesOf(order: VmOrder): NonNullable<Devices> {
+  const disk = { bus: "virtio" };
+  return {
+    disks: [
+      { name: ROOT, bootOrder: 1, disk },
+      { name: CLOUD_INIT, disk },
+      ...diskNames(order).map((name) => ({ name, serial: name, disk })),
+    ],
+    interfaces: ifaceNames(order).map((name) => ({ name, bridge: {} })),
+  };
+}
+
+function networksOf(order: VmOrder): NonNullable<Template["networks"]> {
+  return [
+    { name: POD_NETWORK, pod: {} },
+    ...order.networks.map((networkName) => ({
+      name: ifaceName(networkName),
+      multus: { networkName },
+    })),
+  ];
+}
+
+function secretOf(order: VmOrder): Secret {
+  const toBase64 = (text: string): string => Buffer.from(text).toString("base64");
+  const { userData, networkData } = order;
+  return {
+    ...headOf(SECRETS, secretName(order), order),
+    data: {
+      [USER_DATA]: toBase64(userData),
+      ...(networkData !== undefined && { [NETWORK_DATA]: toBase64(networkData) }),
+    },
+  };
+}
+
+/**
+ * The objects of a VM.
+ * @throws AppError with FLAG_INVALID
+ */
+export function vmObjectsOf(order: VmOrder): VmObjects {
+  const { cpus, memory, isStopped } = order;
+  const spec: Template = {
+    domain: {
+      cpu: { cores: cpus },
+      memory: { guest: memory },
+      devices: devicesOf(order),
+    },
+    networks: networksOf(order),
+    volumes: volumesOf(order),
+  };
+  const vm: VirtualMachine = {
+    ...headOf(VIRTUAL_MACHINES, order.name, order),
+    spec: { runStrategy: isStopped ? "Halted" : "Always", template: { spec } },
+  };
+  return { claims: claimsOf(order), vm, secret: secretOf(order) };
+}
