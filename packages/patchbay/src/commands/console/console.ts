@@ -8,9 +8,9 @@ async function run(context: Context, input: Input): Promise<void> {
   const { startRelay } = await import("@patchbay/os");
   const { openConsole } = await import("./open-console.ts");
   const { joinTerminal } = await import("./terminal.ts");
-  const { socket, lock } = await openConsole(context, input);
+  const { socket, lock, hint } = await openConsole(context, input);
   try {
-    if (stdin.isTTY) context.err.write("connected; leave with Ctrl-]\r\n");
+    if (stdin.isTTY) context.err.write(`connected; leave with Ctrl-]\r\n${hint}\r\n`);
     // The guest stops at a console that is connected and not read: a terminal may stop, the relay does not.
     const ends = { input: stdin, output: stdout, socket: startRelay(socket) };
     await joinTerminal(ends, context.signal);

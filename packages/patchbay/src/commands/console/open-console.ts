@@ -8,6 +8,7 @@ import { connectUnixSocket, takeFileLock, type FileLock } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { withTarget } from "../../target.ts";
+import { loginHint } from "./login-hint.ts";
 
 /** What is a name of one directory; nothing else is looked for below the directory of pods. */
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]*$/;
@@ -23,7 +24,11 @@ interface Guest {
 export interface OpenConsole {
   readonly socket: Socket;
   readonly lock: FileLock;
+  /** How to log in, one line for a person. */
+  readonly hint: string;
 }
+
+type PodConsole = Omit<OpenConsole, "hint">;
 
 function unreachable(vmi: string, reason: string): AppError {
   return new AppError("LAUNCHER_UNREACHABLE", { vmi, reason });
@@ -54,7 +59,7 @@ function takeConsole({ dataDir, title }: Guest, uid: string): FileLock {
   throw new AppError("CONSOLE_IN_USE", { vmi: title, pid: outcome.heldBy });
 }
 
-async function openPod(guest: Guest, uid: string): Promise<OpenConsole | undefined> {
+async function openPod(guest: Guest, uid: string): Promise<PodConsole | undefined> {
   const socket = await connectToPod(guest, uid);
   if (socket === undefined) return undefined;
   try {
@@ -66,7 +71,7 @@ async function openPod(guest: Guest, uid: string): Promise<OpenConsole | undefin
 }
 
 /** The console of the pod of this VMI that is on this machine. */
-async function openGuest(guest: Guest): Promise<OpenConsole> {
+async function openGuest(guest: Guest): Promise<PodConsole> {
   const { dataDir, title, vmi } = guest;
   const pods = Object.keys(vmi.status?.activePods ?? {}).filter((uid) => POD_UID.test(uid));
   if (pods.length === 0) throw unreachable(title, "it has no pod yet");
@@ -86,10 +91,12 @@ async function openGuest(guest: Guest): Promise<OpenConsole> {
  */
 export async function openConsole(context: Context, input: Input): Promise<OpenConsole> {
   const opened = Promise.withResolvers<OpenConsole>();
-  await withTarget(context, input, async ({ kind, namespace, name, vmi }) => {
+  await withTarget(context, input, async ({ kind, namespace, name, vmi }, session) => {
     const title = `${kind} ${namespace}/${name}`;
     if (vmi === undefined) throw unreachable(title, "it is not running");
-    opened.resolve(await openGuest({ title, dataDir: context.global.dataDir, vmi }));
+    const hint = await loginHint(session.client.store, vmi);
+    const found = await openGuest({ title, dataDir: context.global.dataDir, vmi });
+    opened.resolve({ ...found, hint });
   });
   return opened.promise;
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a person log in to a guest? As its user data say; who may not read them is told where they are.
+import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
+import { isAppError } from "@patchbay/core/errors";
+import type { Store } from "@patchbay/ports";
+import { findLogin } from "../../cloud-init/user-data.ts";
+
+type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;
+type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
+
+/** Time for one question; milliseconds. */
+const TIMEOUT_MS = 3_000;
+/** Keys of user data in a secret. Source: KubeVirt cloud-init. */
+const KEYS = ["userdata", "userData"];
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, "base64").toString();
+}
+
+function findCloudInit({ spec }: VirtualMachineInstance): CloudInit | undefined {
+  const { volumes = [] } = inCurrentWords(spec);
+  const found = volumes.map((each) => each.cloudInitNoCloud ?? each.cloudInitConfigDrive);
+  return found.find((each) => each !== undefined);
+}
+
+function inSecret({ data = {} }: Secret): string {
+  return fromBase64(KEYS.map((key) => data[key]).find((text) => text !== undefined) ?? "");
+}
+
+function say(userData: string, where: string): string {
+  const login = findLogin(userData);
+  if (login === undefined) return `who may log in is in its user data: ${where}`;
+  // What a guest's owner wrote is shown to a terminal.
+  const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
+  return `log in as ${who} with password ${JSON.stringify(login.password)}`;
+}
+
+async function readSecret(
+  store: Store,
+  { metadata }: VirtualMachineInstance,
+  name: string,
+): Promise<string> {
+  const { namespace = "default" } = metadata;
+  const where = `secret ${name} in namespace ${namespace}`;
+  try {
+    const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
+    return secret === undefined
+      ? `who may log in was in a secret that is gone: ${name}`
+      : say(inSecret(secret), where);
+  } catch (error) {
+    if (isAppError(error, "KUBE_FORBIDDEN")) return `who may log in is in ${where}`;
+    throw error;
+  }
+}
+
+/** One line: as whom to log in, and with which password, or where that is written. */
+export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
+  const cloudInit = findCloudInit(vmi);
+  if (cloudInit === undefined) return "it has no cloud-init data: its image says who may log in";
+  const { userData, userDataBase64, secretRef } = cloudInit;
+  const secret = secretRef?.name ?? "";
+  if (secret !== "") return readSecret(store, vmi, secret);
+  const inline = userData ?? fromBase64(userDataBase64 ?? "");
+  return say(inline, "its volume of cloud-init");
+}
