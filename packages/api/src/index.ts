@@ -134,5 +134,5 @@ export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
-export { validateVmiSpec } from "./validate/spec.ts";
+export { guestProblems, validateVmiSpec } from "./validate/spec.ts";
 export { validatePluggedBindings, validateVmiNetworkChange } from "./validate/vmi-change.ts";

@@ -45,6 +45,28 @@ export function notYet<T extends object>(schema: T): T {
   return { ...schema, [MARK]: { list: "unbuilt" } satisfies FieldMark };
 }
 
+/** Which values of a field that is acted on are built, and what to do instead of the others. */
+export interface ValueMark {
+  readonly isBuilt: (value: unknown) => boolean;
+  /** For people. */
+  readonly hint: string;
+}
+
+/** Where a schema carries the values that are built; no keyword of Kubernetes. */
+const VALUES = "patchbayValues";
+
+/** Keywords for a field of which not every value is built: with another the VM is kept and not started. */
+export function onlyBuilt(isBuilt: ValueMark["isBuilt"], hint: string): JsonSchema {
+  const mark: ValueMark = { isBuilt, hint };
+  return { [VALUES]: mark };
+}
+
+/** Which values of a schema are built; undefined: all that it takes. */
+export function findValueMark(schema: JsonSchema): ValueMark | undefined {
+  // Nothing else writes this member.
+  return schema[VALUES] as ValueMark | undefined;
+}
+
 /** The mark of a schema; undefined where it has none of its own. */
 export function findMark(schema: JsonSchema): FieldMark | undefined {
   // Nothing else writes this member.
@@ -86,9 +108,17 @@ export function integer(description: string): JsonSchema {
   return { type: "integer", description };
 }
 
+/** Where a schema says that its values are amounts; no keyword of Kubernetes. */
+const AMOUNT = "patchbayAmount";
+
 /** An amount as text or number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
 export function quantity(description: string): JsonSchema {
-  return { description, "x-kubernetes-int-or-string": true };
+  return { description, "x-kubernetes-int-or-string": true, [AMOUNT]: true };
+}
+
+/** Whether the values of a schema are amounts. */
+export function isQuantity(schema: JsonSchema): boolean {
+  return schema[AMOUNT] === true;
 }
 
 /** An object with these properties; unknown ones are pruned, as in every structural schema. */

@@ -3,7 +3,9 @@
 import { isJsonObject } from "../values/json.ts";
 import {
   findMark,
+  findValueMark,
   isNothing,
+  isQuantity,
   type FieldList,
   type FieldMark,
   type JsonSchema,
@@ -21,6 +23,52 @@ function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
   return isJsonObject(child) ? child : undefined;
 }
 
+/** A value with the schema that it is of. */
+interface Visited {
+  /** With indexes. */
+  readonly path: string;
+  readonly schema: JsonSchema;
+  readonly value: unknown;
+}
+
+/** What stands directly below a value, in the order of the schema: members, entries of a list, values of a map. */
+function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
+  if (Array.isArray(value)) {
+    const items = schemaAt(schema, "items") ?? {};
+    return value.map((entry: unknown, index) => ({
+      path: `${path}[${String(index)}]`,
+      schema: items,
+      value: entry,
+    }));
+  }
+  if (!isJsonObject(value)) return [];
+  const at = (key: string): string => (path === "" ? key : `${path}.${key}`);
+  const values = schemaAt(schema, "additionalProperties");
+  if (values !== undefined) {
+    return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
+  }
+  return Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
+    isJsonObject(child) ? [{ path: at(key), schema: child, value: value[key] }] : [],
+  );
+}
+
+/** The mark of a value that is not acted on, or not as it is. */
+function markOf({ schema, value }: Visited): FieldMark | undefined {
+  const mark = findMark(schema);
+  if (mark !== undefined) return mark;
+  const values = findValueMark(schema);
+  const isBuilt = values?.isBuilt(value) ?? true;
+  return values === undefined || isBuilt ? undefined : { list: "unbuilt", hint: values.hint };
+}
+
+function unactedBelow(visited: Visited): readonly UnactedField[] {
+  const { path, value } = visited;
+  if (isNothing(value)) return [];
+  const mark = markOf(visited);
+  if (mark === undefined) return childrenOf(visited).flatMap(unactedBelow);
+  return mark.unless?.(value) === true ? [] : [{ path, mark }];
+}
+
 /**
  * The fields of `value` that are not acted on, in the order of the schema. What stands below such a field is not looked
  * at: the topmost one is what a person has to take out.
@@ -30,21 +78,18 @@ export function unactedFields(
   value: unknown,
   path: string,
 ): readonly UnactedField[] {
-  const node: JsonSchema = { ...schema };
-  if (isNothing(value)) return [];
-  const mark = findMark(node);
-  if (mark !== undefined) return mark.unless?.(value) === true ? [] : [{ path, mark }];
-  if (Array.isArray(value)) {
-    const items = schemaAt(node, "items") ?? {};
-    return value.flatMap((item, index) => unactedFields(items, item, `${path}[${String(index)}]`));
-  }
-  const properties = schemaAt(node, "properties");
-  if (properties === undefined || !isJsonObject(value)) return [];
-  return Object.entries(properties).flatMap(([key, child]) =>
-    isJsonObject(child)
-      ? unactedFields(child, value[key], path === "" ? key : `${path}.${key}`)
-      : [],
-  );
+  return unactedBelow({ path, schema: { ...schema }, value });
+}
+
+/** Amounts in a value, wherever they are, with their paths. */
+export function quantitiesOf(
+  schema: object,
+  value: unknown,
+  path: string,
+): readonly Pick<Visited, "path" | "value">[] {
+  const below = (visited: Visited): readonly Visited[] =>
+    isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
+  return below({ path, schema: { ...schema }, value });
 }
 
 /** A field of a schema, as the reference of fields lists it. */

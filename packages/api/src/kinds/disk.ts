@@ -8,12 +8,16 @@ import {
   isOff,
   object,
   oneOf,
+  onlyBuilt,
   text,
   unbuilt,
 } from "../fields/notation.ts";
 
 const bus = Type.Optional(
-  Type.String({ description: "Bus: virtio, sata or scsi; sata when absent." }),
+  Type.String({
+    description: "Bus: virtio, sata or scsi; sata when absent.",
+    ...onlyBuilt(oneOf("", "virtio", "sata", "scsi"), "use virtio, sata or scsi"),
+  }),
 );
 const readonly = Type.Optional(Type.Boolean({ description: "The guest cannot write to it." }));
 
@@ -97,7 +101,10 @@ export const DiskSchema = Type.Object(
     ),
     blockSize: Type.Optional(BlockSizeSchema),
     cache: Type.Optional(
-      Type.String({ description: "none, writethrough or writeback; none when absent." }),
+      Type.String({
+        description: "none, writethrough or writeback; none when absent.",
+        ...onlyBuilt(oneOf("", "none", "writethrough", "writeback"), "use none"),
+      }),
     ),
     changedBlockTracking: harmless(flag("Changed blocks are recorded for backups.")),
     dedicatedIOThread: Type.Optional(

@@ -25,8 +25,7 @@ import { VolumeSchema } from "./volume.ts";
 export const PCIE_ROOT_PORTS_MAX = 128;
 
 /** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
-const QuantitySchema = (description: string) =>
-  Type.Unsafe<string | number>({ description, "x-kubernetes-int-or-string": true });
+const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const CpuSchema = Type.Object(
   {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where disks come from, as a VM declares it. Source: KubeVirt api/core/v1 schema.go, type Volume.
 import { Type, type Static } from "typebox";
-import { harmless } from "../fields/notation.ts";
+import { harmless, quantity } from "../fields/notation.ts";
 import { VOLUME_FIELDS } from "../fields/volume-fields.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 /** An amount, for example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
-const size = (description: string) =>
-  Type.Unsafe<string | number>({ description, "x-kubernetes-int-or-string": true });
+const size = (description: string) => Type.Unsafe<string | number>(quantity(description));
 const secretNamed = (description: string) =>
   Type.Optional(
     Type.Object({ name: text("Name of the object, in the VM's namespace.") }, { description }),

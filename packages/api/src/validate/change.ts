@@ -6,12 +6,13 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";
 
 /** The cause with names in place of indexes: an entry that was moved is the same entry. */
-function identityOf(cause: Cause, { networks = [], domain }: VmiSpec): string {
-  const entries = { networks, interfaces: domain.devices?.interfaces ?? [] };
+function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
+  const { interfaces = [], disks = [] } = domain.devices ?? {};
+  const entries = { networks, interfaces, volumes, disks };
   const text = `${cause.reason} ${cause.field} ${cause.message}`;
   return text.replaceAll(
-    /(networks|interfaces)\[(\d+)\]/g,
-    // The expression matches nothing but the two keys.
+    /(networks|interfaces|volumes|disks)\[(\d+)\]/g,
+    // The expression matches nothing but these keys.
     (_match, key: keyof typeof entries, index: string) =>
       `${key}[${entries[key][Number(index)]?.name ?? index}]`,
   );

@@ -92,19 +92,6 @@ const ALONE_ROWS: readonly RuleRow[] = [
     want: [],
   },
   {
-    name: "one place in the order of boot twice",
-    interfaces: [
-      { name: "a", bridge: {}, bootOrder: 1 },
-      { name: "b", bridge: {}, bootOrder: 2 },
-      { name: "c", bridge: {}, bootOrder: 2 },
-      { name: "d", bridge: {} },
-    ],
-    networks: ["a", "b", "c", "d"].map((name) => multus(name)),
-    want: [
-      ["FieldValueDuplicate", `${IFACE}[2].bootOrder`, "bootOrder 2 is that of interface 'b' too"],
-    ],
-  },
-  {
     name: "an ACPI index twice",
     interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, acpiIndex: 7 })),
     networks: [multus("a"), multus("b")],

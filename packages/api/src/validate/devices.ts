@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which places, ports and queues the NICs of a VM may have.
-import type { Cause } from "../kinds/meta.ts";
-import type { Iface } from "../kinds/network.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../kinds/vmi-spec.ts";
-import { causeIf, forEachIface, ifacePath, type NetworkingSpec, type Rule } from "./rule.ts";
+import { causeIf, forEachIface, ifacePath, type Rule } from "./rule.ts";
 
 /** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */
 const MULTI_QUEUE_MODELS: readonly string[] = ["", "virtio"];
@@ -40,19 +38,15 @@ const queuesNeedModel = forEachIface((iface, path, { devices }) => {
   });
 });
 
-/** No two NICs have the same number in a field. */
-function isUnique(field: "bootOrder" | "acpiIndex"): Rule {
-  const judge = (iface: Iface, path: string, spec: NetworkingSpec): readonly Cause[] => {
-    const value = iface[field];
-    const first = spec.ifaces.find((other) => other[field] === value);
-    return causeIf(value !== undefined && first !== iface, {
-      reason: "FieldValueDuplicate",
-      field: `${path}.${field}`,
-      message: `${field} ${String(value)} is that of interface '${first?.name ?? ""}' too`,
-    });
-  };
-  return forEachIface(judge);
-}
+const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
+  const { acpiIndex } = iface;
+  const first = ifaces.find((other) => other.acpiIndex === acpiIndex);
+  return causeIf(acpiIndex !== undefined && first !== iface, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.acpiIndex`,
+    message: `acpiIndex ${String(acpiIndex)} is that of interface '${first?.name ?? ""}' too`,
+  });
+});
 
 /** 16 383 is the last index that systemd makes a name of. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
 const ACPI_INDEX_MAX = 16_383;
@@ -66,12 +60,11 @@ const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
     }),
   );
 
-/** Judges ports, queues and the order of devices. */
+/** Judges ports, queues and names by number. */
 export const DEVICE_RULES: readonly Rule[] = [
   portsInBounds,
   portsNeedQ35,
   queuesNeedModel,
-  isUnique("bootOrder"),
-  isUnique("acpiIndex"),
+  acpiIndexIsUnique,
   acpiIndexInBounds,
 ];

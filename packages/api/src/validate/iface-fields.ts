@@ -3,7 +3,8 @@
 import { isMulticastMac, MAC_BYTES, normalizeMac, parseMac } from "../values/mac.ts";
 import type { Cause } from "../kinds/meta.ts";
 import type { Iface } from "../kinds/network.ts";
-import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+import { PCI_ADDRESS } from "../values/pci-address.ts";
+import { causeIf, findNetworkOf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";
 
 const NAME = /^[A-Za-z0-9-_]+$/;
 /** KubeVirt's, and vmxnet3, which guests from elsewhere have drivers for. Source: KubeVirt pkg/network/admitter/netiface.go. */
@@ -17,8 +18,6 @@ const MODELS: readonly string[] = [
   "virtio",
   "vmxnet3",
 ];
-/** Source: KubeVirt pkg/util/hardware ParsePciAddress. */
-const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
 const oneIfaceEach = forEachIface((iface, path, { ifaces }) => {
   const first = ifaces.find((other) => other.name === iface.name);
@@ -86,7 +85,7 @@ const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   });
 });
 
-function sameSegment(spec: NetworkingSpec, one: Iface, other: Iface): boolean {
+function sameSegment(spec: JudgedSpec, one: Iface, other: Iface): boolean {
   const [first, second] = [one, other].map((iface) => findNetworkOf(spec, iface)?.multus);
   return first !== undefined && first.networkName === second?.networkName;
 }

@@ -3,7 +3,7 @@
 import { bindingsOf, type Binding } from "../kinds/binding.ts";
 import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { normalizeMac } from "../values/mac.ts";
-import { causeIf, findNetworkOf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+import { causeIf, findNetworkOf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";
 
 const STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
@@ -17,7 +17,7 @@ function countBindings(iface: Iface): number {
   return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding)).length;
 }
 
-function isOnDefaultNetwork(spec: NetworkingSpec, iface: Iface): boolean {
+function isOnDefaultNetwork(spec: JudgedSpec, iface: Iface): boolean {
   const network = findNetworkOf(spec, iface);
   return network !== undefined && isDefaultNetwork(network);
 }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether amounts of memory can be read.
+// Whether amounts can be read: one that cannot is an error, never a default.
 import { isNothing } from "../fields/notation.ts";
-import type { FieldProblem } from "./unsupported.ts";
+import { quantitiesOf } from "../fields/walk.ts";
+import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import { parseQuantity } from "../values/quantity.ts";
-import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import type { FieldProblem } from "./unsupported.ts";
 
-/** Fields of a VMI specification at `base` that ought to be an amount of memory and are none. */
+function isNegative(text: string): boolean {
+  return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
+}
+
+/** Fields of a VMI specification at `base` that ought to be an amount and are none. */
 export function unreadableQuantities(spec: VmiSpec, base: string): readonly FieldProblem[] {
-  const { memory, resources } = spec.domain;
-  const fields: readonly (readonly [string, unknown])[] = [
-    ["memory.guest", memory?.guest],
-    ["resources.requests.memory", resources?.requests?.["memory"]],
-  ];
-  return fields
-    .filter(([, value]) => !isNothing(value) && parseQuantity(value) === undefined)
-    .map(([field, value]) => ({
-      field: `${base}.domain.${field}`,
-      message: `${String(value)} is no quantity, write for example 128Mi`,
-    }));
+  return quantitiesOf(VmiSpecSchema, spec, base)
+    .filter(({ value }) => !isNothing(value) && parseQuantity(value) === undefined)
+    .map(({ path, value }) => {
+      const text = String(value);
+      const message = isNegative(text)
+        ? `${path} '${text}': must be greater than or equal to 0.`
+        : `${text} is no quantity, write for example 128Mi`;
+      return { field: path, message };
+    });
 }

@@ -7,8 +7,10 @@ import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
-import { unreadableQuantities } from "./quantities.ts";
-import { causeIf, forEachIface, type NetworkingSpec, type Rule } from "./rule.ts";
+import { GUEST_RULES } from "./guest/rules.ts";
+import { inCurrentWords } from "../spellings/in-current-words.ts";
+import type { FieldProblem } from "./unsupported.ts";
+import { causeIf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";
 
 /** Source: KubeVirt pkg/network/admitter/validator.go. */
 const RULES: readonly Rule[] = [
@@ -17,6 +19,7 @@ const RULES: readonly Rule[] = [
   ...NETWORK_NAME_RULES,
   ...IFACE_FIELD_RULES,
   ...DEVICE_RULES,
+  ...GUEST_RULES,
 ];
 
 /** Bindings that KubeVirt took out. Source: KubeVirt pkg/network/admitter/discontinued.go. */
@@ -33,9 +36,13 @@ const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 /** Whether the object comes new into the store, or an older one is changed. */
 type Admission = "create" | "update";
 
-function networkingOf(spec: VmiSpec, base: string): NetworkingSpec {
+function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
+  const spec = inCurrentWords(given);
   const devices = spec.domain.devices ?? {};
   return {
+    spec,
+    disks: devices.disks ?? [],
+    volumes: spec.volumes ?? [],
     networks: spec.networks ?? [],
     ifaces: devices.interfaces ?? [],
     devices,
@@ -50,13 +57,23 @@ export function validateVmiSpec(
   base: string,
   admission: Admission = "update",
 ): readonly Cause[] {
-  const networking = networkingOf(spec, base);
+  const judged = judgedSpecOf(spec, base);
   const rules = admission === "create" ? [...CREATION_RULES, ...RULES] : RULES;
-  const unreadable = unreadableQuantities(spec, base).map((problem): Cause => ({
-    reason: "FieldValueInvalid",
-    ...problem,
+  return rules.flatMap((rule) => rule(judged));
+}
+
+/**
+ * What is wrong with the guest that a specification at `base` declares: the part of `validateVmiSpec` that has nothing to
+ * do with networks. A guest with a problem is not started, whenever and by whomever it was stored.
+ */
+export function guestProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
+  const judged = judgedSpecOf(spec, base);
+  const causes = GUEST_RULES.flatMap((rule) => rule(judged));
+  // Problems are told behind their fields, causes name them.
+  return causes.map(({ field, message }) => ({
+    field,
+    message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message,
   }));
-  return [...rules.flatMap((rule) => rule(networking)), ...unreadable];
 }
 
 /** Every cause against a VM specification, those against its template with their paths in the VM. */

@@ -46,7 +46,7 @@ describe("a VMI", () => {
         firmware: { kernelBoot: { container: { image: "guest", imagePullPolicy: "always" } } },
       },
       want: [
-        "spec.domain.firmware.kernelBoot.container.imagePullPolicy: must be Always, IfNotPresent or Never",
+        "spec.domain.firmware.kernelBoot.container.imagePullPolicy: has invalid value always; it can be Always, IfNotPresent, Never",
       ],
     },
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything for which a VM or VMI cannot be started, each with the path of its field.
 import {
+  guestProblems,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
   unreadableQuantities,
@@ -13,7 +14,6 @@ import {
 import { machineFamilyOf } from "@patchbay/domain";
 import { machineOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
-import { findPullPolicy } from "../pod/kernel-boot.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
@@ -23,22 +23,15 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
-function pullProblems(policy: string | undefined, base: string): readonly FieldProblem[] {
-  if (findPullPolicy(policy) !== undefined) return [];
-  const field = `${base}.domain.firmware.kernelBoot.container.imagePullPolicy`;
-  return [{ field, message: "must be Always, IfNotPresent or Never" }];
-}
-
 function bootProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
-  const boot = domain.firmware?.kernelBoot?.container;
-  if (boot !== undefined) return pullProblems(boot.imagePullPolicy, base);
+  if (domain.firmware?.kernelBoot?.container !== undefined) return [];
   const message = "is required; booting from disks is not supported yet";
   return [{ field: `${base}.domain.firmware.kernelBoot.container`, message }];
 }
 
 function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
-  const unreadable = unreadableQuantities(spec, base);
-  if (unreadable.length > 0 || memoryMiBOf(spec.domain) > 0) return unreadable;
+  const isUnreadable = unreadableQuantities(spec, base).length > 0;
+  if (isUnreadable || memoryMiBOf(spec.domain) > 0) return [];
   return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
 }
 
@@ -59,6 +52,7 @@ function domainProblems(
   return [
     ...machine,
     ...bootProblems(spec, base),
+    ...guestProblems(spec, base),
     ...memoryProblems(spec, base),
     ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
   ];

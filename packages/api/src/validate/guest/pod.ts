@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a VM may say of the pod around it. Source: KubeVirt vmi-create-admitter, Kubernetes pkg/apis/core/validation.
+import type { Cause } from "../../kinds/meta.ts";
+import { isJsonObject } from "../../values/json.ts";
+import { causeIf, type Rule } from "../rule.ts";
+import { labelFaults, subdomainFaults } from "./names.ts";
+
+/** Source: Kubernetes MaxDNSNameservers. */
+const NAMESERVERS_MAX = 3;
+/** Source: Kubernetes MaxDNSSearchPaths; KubeVirt has 6, as Kubernetes before 1.28. */
+const SEARCHES_MAX = 32;
+
+function nonconforming(field: string, rules: string, faults: readonly string[]): readonly Cause[] {
+  return causeIf(faults.length > 0, {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} does not conform to the kubernetes ${rules} rules : ${faults.join(", ")}`,
+  });
+}
+
+const hostNameIsLabel: Rule = ({ spec: { hostname }, base }) =>
+  typeof hostname === "string" && hostname !== ""
+    ? nonconforming(`${base}.hostname`, "DNS_LABEL", labelFaults(hostname))
+    : [];
+
+const subdomainIsName: Rule = ({ spec: { subdomain }, base }) =>
+  typeof subdomain === "string" && subdomain !== ""
+    ? nonconforming(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
+    : [];
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 0;
+}
+
+/** A pod without a resolver of its own names its servers. */
+const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
+  const field = `${base}.dnsConfig`;
+  const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
+  const [servers, searches] = [lengthOf(config?.["nameservers"]), lengthOf(config?.["searches"])];
+  const isOwn = dnsPolicy === "None";
+  return [
+    ...causeIf(isOwn && config === undefined, {
+      reason: "FieldValueRequired",
+      field,
+      message: "must provide `dnsConfig` when `dnsPolicy` is None",
+    }),
+    ...causeIf(isOwn && config !== undefined && servers === 0, {
+      reason: "FieldValueRequired",
+      field: `${field}.nameservers`,
+      message: "must provide at least one DNS nameserver when `dnsPolicy` is None",
+    }),
+    ...causeIf(servers > NAMESERVERS_MAX, {
+      reason: "FieldValueInvalid",
+      field: `${field}.nameservers`,
+      message: `must not have more than ${String(NAMESERVERS_MAX)} nameservers`,
+    }),
+    ...causeIf(searches > SEARCHES_MAX, {
+      reason: "FieldValueInvalid",
+      field: `${field}.searches`,
+      message: `must not have more than ${String(SEARCHES_MAX)} search paths`,
+    }),
+  ];
+};
+
+/** Judges names and resolver of the pod. */
+export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsIsWhole];

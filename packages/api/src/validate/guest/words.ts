@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which words the fields of a guest may have that know a few only.
+import type { Cause } from "../../kinds/meta.ts";
+import { isJsonObject } from "../../values/json.ts";
+import type { Rule } from "../rule.ts";
+
+/** A field that knows a few words; empty is as if it were not there. */
+interface Choice {
+  /** Below the specification; `[]` after a list. */
+  readonly path: string;
+  readonly words: readonly string[];
+  readonly reason?: Cause["reason"];
+  /** `field` is the path of the value. */
+  readonly say?: (field: string, word: string) => string;
+}
+
+const TICKS = ["delay", "catchup", "merge", "discard"];
+const ACTIONS = ["poweroff", "reset", "shutdown"];
+const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
+const DISKS = "domain.devices.disks[]";
+const INPUTS = "domain.devices.inputs[]";
+const TIMER = "domain.clock.timer";
+
+function unrecognized(field: string, word: string): string {
+  return `${field} is set with an unrecognized option: ${word}`;
+}
+
+/** What is said where KubeVirt says nothing. */
+function sayWords(words: readonly string[]): NonNullable<Choice["say"]> {
+  return (field, word) => `${field} has invalid value ${word}; it can be ${words.join(", ")}`;
+}
+
+/** Words and messages are KubeVirt's where it has any. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
+const CHOICES: readonly Choice[] = [
+  {
+    path: `${DISKS}.cache`,
+    words: ["none", "writethrough", "writeback", "directsync"],
+    say: (field, word) => `${field} has invalid value ${word}`,
+  },
+  {
+    path: `${DISKS}.io`,
+    words: ["native", "threads"],
+    reason: "FieldValueNotSupported",
+    say: (field) =>
+      `Disk IO mode for ${field} is not supported. Supported modes are: native, threads.`,
+  },
+  {
+    path: `${DISKS}.errorPolicy`,
+    words: ["stop", "ignore", "report", "enospace"],
+    say: (field, word) => `${field} has invalid value "${word}"`,
+  },
+  { path: `${DISKS}.cdrom.tray`, words: ["open", "closed"] },
+  {
+    path: `${INPUTS}.bus`,
+    words: ["virtio", "usb"],
+    say: () => "Input device can have only virtio or usb bus.",
+  },
+  {
+    path: `${INPUTS}.type`,
+    words: ["tablet"],
+    say: () => "Input device can have only tablet type.",
+  },
+  {
+    path: "domain.cpu.features[].policy",
+    words: ["force", "require", "optional", "disable", "forbid"],
+    reason: "FieldValueNotSupported",
+    say: (field, word) => `${field}: CPU feature uses policy ${word} that is not supported.`,
+  },
+  {
+    path: "domain.ioThreadsPolicy",
+    words: ["shared", "auto", "supplementalPool"],
+    say: (_field, word) => `Invalid IOThreadsPolicy (${word})`,
+  },
+  { path: "domain.rebootPolicy", words: ["Reboot", "Terminate"], say: unrecognized },
+  { path: `${TIMER}.hpet.tickPolicy`, words: TICKS },
+  { path: `${TIMER}.pit.tickPolicy`, words: TICKS },
+  { path: `${TIMER}.rtc.tickPolicy`, words: TICKS },
+  { path: `${TIMER}.rtc.track`, words: ["guest", "wall"] },
+  { path: "domain.devices.watchdog.i6300esb.action", words: ACTIONS },
+  { path: "domain.devices.watchdog.diag288.action", words: ACTIONS },
+  { path: "domain.firmware.kernelBoot.container.imagePullPolicy", words: PULL_POLICIES },
+  { path: "volumes[].containerDisk.imagePullPolicy", words: PULL_POLICIES },
+  {
+    path: "evictionStrategy",
+    words: ["None", "LiveMigrate", "LiveMigrateIfPossible", "External"],
+    say: unrecognized,
+  },
+  { path: "startStrategy", words: ["Paused"], say: unrecognized },
+  {
+    path: "dnsPolicy",
+    words: ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+    reason: "FieldValueNotSupported",
+    say: (_field, word) =>
+      `DNSPolicy: ${word} is not supported, valid values: [ClusterFirstWithHostNet ClusterFirst Default None ]`,
+  },
+];
+
+interface Found {
+  readonly field: string;
+  readonly value: unknown;
+}
+
+/** The values below one value by one step of a path. */
+function below({ field, value }: Found, step: string): readonly Found[] {
+  const isList = step.endsWith("[]");
+  const key = isList ? step.slice(0, -2) : step;
+  const child = isJsonObject(value) ? value[key] : undefined;
+  if (!isList) return [{ field: `${field}.${key}`, value: child }];
+  if (!Array.isArray(child)) return [];
+  return child.map((entry: unknown, index) => ({
+    field: `${field}.${key}[${String(index)}]`,
+    value: entry,
+  }));
+}
+
+function findAll(path: string, root: Found): readonly Found[] {
+  return path
+    .split(".")
+    .reduce<readonly Found[]>((found, step) => found.flatMap((each) => below(each, step)), [root]);
+}
+
+/** Judges each word that stands where a few are known. */
+export const wordsAreKnown: Rule = ({ spec, base }) =>
+  CHOICES.flatMap(({ path, words, reason = "FieldValueInvalid", say }) =>
+    findAll(path, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
+      if (typeof value !== "string" || value === "" || words.includes(value)) return [];
+      const message = (say ?? sayWords(words))(field, value);
+      return [{ reason, field, message }];
+    }),
+  );
