@@ -8,7 +8,7 @@ import type { Files, ProcessRunner } from "@patchbay/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import { cgroupRootOf, containerdLayoutOf } from "./own-containerd.ts";
 
-/** What the guest's init prints. Source: hack/guest/init. */
+/** What the guest's init prints. Source: hack/guest/small/init. */
 const GUEST_READY = "guest ready";
 /** Characters of QEMU's last words that are shown. */
 const REASON_MAX = 100;
