@@ -14,5 +14,7 @@ export async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  out.write(objects.map((object) => stringify(object)).join("---\n"));
+  // People read it, and not all of them know aliases.
+  const options = { aliasDuplicateObjects: false };
+  out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }

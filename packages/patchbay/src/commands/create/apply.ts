@@ -4,14 +4,13 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
   VIRTUAL_MACHINES,
-  type Secret,
   type VirtualMachine,
 } from "@patchbay/api";
 import type { CallOptions, Store } from "@patchbay/ports";
-import type { VmObjects } from "./vm-objects.ts";
+import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
 /** The secret goes when the VM goes. */
-function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: Secret): Secret {
+function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }

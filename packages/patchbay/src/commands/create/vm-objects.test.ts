@@ -51,7 +51,7 @@ describe("a VM", () => {
       apiVersion: "v1",
       kind: "Secret",
       metadata: { name: "web-cloud-init", namespace: "blue" },
-      data: { userdata: Buffer.from("#cloud-config\n").toString("base64") },
+      stringData: { userdata: "#cloud-config\n" },
     });
   });
 
@@ -91,7 +91,7 @@ test("each disk has a claim of its size, and the guest finds it by its serial nu
 
 test("network data are in the secret too", () => {
   const { vm, secret } = vmObjectsOf(orderWith({ networkData: "version: 2\n" }));
-  expect(Object.keys(secret.data ?? {})).toEqual(["userdata", "networkdata"]);
+  expect(Object.keys(secret.stringData)).toEqual(["userdata", "networkdata"]);
   expect(vm.spec.template.spec.volumes?.at(1)).toEqual({
     name: "cloud-init",
     cloudInitNoCloud: {

@@ -29,11 +29,16 @@ export interface VmOrder {
   readonly isStopped: boolean;
 }
 
+/** A secret as a person writes it: the server makes base64 of it. Source: Kubernetes core/v1 Secret. */
+export interface NewSecret extends Secret {
+  readonly stringData: Readonly<Record<string, string>>;
+}
+
 /** All of it; the secret goes with the VM, claims stay. */
 export interface VmObjects {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly vm: VirtualMachine;
-  readonly secret: Secret;
+  readonly secret: NewSecret;
 }
 
 type Template = VirtualMachine["spec"]["template"]["spec"];
@@ -129,14 +134,13 @@ function networksOf(order: VmOrder): NonNullable<Template["networks"]> {
   ];
 }
 
-function secretOf(order: VmOrder): Secret {
-  const toBase64 = (text: string): string => Buffer.from(text).toString("base64");
+function secretOf(order: VmOrder): NewSecret {
   const { userData, networkData } = order;
   return {
     ...headOf(SECRETS, secretName(order), order),
-    data: {
-      [USER_DATA]: toBase64(userData),
-      ...(networkData !== undefined && { [NETWORK_DATA]: toBase64(networkData) }),
+    stringData: {
+      [USER_DATA]: userData,
+      ...(networkData !== undefined && { [NETWORK_DATA]: networkData }),
     },
   };
 }
