@@ -33,9 +33,13 @@ export type {
 export type { Disk } from "./kinds/disk.ts";
 export {
   networkConfigOf,
+  overcommitConfigOf,
+  storageConfigOf,
   usesEmulation,
   type KubeVirt,
   type NetworkConfig,
+  type OvercommitConfig,
+  type StorageConfig,
 } from "./kinds/kubevirt-config.ts";
 export {
   controllerOf,

@@ -6,6 +6,7 @@ export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./er
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
 export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
+export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {
   findByName,
@@ -49,7 +50,7 @@ export {
   type OwnedAttachment,
   type WantedAttachment,
 } from "./plan/pod/attachment-actions.ts";
-export { hasImageVolume, hasLostKernel } from "./plan/pod/kernel-boot.ts";
+export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";

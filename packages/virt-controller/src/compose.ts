@@ -5,15 +5,18 @@ import {
   controllerOf,
   KUBEVIRTS,
   names,
+  PERSISTENT_VOLUME_CLAIMS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeObject,
   type KubeVirt,
+  type PersistentVolumeClaim,
   type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { claimNamesOf } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -44,6 +47,7 @@ interface Caches {
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
   readonly pods: StartableCache<Pod>;
+  readonly claims: StartableCache<PersistentVolumeClaim>;
 }
 
 /** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
@@ -66,6 +70,19 @@ function wake<T extends KubeObject>(
   cache.onChange((change: Change<T>) => {
     const key = toKey(change.kind === "deleted" ? change.previous : change.current);
     if (key !== undefined) queue.add(key);
+  });
+}
+
+/** A claim wakes the VMIs whose disks are on it. */
+function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
+  claims.onChange((change) => {
+    const { metadata } = change.kind === "deleted" ? change.previous : change.current;
+    for (const vmi of vmis.list()) {
+      const isUser =
+        vmi.metadata.namespace === metadata.namespace &&
+        claimNamesOf(vmi.spec).includes(metadata.name);
+      if (isUser) queue.add(ownKeyOf(vmi));
+    }
   });
 }
 
@@ -93,11 +110,12 @@ function createCaches({ client, log }: DaemonContext): Caches {
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     pods: createCache(client.reflect(PODS, { labelSelector }), { logger }),
+    claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
   };
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const all = [caches.vms, caches.vmis, caches.kubevirts, caches.pods];
+  const all = [caches.vms, caches.vmis, caches.kubevirts, caches.pods, caches.claims];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }
@@ -134,6 +152,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   wake(caches.vmis, vmQueue, ownKeyOf);
   wake(caches.vmis, vmiQueue, ownKeyOf);
   wake(caches.pods, vmiQueue, vmiKeyOf);
+  wakeUsers(caches, vmiQueue);
   wakeAll(deps, { vm: vmQueue, vmi: vmiQueue });
   forgetDeleted(caches.vms, deps);
   forgetDeleted(caches.vmis, deps);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both loops are given.
-import type { KubeVirt, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import type {
+  KubeVirt,
+  PersistentVolumeClaim,
+  Pod,
+  VirtualMachine,
+  VirtualMachineInstance,
+} from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
@@ -13,6 +19,7 @@ export interface Deps {
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly pods: Cache<Pod>;
   readonly kubevirts: Cache<KubeVirt>;
+  readonly claims: Cache<PersistentVolumeClaim>;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   /** Steps that failed, and their words; scopes are uids. */

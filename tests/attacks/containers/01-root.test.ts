@@ -6,6 +6,7 @@ import { names, type Pod } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPodOf } from "../../../packages/core/src/plan/pod/launcher-pod.ts";
+import { SETTINGS } from "../../../packages/core/src/testing/launcher-facts.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS, readOut, scriptPod, whyNot } from "./pod-machine.ts";
 
@@ -125,10 +126,10 @@ describe("a VM whose kernel's image is the launcher's", () => {
     const vmi = aVmi();
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
     const domain = { ...vmi.spec.domain, firmware: { kernelBoot: { container } } };
-    const settings = { image: names.LAUNCHER_IMAGE, useEmulation: true, keepsImageVolumes };
+    const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, keepsImageVolumes };
     const pod = launcherPodOf(
       { ...vmi, spec: { domain } },
-      { ...settings, ports: 0 },
+      { ...settings, ports: 0, claims: new Map() },
       () => "0123456789abcdef",
     );
     const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there

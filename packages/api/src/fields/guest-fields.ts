@@ -9,7 +9,6 @@ import {
   isOff,
   isOn,
   list,
-  map,
   object,
   oneOf,
   quantity,
@@ -62,12 +61,6 @@ export const MEMORY_FIELDS = {
       memLock: text("Whether memory must be locked: NotRequired or Required."),
     }),
   ),
-};
-
-/** Of `spec.domain.resources`, beside the requests. */
-export const RESOURCE_FIELDS = {
-  limits: harmless(map("Most of each resource; not passed on to the pod.", quantity("Amount."))),
-  overcommitGuestOverhead: harmless(flag("The overhead is not asked of the scheduler.")),
 };
 
 /** Of `spec.domain.firmware`, beside kernel boot and boot loader. */

@@ -80,40 +80,14 @@ const CREDENTIAL = object("One credential.", {
   ),
 });
 
-/** Source: Kubernetes Toleration. */
-const TOLERATION = object("One toleration.", {
-  key: text("Key of the taint."),
-  operator: text("Exists or Equal."),
-  value: text("Value of the taint."),
-  effect: text("NoSchedule, PreferNoSchedule or NoExecute."),
-  tolerationSeconds: integer("Seconds for which NoExecute is tolerated."),
-});
-
-/** Source: Kubernetes PodDNSConfig. */
-const DNS_CONFIG = object("DNS settings of the pod.", {
-  nameservers: list("Servers.", text("Address.")),
-  searches: list("Domains that are searched.", text("Domain.")),
-  options: list(
-    "Options of the resolver.",
-    object("One option.", { name: text("Name."), value: text("Value.") }),
-  ),
-});
-
-/** Of `spec` of a VMI: what Kubernetes does with the pod around the guest. */
+/** Of `spec` of a VMI: what is not acted on of the pod around the guest. */
 export const POD_FIELDS = {
   accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
-  affinity: harmless(
-    anything("Which nodes and neighbours the VM wants; not passed on to the pod."),
-  ),
   architecture: unbuilt(text("Processor architecture of the guest."), {
     unless: oneOf("", "amd64"),
   }),
-  dnsConfig: harmless(DNS_CONFIG),
-  dnsPolicy: harmless(text("DNS policy of the pod.")),
   evictionStrategy: harmless(text("What happens when the node is drained; the VM is shut down.")),
-  hostname: harmless(text("Host name that DHCP would tell the guest.")),
   livenessProbe: unbuilt(probe("When the guest counts as dead and is restarted.")),
-  priorityClassName: harmless(text("Priority of the pod; not passed on.")),
   readinessProbe: unbuilt(probe("When the guest counts as ready for a Service.")),
   resourceClaims: unbuilt(
     list(
@@ -129,16 +103,8 @@ export const POD_FIELDS = {
       ),
     ),
   ),
-  schedulerName: harmless(text("Scheduler of the pod; not passed on.")),
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
   startStrategy: unbuilt(text("Paused: the guest is started and waits."), { unless: oneOf("") }),
-  subdomain: harmless(text("Domain of the host name.")),
-  tolerations: harmless(
-    list("Taints of nodes that do not keep the VM away; not passed on.", TOLERATION),
-  ),
-  topologySpreadConstraints: harmless(
-    list("How VMs are spread over nodes; not passed on.", anything("One constraint.")),
-  ),
 };
 
 /** Of a network, beside the ways to join one that are built. */

@@ -46,9 +46,40 @@ export const KubeVirtSpecSchema = Type.Object(
               OPEN,
             ),
           ),
+          vmStateStorageClass: Type.Optional(
+            Type.String({
+              description:
+                "Storage class of the claims that keep firmware's variables and the TPM's state; the default class when absent.",
+            }),
+          ),
+          hostDiskDirectories: Type.Optional(
+            Type.Array(Type.String(), {
+              description:
+                "Directories of the nodes with files that VMs may have as hostDisk, where the feature gate HostDisk is on.",
+            }),
+          ),
           developerConfiguration: Type.Optional(
             Type.Object(
               {
+                featureGates: Type.Optional(
+                  Type.Array(Type.String(), {
+                    description: "HostDisk: VMs may have files of their node as disks.",
+                  }),
+                ),
+                memoryOvercommit: Type.Optional(
+                  Type.Integer({
+                    minimum: 1,
+                    description:
+                      "Guests' memory in percent of what is requested for it, where a VM does not say; 100 when absent.",
+                  }),
+                ),
+                cpuAllocationRatio: Type.Optional(
+                  Type.Integer({
+                    minimum: 1,
+                    description:
+                      "Guests' processors for each that is requested, where a VM does not say; 10 when absent.",
+                  }),
+                ),
                 useEmulation: Type.Optional(
                   Type.Boolean({
                     description: "Guests run under software emulation, without KVM.",
@@ -81,6 +112,47 @@ export interface KubeVirt extends KubeObject {
 /** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
+}
+
+/** Source: KubeVirt feature gate HostDisk. */
+const HOST_DISK_GATE = "HostDisk";
+
+/** What the cluster says of the storage of all VMs. */
+export interface StorageConfig {
+  /** Directories with files that VMs may have as disks; none where that is switched off. */
+  readonly hostDisks: readonly string[] | undefined;
+  /** Class of the claims that keep a VM's state; undefined: the default one. */
+  readonly stateClass: string | undefined;
+}
+
+/** The cluster's settings of storage. */
+export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
+  const given = kubevirt?.spec?.configuration;
+  const gates = given?.developerConfiguration?.featureGates ?? [];
+  return {
+    hostDisks: gates.includes(HOST_DISK_GATE) ? (given?.hostDiskDirectories ?? []) : undefined,
+    stateClass: given?.vmStateStorageClass,
+  };
+}
+
+/** How much less is requested of a node than guests have. */
+export interface OvercommitConfig {
+  /** Percent of a guest's memory for 100 that are requested. */
+  readonly memoryPercent: number;
+  /** Guests' processors for each that is requested. */
+  readonly cpuRatio: number;
+}
+
+/** Source: KubeVirt DeveloperConfiguration.cpuAllocationRatio. */
+const DEFAULT_CPU_RATIO = 10;
+
+/** The cluster's settings of overcommitment. */
+export function overcommitConfigOf(kubevirt: KubeVirt | undefined): OvercommitConfig {
+  const given = kubevirt?.spec?.configuration?.developerConfiguration;
+  return {
+    memoryPercent: given?.memoryOvercommit ?? 100,
+    cpuRatio: given?.cpuAllocationRatio ?? DEFAULT_CPU_RATIO,
+  };
 }
 
 /** What the cluster says of the NICs of all VMs. */

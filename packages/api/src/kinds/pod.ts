@@ -27,6 +27,11 @@ export interface Pod extends KubeObject {
       readonly options?: readonly { readonly name?: string; readonly value?: string }[];
     };
     readonly nodeSelector?: Readonly<Record<string, string>>;
+    readonly affinity?: object;
+    readonly tolerations?: readonly object[];
+    readonly topologySpreadConstraints?: readonly object[];
+    readonly priorityClassName?: string;
+    readonly schedulerName?: string;
     readonly securityContext?: {
       readonly runAsUser?: number;
       readonly runAsGroup?: number;

@@ -11,7 +11,6 @@ import {
   FEATURES,
   FIRMWARE_FIELDS,
   MEMORY_FIELDS,
-  RESOURCE_FIELDS,
   UTC_FIELDS,
 } from "../fields/guest-fields.ts";
 import { map, notYet, quantity, text } from "../fields/notation.ts";
@@ -19,6 +18,7 @@ import { POD_FIELDS } from "../fields/pod-fields.ts";
 import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
 import { DiskSchema } from "./disk.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
+import { PASSED_ON } from "./passed-on.ts";
 import { VolumeSchema } from "./volume.ts";
 
 /** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
@@ -45,17 +45,20 @@ const MemorySchema = Type.Object(
   { description: "The guest's memory." },
 );
 
+const amounts = (description: string) =>
+  Type.Optional(
+    Type.Unsafe<Readonly<Record<string, string | number>>>(map(description, quantity("Amount."))),
+  );
+
 const ResourcesSchema = Type.Object(
   {
-    requests: Type.Optional(
-      Type.Unsafe<Readonly<Record<string, string | number>>>(
-        map(
-          "Least of each resource; memory is the guest's where memory.guest is not set, others are not passed on.",
-          quantity("Amount."),
-        ),
-      ),
+    requests: amounts(
+      "Least of each resource; memory is the guest's where memory.guest is not set.",
     ),
-    ...RESOURCE_FIELDS,
+    limits: amounts("Most of each resource, beside what the launcher takes for itself."),
+    overcommitGuestOverhead: Type.Optional(
+      Type.Boolean({ description: "What the launcher takes for itself is not requested." }),
+    ),
   },
   { description: "What is asked of the node." },
 );
@@ -185,6 +188,7 @@ export const VmiSpecSchema = Type.Object(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),
       ),
     ),
+    ...PASSED_ON,
     ...POD_FIELDS,
     volumes: Type.Optional(
       notYet(

@@ -29,6 +29,7 @@ import { planNodeVm, type NodeAction, type NodeVmFacts } from "./node/node-vm.ts
 import { planVm } from "./vm/vm.ts";
 import { planVmi } from "./vm/vmi.ts";
 import { withPlug } from "./vm/nics.ts";
+import { NO_STORAGE, SETTINGS } from "../testing/launcher-facts.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NOW = "2026-01-01T00:00:00.000Z";
@@ -103,8 +104,8 @@ class World {
 
   vmiLoop(): boolean {
     if (this.vmi === undefined) return false;
-    const settings = { image: "virt-launcher", useEmulation: true, keepsImageVolumes: true };
-    const plan = planVmi({ vmi: this.vmi, pod: this.pod, settings, network: NETWORK }, sha256Hex);
+    const facts = { vmi: this.vmi, pod: this.pod, network: NETWORK, storage: NO_STORAGE };
+    const plan = planVmi({ ...facts, settings: SETTINGS }, sha256Hex);
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);
       if (action.kind === "patchPodNetworks") this.#setNetworks(action.to);
@@ -113,7 +114,7 @@ class World {
         this.vmi = { ...this.vmi, metadata: { ...this.vmi.metadata, labels } };
       }
     }
-    const report = { vmi: this.vmi, pod: this.pod, network: NETWORK, failures: [] };
+    const report = { ...facts, vmi: this.vmi, pod: this.pod, failures: [] };
     const status = ownVmiStatus(report, NOW, sha256Hex);
     const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
     const next = { ...Object.fromEntries(others), ...status };

@@ -2,6 +2,7 @@
 // Where a disk's data is in the launcher. The guest's domain names these places, `prepare-disks` fills them.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { isSmallDisk, type GuestDisk } from "./disks.ts";
+import { findHostPath } from "./host-path.ts";
 
 /** How a claim is given to a pod. Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
@@ -13,7 +14,7 @@ export interface DiskFile {
   readonly format: "raw" | "qcow2";
 }
 
-/** The file of a claim of mode Filesystem, and of a node's disk. Source: KubeVirt. */
+/** The file of a claim of mode Filesystem. Source: KubeVirt. */
 const CLAIM_FILE = "disk.img";
 
 /** Where a volume is mounted in the launcher: a claim's file system, an image's files, keys of a ConfigMap. */
@@ -35,10 +36,14 @@ export function claimFileOf(volume: string, mode: VolumeMode): DiskFile {
 
 /** What the domain opens for a disk; `mode` matters for claims only. */
 export function diskFileOf(disk: GuestDisk, mode: VolumeMode): DiskFile {
-  const { kind } = disk.source;
+  const { source } = disk;
+  const { kind } = source;
   if (kind === "persistentVolumeClaim" || kind === "dataVolume")
     return claimFileOf(disk.name, mode);
-  if (kind === "hostDisk") return claimFileOf(disk.name, "Filesystem");
+  if (kind === "hostDisk") {
+    const file = findHostPath(source.path)?.file ?? CLAIM_FILE;
+    return { kind: "file", path: `${volumeDirOf(disk.name)}/${file}`, format: "raw" };
+  }
   const base = `${names.DISKS_DIR}/${disk.name}`;
   return isSmallDisk(disk)
     ? { kind: "file", path: `${base}.iso`, format: "raw" }

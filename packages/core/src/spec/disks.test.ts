@@ -119,6 +119,7 @@ interface SourceCase {
 const OVERLAY: DiskFile = { kind: "file", path: "/run/disks/a.qcow2", format: "qcow2" };
 const ISO: DiskFile = { kind: "file", path: "/run/disks/a.iso", format: "raw" };
 const IN_CLAIM: DiskFile = { kind: "file", path: "/run/volumes/a/disk.img", format: "raw" };
+const ON_HOST: DiskFile = { kind: "file", path: "/run/volumes/a/d.img", format: "raw" };
 const DEVICE: DiskFile = { kind: "block", path: "/dev/volumes/a", format: "raw" };
 const NO_DATA = { userData: undefined, networkData: undefined };
 
@@ -181,14 +182,14 @@ test.each<SourceCase>([
       bytes: undefined,
       shared: false,
     },
-    files: { Filesystem: IN_CLAIM },
+    files: { Filesystem: ON_HOST },
   },
   {
     volume: {
       hostDisk: { path: "/data/d.img", type: "DiskOrCreate", capacity: "1Mi", shared: true },
     },
     source: { kind: "hostDisk", path: "/data/d.img", isMade: true, bytes: 2 ** 20, shared: true },
-    files: { Filesystem: IN_CLAIM },
+    files: { Filesystem: ON_HOST },
   },
   {
     volume: { cloudInitNoCloud: { userData: "#cloud-config", networkDataBase64: "bjo=" } },

@@ -13,8 +13,8 @@ export interface KernelFiles {
   readonly initrd: string | undefined;
 }
 
-/** The path as it is resolved from the root, which has no parent. */
-function fromRoot(path: string): string {
+/** The path as it is resolved from the root, which has no parent; absolute. */
+export function fromRoot(path: string): string {
   const parts: string[] = [];
   for (const part of path.split("/")) {
     if (part === "..") parts.pop();

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people are told first, of all that stands in the way.
-import {
-  networkConfigOf,
-  type ContainerStatus,
-  type Pod,
-  type VirtualMachine,
-} from "@patchbay/api";
+import { type ContainerStatus, type Pod, type VirtualMachine } from "@patchbay/api";
 import { aPod, aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import type { StepFailure } from "./step-failure.ts";
@@ -19,6 +14,7 @@ import {
   type VmiSituation,
   type VmSituation,
 } from "./obstacle.ts";
+import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
 const REFUSED: StepFailure = { step: "createPod", message: "no room" };
@@ -46,7 +42,7 @@ function podThatWaits(reason: string, message?: string): Pod {
 }
 
 function situation(more: Partial<VmiSituation> = {}): VmiSituation {
-  return { vmi: aVmi(), pod: aPod(), network: networkConfigOf(undefined), failures: [], ...more };
+  return { vmi: aVmi(), pod: aPod(), ...CLUSTER, failures: [], ...more };
 }
 
 describe("a VMI is held up", () => {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a VM or VMI does not become what its specification says: what people see first.
-import type {
-  Condition,
-  ContainerStatus,
-  FieldProblem,
-  NetworkConfig,
-  Pod,
-  VirtualMachine,
-  VirtualMachineInstance,
+import {
+  isVmiFinal,
+  type Condition,
+  type ContainerStatus,
+  type FieldProblem,
+  type NetworkConfig,
+  type Pod,
+  type VirtualMachine,
+  type VirtualMachineInstance,
 } from "@patchbay/api";
-import { hasLostKernel, KERNEL_CONTAINER } from "../plan/pod/kernel-boot.ts";
+import { PREPARE_CONTAINER } from "../plan/pod/disks/prepare.ts";
+import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
+import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
 
@@ -34,12 +37,14 @@ const STUCK: ReadonlySet<string> = new Set([
   "RunContainerError",
 ]);
 
-/** The kernel's image in a user's words; that of the container else. */
+/** The image of a kernel or disk in a user's words; that of the launcher else. */
 function sayImage(pod: Pod, name: string): string {
   const image = pod.spec.initContainers?.find((container) => container.name === name)?.image ?? "";
-  return name === KERNEL_CONTAINER
-    ? `image ${image} of firmware.kernelBoot.container`
-    : `launcher image ${image}`;
+  if (name === KERNEL_FILES) return `image ${image} of firmware.kernelBoot.container`;
+  const volumeIndex = volumeIndexOf(name);
+  return volumeIndex === undefined
+    ? `launcher image ${image}`
+    : `image ${image} of spec.volumes[${String(volumeIndex)}]`;
 }
 
 function waitingOf({ state }: ContainerStatus): Obstacle | undefined {
@@ -82,9 +87,9 @@ function unschedulable(pod: Pod | undefined): Obstacle | undefined {
 
 /** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
 function dropped(pod: Pod | undefined): Obstacle | undefined {
-  if (pod === undefined || !hasLostKernel(pod)) return undefined;
+  if (pod === undefined || !hasLostImage(pod)) return undefined;
   const message =
-    "the API server has dropped the image of the launcher pod's volume with the kernel; the pod is made anew, and copies the kernel";
+    "the API server has dropped an image of the launcher pod's volumes; the pod is made anew, and copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 
@@ -92,7 +97,10 @@ function stuck(pod: Pod | undefined): Obstacle | undefined {
   return waitings(pod).find(isStuck);
 }
 
-const NOT_COPIED = "KernelNotCopied";
+const KERNEL_NOT_COPIED = "KernelNotCopied";
+const DISK_NOT_PREPARED = "DiskNotPrepared";
+/** What a start tells that the next one, after a pause, may tell again. */
+const OF_STARTS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED];
 
 type End = NonNullable<ContainerStatus["state"]["terminated"]>;
 
@@ -102,15 +110,29 @@ function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
   return said === "" ? `${reason}, exit code ${String(exitCode)}` : said;
 }
 
-/** A container that was to copy the kernel has failed, and the pod with it. */
-function notCopied(pod: Pod | undefined): Obstacle | undefined {
+/** What a container was to do. */
+function notDone(pod: Pod, name: string, end: End): Obstacle {
+  const said = sayEnd(end);
+  if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: said };
+  const message = `${sayImage(pod, name)}: ${said}`;
+  return volumeIndexOf(name) === undefined
+    ? { reason: KERNEL_NOT_COPIED, message: `kernel and initrd were not copied: ${message}` }
+    : { reason: DISK_NOT_PREPARED, message: `the disk was not copied: ${message}` };
+}
+
+/** A container that was to make something for the guest has failed, and the pod with it. */
+function notPrepared(pod: Pod | undefined): Obstacle | undefined {
   for (const { name, state } of pod?.status?.initContainerStatuses ?? []) {
     const end = state.terminated;
     if (pod === undefined || end === undefined || end.exitCode === 0) continue;
-    const message = `kernel and initrd were not copied: ${sayImage(pod, name)}: ${sayEnd(end)}`;
-    return { reason: NOT_COPIED, message };
+    return notDone(pod, name, end);
   }
   return undefined;
+}
+
+/** What there is to be of storage, before the pod is made. */
+function storageObstacle({ vmi, pod, storage }: VmiSituation): Obstacle | undefined {
+  return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
 }
 
 /** What is known of a VMI. */
@@ -118,6 +140,7 @@ export interface VmiSituation {
   readonly vmi: VirtualMachineInstance;
   readonly pod: Pod | undefined;
   readonly network: NetworkConfig;
+  readonly storage: StorageFacts;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
 }
@@ -133,11 +156,12 @@ export function vmiObstacle(situation: VmiSituation): Obstacle | undefined {
   const { vmi, pod, network, failures } = situation;
   return (
     unsupported(vmiStartProblems(vmi, network)) ??
+    storageObstacle(situation) ??
     sayFailures(failures) ??
     dropped(pod) ??
     toldByNode(vmi) ??
     unschedulable(pod) ??
-    notCopied(pod) ??
+    notPrepared(pod) ??
     stuck(pod)
   );
 }
@@ -161,11 +185,11 @@ function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
   return { reason: "NameTaken", message };
 }
 
-/** What its VMI tells; between two starts, which the kernel's image may make fail one after the other, what the last one told. */
+/** What its VMI tells; between two starts, which an image may make fail one after the other, what the last one told. */
 function toldByVmi({ vm, vmi }: VmSituation): Obstacle | undefined {
   if (vmi !== undefined) return findObstacle(vmi.status?.conditions);
   const told = vm.status?.startFailure && findObstacle(vm.status.conditions);
-  return told?.reason === NOT_COPIED ? told : undefined;
+  return told !== undefined && OF_STARTS.includes(told.reason) ? told : undefined;
 }
 
 /** Of a VM: its own, else that of its VMI. */

@@ -28,12 +28,16 @@ import { synchronizedCondition, vmObstacle, type Obstacle, type VmSituation } fr
 const RESTART_REQUIRED = "RestartRequired";
 const OWN: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
-/** What is printed of a VM that does not come up, by reason; else the reason itself. The first three are ours. */
+/** What is printed of a VM that does not come up, by reason; else the reason itself. Source: KubeVirt, where it has the word. */
 const PRINTED: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
   NameTaken: "ErrorNameTaken",
   Unschedulable: "ErrorUnschedulable",
+  FailedPvcNotFound: "ErrorPvcNotFound",
+  FailedDataVolumeNotFound: "ErrorDataVolumeNotFound",
+  DataVolumeNotReady: "Provisioning",
+  DiskNotPrepared: "ErrorDiskNotPrepared",
   FailedUpdate: "Starting",
   FailedDelete: "Starting",
   FailedPodPatch: "Starting",

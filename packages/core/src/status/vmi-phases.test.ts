@@ -2,7 +2,6 @@
 // What virt-controller says of where a VMI is: phase, times, node and pod.
 import {
   names,
-  networkConfigOf,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -11,6 +10,7 @@ import {
 import { aPod, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { ownVmiStatus, type OwnVmiStatus } from "./vmi.ts";
+import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
 const NOW = "2026-01-01T01:00:00.000Z";
@@ -20,7 +20,7 @@ function podThatIs(phase: "Pending" | "Running" | "Succeeded" | "Failed", more: 
 }
 
 function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
-  const facts = { vmi: aVmi({ status }), pod, network: networkConfigOf(undefined), failures: [] };
+  const facts = { vmi: aVmi({ status }), pod, ...CLUSTER, failures: [] };
   return ownVmiStatus(facts, NOW, () => "f".repeat(64));
 }
 
@@ -113,7 +113,7 @@ describe("the pod of a VMI", () => {
     };
     const withPod = onPodNetwork(aVmi({ nics: [{ name: "one" }] }));
     const told = { ...pod, metadata: { ...pod.metadata, annotations } };
-    const facts = { vmi: withPod, pod: told, network: networkConfigOf(undefined), failures: [] };
+    const facts = { vmi: withPod, pod: told, ...CLUSTER, failures: [] };
     expect(ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments).toMatchObject([
       { name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] },
       { name: "one", state: "Failed", reason: "CniFailed", message: "no" },
@@ -126,7 +126,7 @@ describe("the pod of a VMI", () => {
       const facts = {
         vmi,
         pod: podThatIs("Running", addresses),
-        network: networkConfigOf(undefined),
+        ...CLUSTER,
         failures: [],
       };
       return ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments;

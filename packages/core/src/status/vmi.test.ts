@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { networkConfigOf } from "@patchbay/api";
 import { aPod, aVmi } from "@patchbay/testing";
 import { expect, test } from "vitest";
 import { ownVmiStatus } from "./vmi.ts";
+import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
 
@@ -10,7 +10,7 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   const hindrance = { reason: "GuestNotStarted", message: "no kernel", attempts: 3, since: NOW };
   const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
-    const report = { vmi, pod: aPod(), network: networkConfigOf(undefined), failures: [] };
+    const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
     return ownVmiStatus(report, NOW, () => "f".repeat(64)).conditions;
   };
   const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
@@ -30,7 +30,7 @@ test.each([
   const report = {
     vmi: aVmi({ status: { phase: "Scheduled" } }),
     pod: { ...pod, spec: { ...pod.spec, volumes } },
-    network: networkConfigOf(undefined),
+    ...CLUSTER,
     failures: [],
   };
   const { conditions = [] } = ownVmiStatus(report, NOW, () => "f".repeat(64));

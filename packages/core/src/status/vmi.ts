@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import type { Sha256Hex } from "../iface/names.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
-import { hasLostKernel } from "../plan/pod/kernel-boot.ts";
+import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
   READY,
@@ -22,6 +22,7 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
+import { volumeStatuses } from "./volumes.ts";
 import { findWaiting, synchronizedCondition, vmiObstacle, type VmiSituation } from "./obstacle.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
@@ -33,6 +34,7 @@ export type OwnVmiStatus = Pick<
   | "nodeName"
   | "activePods"
   | "attachments"
+  | "volumeStatus"
   | "conditions"
 >;
 
@@ -93,10 +95,16 @@ function conditionsOf(facts: VmiSituation, now: string): Conditions {
   return [...withTimes(own, stored, now), ...others];
 }
 
+/** What is known of each volume; nothing where there are no volumes. */
+function volumeFields({ vmi, storage }: VmiSituation): Pick<VmiStatus, "volumeStatus"> {
+  const statuses = volumeStatuses(vmi, storage.claims);
+  return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
+}
+
 /** A pod that lost its kernel never has the guest: it goes, and another one comes. */
 function findLauncher({ vmi, pod }: VmiSituation): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
-  return isReplaced && hasLostKernel(pod) ? undefined : pod;
+  return isReplaced && hasLostImage(pod) ? undefined : pod;
 }
 
 /** virt-controller's part of the status; `now` is RFC 3339. */
@@ -116,6 +124,7 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),
+    ...volumeFields(facts),
     conditions: conditionsOf(facts, now),
   };
 }

@@ -3,11 +3,13 @@
 import { hash } from "node:crypto";
 import {
   KUBEVIRTS,
+  PERSISTENT_VOLUME_CLAIMS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeObject,
   type KubeVirt,
+  type PersistentVolumeClaim,
   type Pod,
   type ResourceType,
   type VirtualMachine,
@@ -69,6 +71,7 @@ export class Bench {
   readonly vmis = new ToldCache<VirtualMachineInstance>();
   readonly pods = new ToldCache<Pod>();
   readonly kubevirts = new ToldCache<KubeVirt>();
+  readonly claims = new ToldCache<PersistentVolumeClaim>();
   /** Wall clock and monotonic clock, milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
   /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
@@ -93,6 +96,7 @@ export class Bench {
     const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
+      claims: this.claims,
       store,
       ownWrites: createOwnWrites(),
       events: {
@@ -127,6 +131,7 @@ export class Bench {
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
     await this.#learn(PODS, this.pods);
     await this.#learn(KUBEVIRTS, this.kubevirts);
+    await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
     this.calls = [];
   }
 

@@ -3,8 +3,11 @@
 import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
-import { findPullPolicy, hasImageVolume, hasLostKernel, kernelPartsOf } from "./kernel-boot.ts";
+import { SETTINGS } from "../../testing/launcher-facts.ts";
+import { findPullPolicy, hasImageVolume, hasLostImage, imagePartsOf } from "./image-files.ts";
+import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherPodOf } from "./launcher-pod.ts";
+import { NO_PARTS } from "./parts.ts";
 
 type Boot = NonNullable<NonNullable<VmiSpec["domain"]["firmware"]>["kernelBoot"]>["container"];
 
@@ -16,7 +19,7 @@ function vmiWith(container: Boot): VirtualMachineInstance {
 
 function partsOf(container: Boot, keepsImageVolumes: boolean) {
   const securityContext = { runAsUser: 107 };
-  return kernelPartsOf(vmiWith(container), {
+  return imagePartsOf(kernelImageOf(vmiWith(container)), {
     image: "launcher",
     keepsImageVolumes,
     securityContext,
@@ -24,7 +27,7 @@ function partsOf(container: Boot, keepsImageVolumes: boolean) {
 }
 
 function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
-  const request = { image: "launcher", useEmulation: true, keepsImageVolumes, ports: 0 };
+  const request = { ...SETTINGS, keepsImageVolumes, ports: 0, claims: new Map() };
   return launcherPodOf(vmiWith(container), request, () => "0123456789abcdef");
 }
 
@@ -33,11 +36,9 @@ const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: tr
 describe("a kernel comes", () => {
   test("by a volume where the server keeps one", () => {
     expect(partsOf({ image: "guest" }, true)).toEqual({
+      ...NO_PARTS,
       volumes: [{ name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } }],
-      initContainers: [],
       mounts: [MOUNT],
-      secrets: [],
-      diskMiB: 0,
     });
   });
 
@@ -58,7 +59,7 @@ describe("a kernel comes", () => {
       securityContext: { runAsUser: 107 },
     };
     const program = { name: "copy-files", mountPath: "/patchbay/bin" };
-    const target = "/patchbay/kernel-boot";
+    const target = "/patchbay/files";
     expect(initContainers).toEqual([
       {
         ...shared,
@@ -82,7 +83,7 @@ describe("a kernel comes", () => {
 
   test("without an initrd where none is named", () => {
     const [, copying] = partsOf({ image: "guest" }, false).initContainers;
-    expect(copying?.command?.slice(2)).toEqual(["/patchbay/kernel-boot", "/vmlinuz"]);
+    expect(copying?.command?.slice(2)).toEqual(["/patchbay/files", "/vmlinuz"]);
   });
 
   test.each([true, false])("pulled as its VM says; image volumes: %s", (keepsImageVolumes) => {
@@ -96,8 +97,7 @@ describe("a kernel comes", () => {
   });
 
   test("not at all where there is none", () => {
-    const parts = { volumes: [], initContainers: [], mounts: [], secrets: [], diskMiB: 0 };
-    expect(partsOf(undefined, false)).toEqual(parts);
+    expect(partsOf(undefined, false)).toEqual(NO_PARTS);
     expect(partsOf({ image: "guest", imagePullSecret: "" }, true).secrets).toEqual([]);
   });
 });
@@ -109,8 +109,8 @@ test("what is copied counts to what the pod may have on disk", () => {
 });
 
 test.each([
-  { name: undefined, want: "IfNotPresent" },
-  { name: "", want: "IfNotPresent" },
+  { name: undefined, want: undefined },
+  { name: "", want: undefined },
   { name: "Never", want: "Never" },
   { name: "never", want: undefined },
 ])("the policy named $name is $want", ({ name, want }) => {
@@ -131,7 +131,7 @@ describe("a stored pod", () => {
     { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },
     { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
   ])("$name: lost $lost", ({ pod, lost, image }) => {
-    expect(hasLostKernel(pod)).toBe(lost);
+    expect(hasLostImage(pod)).toBe(lost);
     expect(hasImageVolume(pod)).toBe(image);
   });
 });

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher pod of a VMI, and whether a pod is it.
-import {
-  networkConfigOf,
-  type Pod,
-  type VirtualMachineInstance,
-  type VmiSpec,
-} from "@patchbay/api";
+import { type Pod, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
 import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
+import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function sha256Hex(): string {
   return "0123456789abcdef";
 }
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
-  const settings = { image: "launcher", useEmulation, keepsImageVolumes: true };
-  return launcherPodOf(vmi, { ...settings, ports: 8 }, sha256Hex);
+  const request = { ...SETTINGS, useEmulation, ports: 8, claims: new Map() };
+  return launcherPodOf(vmi, request, sha256Hex);
 }
 
 function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
@@ -32,8 +28,8 @@ function resourcesWith(pcieRootPorts: number): unknown {
   const facts = {
     vmi: { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, memory, devices } } },
     pod: undefined,
-    settings: { image: "launcher", useEmulation: true, keepsImageVolumes: true },
-    network: networkConfigOf(undefined),
+    settings: SETTINGS,
+    ...CLUSTER,
   };
   const pods = planVmi(facts, sha256Hex).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
@@ -44,11 +40,11 @@ function resourcesWith(pcieRootPorts: number): unknown {
 
 // The channel of the guest's agent has a port too.
 test.each([
-  { ports: 0, limit: "386Mi" },
-  { ports: 32, limit: "450Mi" },
-  { ports: 128, limit: "642Mi" },
+  { ports: 0, limit: "443Mi" },
+  { ports: 32, limit: "507Mi" },
+  { ports: 128, limit: "699Mi" },
 ])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
-  expect(resourcesWith(ports)).toEqual({ request: "384Mi", limit });
+  expect(resourcesWith(ports)).toEqual({ request: "441Mi", limit });
 });
 
 test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {
@@ -85,6 +81,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
       terminationGracePeriodSeconds: 35,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
+      hostname: "vm1",
       securityContext: {
         runAsUser: 107,
         runAsGroup: 107,
@@ -99,8 +96,8 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
           imagePullPolicy: "IfNotPresent",
           env: [{ name: "SHUTDOWN_SECONDS", value: "30" }],
           resources: {
-            requests: { memory: "384Mi", "ephemeral-storage": "16Mi", ...devices },
-            limits: { memory: "400Mi", "ephemeral-storage": "178Mi", ...devices },
+            requests: { cpu: "100m", memory: "441Mi", "ephemeral-storage": "16Mi", ...devices },
+            limits: { memory: "457Mi", "ephemeral-storage": "178Mi", ...devices },
           },
           securityContext: {
             runAsUser: 107,

@@ -3,8 +3,8 @@
 import {
   controllerOf,
   names,
-  printNetworks,
   type Container,
+  type OvercommitConfig,
   type Pod,
   type PodVolume,
   type SecurityContext,
@@ -12,9 +12,13 @@ import {
   type VolumeMount,
 } from "@patchbay/api";
 import type { Sha256Hex } from "../../iface/names.ts";
-import { memoryMiBOf } from "../../spec/memory.ts";
-import { kernelPartsOf, type KernelParts } from "./kernel-boot.ts";
-import { planPodNetworks } from "./pod-networks.ts";
+import type { DiskFacts } from "./disks/disk-part.ts";
+import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
+import { imagePartsOf } from "./image-files.ts";
+import { kernelImageOf } from "./kernel-boot.ts";
+import { launcherResourcesOf } from "./launcher-resources.ts";
+import { inMi, joinParts, type PodParts } from "./parts.ts";
+import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 
 /** What the cluster decides about launchers. */
 export interface LauncherSettings {
@@ -22,33 +26,24 @@ export interface LauncherSettings {
   readonly image: string;
   /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
-  /** Whether the API server keeps volumes that are images; else kernels are copied out of theirs. */
+  /** Whether the API server keeps volumes that are images; else files are copied out of theirs. */
   readonly keepsImageVolumes: boolean;
+  readonly overcommit: OvercommitConfig;
 }
 
 /** What a launcher is made of beside its VMI. */
-export interface LauncherRequest extends LauncherSettings {
+export interface LauncherRequest extends LauncherSettings, DiskFacts {
   /** PCIe ports of the domain. */
   readonly ports: number;
 }
 
-/** Memory of libvirt and QEMU beside the guest's: measured 100-110 MiB of RSS beyond the guest's under TCG. */
-const OVERHEAD_MIB = 256;
-/**
- * What QEMU may take more for each port for a moment, while firmware and kernel set the ports up: it makes its memory
- * maps anew for each change and frees them late. Measured on QEMU 7.2, peak of anonymous memory in 6 starts each: no
- * ports 87 MiB, 32 ports 139, 64 ports 217, 128 ports 329. Afterwards a port takes 0.2 MiB.
- */
-const PEAK_MIB_PER_PORT = 2;
-/** What is written beside the guest's kernel: one directory for sockets and the console's log, one for libvirt's files. */
+/** What is written beside the guest's disks: one directory for sockets and the console's log, one for libvirt's files. */
 const VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
 /** What the node keeps of the launcher's output. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
 const LOGS_MIB = 50;
-/** What a launcher commonly has on disk beside the kernel. */
-const COMMON_DISK_MIB = 16;
 /** All that the level `restricted` asks for of a container, and a root that nobody writes to. Source: Pod Security Standards. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
@@ -85,89 +80,58 @@ export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance, sha256Hex: S
   );
 }
 
-function devicesOf(settings: LauncherSettings): Readonly<Record<string, string>> {
-  return settings.useEmulation
-    ? { [names.TUN_RESOURCE]: "1" }
-    : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
-}
-
-function inMi(amount: number): string {
-  return `${String(amount)}Mi`;
-}
-
-function volumesOf(kernel: KernelParts): readonly PodVolume[] {
-  const own = VOLUMES.map(({ name, mib }) => ({
-    name,
-    emptyDir: { sizeLimit: inMi(mib) },
-  }));
-  return [...own, ...kernel.volumes];
-}
-
-function resourcesOf(
-  vmi: VirtualMachineInstance,
-  request: LauncherRequest,
-  kernel: KernelParts,
-): NonNullable<Container["resources"]> {
-  const memoryMiB = memoryMiBOf(vmi.spec.domain) + OVERHEAD_MIB;
-  const peakMiB = memoryMiB + request.ports * PEAK_MIB_PER_PORT;
-  const volumesMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
-  const devices = devicesOf(request);
-  return {
-    requests: { memory: inMi(memoryMiB), "ephemeral-storage": inMi(COMMON_DISK_MIB), ...devices },
-    limits: {
-      memory: inMi(peakMiB),
-      "ephemeral-storage": inMi(volumesMiB + kernel.diskMiB),
-      ...devices,
-    },
-  };
+function ownVolumes(): readonly PodVolume[] {
+  return VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
 }
 
 function containerOf(
   vmi: VirtualMachineInstance,
   request: LauncherRequest,
-  kernel: KernelParts,
+  parts: PodParts,
 ): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const diskMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB + parts.diskMiB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
-    resources: resourcesOf(vmi, request, kernel),
+    resources: launcherResourcesOf(vmi.spec, request, diskMiB),
     securityContext: SECURITY,
-    volumeMounts: [
-      ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
-      ...kernel.mounts,
-    ],
+    volumeMounts: [...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })), ...parts.mounts],
+    ...(parts.devices.length === 0 ? {} : { volumeDevices: parts.devices }),
   };
 }
 
 function metadataOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Pod["metadata"] {
-  const elements = planPodNetworks(vmi, [], sha256Hex);
-  const uid = vmi.metadata.uid ?? "";
   return {
     name: launcherPodName(vmi, sha256Hex),
     namespace: vmi.metadata.namespace ?? "",
-    labels: {
-      [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
-      [names.CREATED_BY_LABEL]: uid,
-      [names.VM_NAME_LABEL]: vmi.metadata.name,
-    },
-    annotations: {
-      [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
-      ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
-    },
+    labels: podLabelsOf(vmi),
+    annotations: podAnnotationsOf(vmi, sha256Hex),
     ownerReferences: [
       {
         apiVersion: vmi.apiVersion,
         kind: vmi.kind,
         name: vmi.metadata.name,
-        uid,
+        uid: vmi.metadata.uid ?? "",
         controller: true,
         blockOwnerDeletion: true,
       },
     ],
   };
+}
+
+/** All that the guest has needs: files of images first, then what is made of them. */
+function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
+  const request = { ...given, securityContext: SECURITY };
+  const disks = planDisks(vmi, given);
+  const diskImages = diskImagesOf(disks);
+  const images = imagePartsOf([...kernelImageOf(vmi), ...diskImages], request);
+  const ofDisks = images.mounts.filter(({ name }) =>
+    diskImages.some((image) => image.name === name),
+  );
+  return joinParts([images, diskPartsOf(disks, ofDisks, request)]);
 }
 
 /** The pod for a VMI. Its annotation names the secondary networks from the start. */
@@ -178,8 +142,8 @@ export function launcherPodOf(
 ): Pod {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const user = names.LAUNCHER_UID;
-  const kernel = kernelPartsOf(vmi, { ...request, securityContext: SECURITY });
-  const { initContainers, secrets } = kernel;
+  const parts = partsOf(vmi, request);
+  const { initContainers, secrets } = parts;
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -189,8 +153,8 @@ export function launcherPodOf(
       terminationGracePeriodSeconds: grace + EXTRA_GRACE_SECONDS,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      ...(vmi.spec.nodeSelector === undefined ? {} : { nodeSelector: vmi.spec.nodeSelector }),
-      ...(secrets.length === 0 ? {} : { imagePullSecrets: secrets }),
+      ...podSettingsOf(vmi),
+      ...(secrets.length === 0 ? {} : { imagePullSecrets: secrets.map((name) => ({ name })) }),
       securityContext: {
         runAsUser: user,
         runAsGroup: user,
@@ -199,8 +163,8 @@ export function launcherPodOf(
         seccompProfile: { type: "RuntimeDefault" },
       },
       ...(initContainers.length === 0 ? {} : { initContainers }),
-      containers: [containerOf(vmi, request, kernel)],
-      volumes: volumesOf(kernel),
+      containers: [containerOf(vmi, request, parts)],
+      volumes: [...ownVolumes(), ...parts.volumes],
     },
   };
 }

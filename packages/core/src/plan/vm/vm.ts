@@ -17,6 +17,7 @@ import {
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../../equal.ts";
+import { labelValueOf } from "../../spec/label-value.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
@@ -64,7 +65,10 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
     metadata: {
       name: vm.metadata.name,
       namespace: vm.metadata.namespace ?? "",
-      labels: { ...template.metadata?.labels, [names.VM_NAME_LABEL]: vm.metadata.name },
+      labels: {
+        ...template.metadata?.labels,
+        [names.VM_NAME_LABEL]: labelValueOf(vm.metadata.name),
+      },
       annotations: annotationsOf(vm),
       finalizers: [names.VMI_FINALIZER],
       ownerReferences: [

@@ -2,7 +2,6 @@
 // What is done next for one VMI: its launcher pod, the pod's networks, and the end.
 import {
   names,
-  networkConfigOf,
   parseNetworks,
   printNetworks,
   type Pod,
@@ -13,6 +12,7 @@ import { aPod, aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { nicsOf } from "../../spec/nics.ts";
 import { planVmi, podNetworkElements, type VmiFacts } from "./vmi.ts";
+import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
@@ -23,8 +23,7 @@ function sha256Hex(): string {
 }
 
 function plan(vmi: VirtualMachineInstance, pod?: Pod): ReturnType<typeof planVmi> {
-  const settings = { image: "launcher", useEmulation: true, keepsImageVolumes: true };
-  const facts: VmiFacts = { vmi, pod, settings, network: networkConfigOf(undefined) };
+  const facts: VmiFacts = { vmi, pod, settings: SETTINGS, ...CLUSTER };
   return planVmi(facts, sha256Hex);
 }
 

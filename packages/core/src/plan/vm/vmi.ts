@@ -16,11 +16,12 @@ import { isEqual } from "../../equal.ts";
 import type { Sha256Hex } from "../../iface/names.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
-import { hasImageVolume, hasLostKernel } from "../pod/kernel-boot.ts";
+import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { planPodNetworks } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
+import { storageHindrance, type StorageFacts } from "./storage.ts";
 
 /** One step for a VMI; each may be repeated. */
 export type VmiAction =
@@ -39,6 +40,7 @@ export interface VmiFacts {
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
+  readonly storage: StorageFacts;
 }
 
 /** Whether the VMI has a VM, which is then the source of truth. */
@@ -92,11 +94,13 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
 }
 
 function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
-  const { vmi, settings, network } = facts;
+  const { vmi, settings, network, storage } = facts;
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
+  if (storageHindrance(vmi, storage) !== undefined) return [];
   const plan = planVmiTopology(vmi, network);
-  const request = { ...settings, ports: plan.ok ? plan.topology.ports.length : 0 };
+  const { claims } = storage;
+  const request = { ...settings, claims, ports: plan.ok ? plan.topology.ports.length : 0 };
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
 }
 
@@ -127,6 +131,6 @@ export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiActi
   }
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts, sha256Hex);
-  if (hasLostKernel(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
+  if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   return [...planLabel(vmi, pod), ...planNetworks(vmi, pod, sha256Hex), ...planNics(vmi)];
 }

@@ -4,13 +4,16 @@ import {
   isVmiFinal,
   names,
   networkConfigOf,
+  overcommitConfigOf,
   PODS,
+  storageConfigOf,
   usesEmulation,
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
-  hasLostKernel,
+  claimNamesOf,
+  hasLostImage,
   isLauncherOf,
   launcherPodName,
   planImageQuestion,
@@ -47,10 +50,23 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
-/** Settings under which the pod that is to be made keeps its kernel. */
+/** The claims that the VMI's disks are on, as far as they are there. */
+function claimsOf(
+  { metadata, spec }: VirtualMachineInstance,
+  deps: Deps,
+): VmiFacts["storage"]["claims"] {
+  const { namespace = "" } = metadata;
+  const found = claimNamesOf(spec).flatMap((name) => {
+    const claim = deps.claims.find({ namespace, name });
+    return claim === undefined ? [] : [[name, claim] as const];
+  });
+  return new Map(found);
+}
+
+/** Settings under which the pod that is to be made keeps its images. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
-  if (pod !== undefined && hasLostKernel(pod)) deps.imageVolumes.wereDropped();
+  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereDropped();
   const question = planImageQuestion(facts, deps.sha256Hex);
   if (question === undefined) return facts;
   const keepsImageVolumes = await deps.imageVolumes.areKept(question);
@@ -68,6 +84,9 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     image: deps.launcherImage,
     useEmulation: usesEmulation(kubevirt),
     keepsImageVolumes: false,
+    overcommit: overcommitConfigOf(kubevirt),
   };
-  return withImageVolumes({ vmi, pod, settings, network: networkConfigOf(kubevirt) }, deps);
+  const storage = { claims: claimsOf(vmi, deps), config: storageConfigOf(kubevirt) };
+  const network = networkConfigOf(kubevirt);
+  return withImageVolumes({ vmi, pod, settings, network, storage }, deps);
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small disk with cloud-init's data. Source: cloud-init datasources NoCloud and ConfigDrive.
+import type { EnvVar, PodVolume, VirtualMachineInstance, VolumeMount } from "@patchbay/api";
+import { hostnameOf } from "../../../spec/hostname.ts";
+import type { GuestDisk } from "../../../spec/disks.ts";
+import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";
+import type { CloudInitData, DiskSource, GivenText } from "../../../spec/disk-source.ts";
+import { podVolumeName, SMALL_DISK_MIB, type DiskPart } from "./disk-part.ts";
+
+type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
+
+/** Where a kind has its files, and the label by which cloud-init finds the disk. */
+interface Layout {
+  readonly label: string;
+  readonly metaData: string;
+  readonly userData: string;
+  readonly networkData: string;
+}
+
+const LAYOUTS: Readonly<Record<CloudInitKind, Layout>> = {
+  cloudInitNoCloud: {
+    label: "cidata",
+    metaData: "meta-data",
+    userData: "user-data",
+    networkData: "network-config",
+  },
+  cloudInitConfigDrive: {
+    label: "config-2",
+    metaData: "openstack/latest/meta_data.json",
+    userData: "openstack/latest/user_data",
+    networkData: "openstack/latest/network_data.json",
+  },
+};
+
+/** What the keys of a Secret may be called. Source: KubeVirt pkg/cloud-init. */
+const KEYS = {
+  userData: ["userdata", "userData"],
+  networkData: ["networkdata", "networkData"],
+} as const;
+
+/** Source: KubeVirt pkg/cloud-init; a config drive's `uuid` is what cloud-init takes for the instance's id. */
+function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): string {
+  const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
+  const hostname = hostnameOf(vmi);
+  const metaData =
+    kind === "cloudInitNoCloud"
+      ? { "instance-id": id, "local-hostname": hostname }
+      : { instance_id: id, hostname, uuid: id };
+  return JSON.stringify(metaData);
+}
+
+/** One file of the disk: where it is from. */
+interface FilePart {
+  readonly content: readonly string[];
+  readonly env: readonly EnvVar[];
+  readonly volumes: readonly PodVolume[];
+  readonly mounts: readonly VolumeMount[];
+}
+
+const NO_FILE: FilePart = { content: [], env: [], volumes: [], mounts: [] };
+
+class Files {
+  readonly #disk: GuestDisk;
+
+  constructor(disk: GuestDisk) {
+    this.#disk = disk;
+  }
+
+  /** A file that the VM says itself. */
+  inline(path: string, form: "text" | "base64", text: string): FilePart {
+    const name = `DISK_${String(this.#disk.volumeIndex)}_${path.replaceAll(/[^a-z]/g, "_").toUpperCase()}`;
+    return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
+  }
+
+  /** A file that is a key of a Secret. */
+  ofSecret(path: string, secretName: string, member: keyof typeof KEYS): FilePart {
+    const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
+    const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
+    return {
+      ...NO_FILE,
+      content: KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
+      volumes: [{ name, secret: { secretName } }],
+      mounts: [{ name, mountPath, readOnly: true }],
+    };
+  }
+
+  given(path: string, given: GivenText | undefined, member: keyof typeof KEYS): FilePart {
+    if (given === undefined) return NO_FILE;
+    return given.kind === "secret"
+      ? this.ofSecret(path, given.name, member)
+      : this.inline(path, given.kind === "base64" ? "base64" : "text", given.text);
+  }
+}
+
+/** cloud-init takes a disk without user data for none of its own. */
+const NO_USER_DATA: GivenText = { kind: "inline", text: "" };
+
+function filesOf(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  { kind, userData, networkData }: CloudInitData & { readonly kind: CloudInitKind },
+): readonly FilePart[] {
+  const layout = LAYOUTS[kind];
+  const files = new Files(disk);
+  return [
+    files.inline(layout.metaData, "text", metaDataOf(vmi, kind)),
+    files.given(layout.userData, userData ?? NO_USER_DATA, "userData"),
+    files.given(layout.networkData, networkData, "networkData"),
+  ];
+}
+
+/** A disk of a cloudInitNoCloud or cloudInitConfigDrive volume. */
+export function cloudInitPart(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: CloudInitKind }>,
+): DiskPart {
+  const files = filesOf(vmi, disk, source);
+  const output = diskFileOf(disk, "Filesystem").path;
+  const content = files.flatMap((file) => file.content);
+  return {
+    group: ["iso", disk.name, output, LAYOUTS[source.kind].label, ...content],
+    volumes: files.flatMap(({ volumes }) => volumes),
+    madeFrom: files.flatMap(({ mounts }) => mounts),
+    env: files.flatMap(({ env }) => env),
+    diskMiB: SMALL_DISK_MIB,
+  };
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guest's disks in the launcher pod: what is mounted, and how what is not there yet is made.
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { diskFileOf } from "../../../spec/disk-files.ts";
+import { disksOf, type GuestDisk } from "../../../spec/disks.ts";
+import type { ImageFiles } from "../image-files.ts";
+import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "../parts.ts";
+import { claimDiskPart } from "./claim-disk.ts";
+import { cloudInitPart } from "./cloud-init.ts";
+import { containerDiskPart } from "./container-disk.ts";
+import { FORMAT_MIB, type DiskFacts, type DiskPart } from "./disk-part.ts";
+import { hostDiskPart } from "./host-disk.ts";
+import { DISKS_VOLUME, prepareContainer } from "./prepare.ts";
+import { filesDiskPart } from "./small-disk.ts";
+
+const MIB = 2 ** 20;
+
+function emptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
+  return {
+    group: ["empty", disk.name, diskFileOf(disk, "Filesystem").path, String(Math.floor(bytes))],
+    diskMiB: Math.ceil(bytes / MIB) + FORMAT_MIB,
+  };
+}
+
+type SmallSource = Parameters<typeof cloudInitPart>[2] | Parameters<typeof filesDiskPart>[1];
+
+function smallPartOf(vmi: VirtualMachineInstance, disk: GuestDisk, source: SmallSource): DiskPart {
+  return source.kind === "cloudInitNoCloud" || source.kind === "cloudInitConfigDrive"
+    ? cloudInitPart(vmi, disk, source)
+    : filesDiskPart(disk, source);
+}
+
+function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
+  const { source } = disk;
+  switch (source.kind) {
+    case "containerDisk":
+      return containerDiskPart(disk, source);
+    case "persistentVolumeClaim":
+    case "dataVolume":
+    case "ephemeral":
+      return claimDiskPart(disk, source, facts);
+    case "emptyDisk":
+      return emptyDiskPart(disk, source.bytes);
+    case "hostDisk":
+      return hostDiskPart(disk, source);
+    default:
+      return smallPartOf(vmi, disk, source);
+  }
+}
+/** The guest's disks, each with what it needs of the pod. */
+export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
+  return disksOf(vmi.spec).map((disk) => partOf(vmi, disk, facts));
+}
+
+/** Images whose files are disks. */
+export function diskImagesOf(parts: readonly DiskPart[]): readonly ImageFiles[] {
+  return parts.flatMap(({ files }) => files ?? []);
+}
+
+/**
+ * What the guest's disks need of the pod, beside the files of images; `imageMounts` is where those are. What makes disks
+ * is the last init container.
+ */
+export function diskPartsOf(
+  parts: readonly DiskPart[],
+  imageMounts: PodParts["mounts"],
+  request: PartsRequest,
+): PodParts {
+  if (parts.length === 0) return NO_PARTS;
+  const diskMiB = parts.reduce((sum, part) => sum + part.diskMiB, 0);
+  const own = joinParts(
+    parts.map(({ volumes = [], mounts = [], devices = [] }) => ({
+      ...NO_PARTS,
+      ...{ volumes, mounts, devices },
+    })),
+  );
+  const volumeMounts = [...imageMounts, ...own.mounts];
+  const shared = { volumeMounts, volumeDevices: own.devices };
+  return {
+    ...own,
+    volumes: [
+      { name: DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + FORMAT_MIB) } },
+      ...own.volumes,
+    ],
+    mounts: [{ name: DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
+    initContainers: [prepareContainer(parts, shared, request)],
+    diskMiB: diskMiB + FORMAT_MIB,
+  };
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// How files of an image come into the launcher: the image is a volume, or a container of it copies them before the start.
+import type { Container, Pod, PodVolume } from "@patchbay/api";
+import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
+
+/** Volume with the program that copies, since an image need not hold any. */
+const TOOL_VOLUME = "copy-files";
+/** Puts the program into its volume. */
+const TOOL_CONTAINER = "copy-files";
+/** The program in the launcher's image: one file that needs no other. */
+const TOOL = "/usr/bin/copy-files";
+/** Where volumes are while files are copied: places that no image has files at. */
+const TOOL_DIR = "/patchbay/bin";
+const COPY_DIR = "/patchbay/files";
+/** Most that the program takes; it has less than 1 MiB. */
+const TOOL_MIB = 16;
+/** Of a container that copies: the program takes less than 1 MiB, pages of files go when memory is short. */
+const COPY_MEMORY_MIB = 128;
+
+/** Source: Kubernetes core/v1 PullPolicy. */
+const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
+type PullPolicy = (typeof PULL_POLICIES)[number];
+
+/** The policy of that name; undefined for a word that is none. */
+export function findPullPolicy(name: string | undefined): PullPolicy | undefined {
+  return PULL_POLICIES.find((policy) => policy === name);
+}
+
+/** Files of one image that the launcher needs. */
+export interface ImageFiles {
+  /** Of the volume, and of the container that copies. */
+  readonly name: string;
+  readonly image: string;
+  /** Undefined: as Kubernetes has it for such an image. */
+  readonly pullPolicy: PullPolicy | undefined;
+  /** Empty: none. */
+  readonly pullSecret: string | undefined;
+  /** Where the image's root is in the launcher, or a directory with the files at the places that they have in the image. */
+  readonly mountPath: string;
+  /** What the program that copies is told, with the directory to copy into in the middle. */
+  readonly copy: {
+    readonly option: "--parents" | "--disk";
+    readonly files: readonly string[];
+    /** Most that the files take. */
+    readonly mib: number;
+  };
+}
+
+function copying(request: PartsRequest): Pick<Container, "resources" | "securityContext"> {
+  const resources = { memory: inMi(COPY_MEMORY_MIB), "ephemeral-storage": "16Mi" };
+  return {
+    resources: { requests: resources, limits: resources },
+    securityContext: request.securityContext,
+  };
+}
+
+function toolContainer(request: PartsRequest): Container {
+  return {
+    name: TOOL_CONTAINER,
+    image: request.image,
+    imagePullPolicy: "IfNotPresent",
+    command: [TOOL, "--self", TOOL_DIR],
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    ...copying(request),
+    volumeMounts: [{ name: TOOL_VOLUME, mountPath: TOOL_DIR }],
+  };
+}
+
+function copyContainer(files: ImageFiles, request: PartsRequest): Container {
+  const { name, image, pullPolicy, copy } = files;
+  return {
+    name,
+    image,
+    ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }),
+    command: [`${TOOL_DIR}/copy-files`, copy.option, COPY_DIR, ...copy.files],
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    ...copying(request),
+    volumeMounts: [
+      { name: TOOL_VOLUME, mountPath: TOOL_DIR, readOnly: true },
+      { name, mountPath: COPY_DIR },
+    ],
+  };
+}
+
+function imageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
+  const policy = pullPolicy === undefined ? {} : { pullPolicy };
+  return { name, image: { reference: image, ...policy } };
+}
+
+/** What a launcher pod needs for files of images; their places in the launcher are the same either way. */
+export function imagePartsOf(all: readonly ImageFiles[], request: PartsRequest): PodParts {
+  if (all.length === 0) return NO_PARTS;
+  const secrets = all.flatMap(({ pullSecret = "" }) => (pullSecret === "" ? [] : [pullSecret]));
+  const mounts = all.map(({ name, mountPath }) => ({ name, mountPath, readOnly: true }));
+  const shared = { ...NO_PARTS, mounts, secrets };
+  if (request.keepsImageVolumes) return { ...shared, volumes: all.map(imageVolume) };
+  const copies = all.map(({ name, copy }) => ({ name, emptyDir: { sizeLimit: inMi(copy.mib) } }));
+  return {
+    ...shared,
+    volumes: [...copies, { name: TOOL_VOLUME, emptyDir: { sizeLimit: inMi(TOOL_MIB) } }],
+    initContainers: [toolContainer(request), ...all.map((files) => copyContainer(files, request))],
+    diskMiB: all.reduce((sum, { copy }) => sum + copy.mib, TOOL_MIB),
+  };
+}
+
+/** Whether files come by a volume that is an image. */
+export function hasImageVolume({ spec }: Pod): boolean {
+  return spec.volumes?.some(({ image }) => image !== undefined) === true;
+}
+
+/** Source: `ImageFiles.name`, of kernels and of disks. */
+function isOfImage({ name }: PodVolume): boolean {
+  return name === KERNEL_FILES || name.startsWith(DISK_FILES);
+}
+
+/** Name of the files of the guest's kernel. */
+export const KERNEL_FILES = "kernel-boot";
+/** Before the number of the VMI's volume: name of the files of a containerDisk. */
+const DISK_FILES = "image-";
+
+/** Name of the files of the containerDisk that is the VMI's volume of that number. */
+export function diskFilesName(volumeIndex: number): string {
+  return `${DISK_FILES}${String(volumeIndex)}`;
+}
+
+/** The number of the VMI's volume whose files have that name; undefined for other names. */
+export function volumeIndexOf(name: string): number | undefined {
+  return name.startsWith(DISK_FILES) ? Number(name.slice(DISK_FILES.length)) : undefined;
+}
+
+/**
+ * Whether the API server dropped an image of the pod: a volume of a kind that it does not know is empty, and nobody fills
+ * it.
+ */
+export function hasLostImage({ spec }: Pod): boolean {
+  const copied = new Set(spec.initContainers?.map(({ name }) => name));
+  return (spec.volumes ?? []).some(
+    (volume) => isOfImage(volume) && volume.image === undefined && !copied.has(volume.name),
+  );
+}

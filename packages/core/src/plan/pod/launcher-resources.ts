@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launcher asks of its node: what the VM says, and what the launcher takes for itself.
+import {
+  names,
+  parseQuantity,
+  type Container,
+  type OvercommitConfig,
+  type VmiSpec,
+} from "@patchbay/api";
+import { vcpusOf } from "../../spec/machine.ts";
+import { memoryMiBOf, mibOf } from "../../spec/memory.ts";
+import { overheadMiBOf, peakMiBOf, type MemoryFacts } from "./launcher-memory.ts";
+import { inMi } from "./parts.ts";
+
+/** What a launcher commonly has on disk beside the guest's data. */
+const COMMON_DISK_MIB = 16;
+/** What resources are computed from, beside the specification. */
+export interface ResourceFacts extends MemoryFacts {
+  readonly overcommit: OvercommitConfig;
+}
+
+type Amounts = Readonly<Record<string, string>>;
+
+/** What is computed here; `hugepages-` would come with a guest that has them. */
+function isPassedOn(resource: string): boolean {
+  return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
+}
+
+function passedOn(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
+  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isPassedOn(resource));
+  return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
+}
+
+function devicesOf({ useEmulation }: MemoryFacts): Amounts {
+  return useEmulation
+    ? { [names.TUN_RESOURCE]: "1" }
+    : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
+}
+
+function given(amount: string | number | undefined): number | undefined {
+  return amount === undefined || parseQuantity(amount) === undefined ? undefined : mibOf(amount);
+}
+
+/** What is requested of memory may be less than the guest's: overcommitted by who says so. Source: KubeVirt. */
+function memoryOf(
+  { domain }: VmiSpec,
+  overheadMiB: number,
+  facts: ResourceFacts,
+): { readonly request: string; readonly limit: string } {
+  const { requests, limits, overcommitGuestOverhead } = domain.resources ?? {};
+  const guestMiB = memoryMiBOf(domain);
+  const { memoryPercent } = facts.overcommit;
+  const asked = given(requests?.["memory"]) ?? Math.floor((guestMiB * 100) / memoryPercent);
+  const most = given(limits?.["memory"]) ?? Math.max(asked, guestMiB);
+  return {
+    request: inMi(asked + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
+    limit: inMi(most + overheadMiB + peakMiBOf(facts)),
+  };
+}
+
+function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts {
+  const { requests, limits } = domain.resources ?? {};
+  // Kubernetes requests what is the limit where nothing else is said.
+  if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
+  return { cpu: `${String(Math.ceil((vcpusOf(domain) * 1000) / overcommit.cpuRatio))}m` };
+}
+
+/** Of the launcher's container; `diskMiB` is the most that all of it takes on the node's disk, if the VM does not say. */
+export function launcherResourcesOf(
+  spec: VmiSpec,
+  facts: ResourceFacts,
+  diskMiB: number,
+): NonNullable<Container["resources"]> {
+  const memory = memoryOf(spec, overheadMiBOf(spec, facts), facts);
+  const { requests, limits } = spec.domain.resources ?? {};
+  const devices = devicesOf(facts);
+  const leastDiskMiB = COMMON_DISK_MIB + (given(requests?.["ephemeral-storage"]) ?? 0);
+  return {
+    requests: {
+      ...cpuRequest(spec, facts),
+      ...passedOn(requests),
+      memory: memory.request,
+      "ephemeral-storage": inMi(leastDiskMiB),
+      ...devices,
+    },
+    limits: {
+      ...passedOn(limits),
+      memory: memory.limit,
+      "ephemeral-storage": inMi(Math.max(leastDiskMiB, diskMiB)),
+      ...devices,
+    },
+  };
+}

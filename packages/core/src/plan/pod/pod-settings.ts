@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a VMI is said of its pod: words that Kubernetes acts on, labels and annotations.
+import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import type { Sha256Hex } from "../../iface/names.ts";
+import { hostnameOf } from "../../spec/hostname.ts";
+import { labelValueOf } from "../../spec/label-value.ts";
+import { planPodNetworks } from "./pod-networks.ts";
+
+/** Written by programs for themselves on the VMI, which would say something else, or something wrong, on its pod. */
+const NOT_THE_PODS = [
+  "kubectl.kubernetes.io/last-applied-configuration",
+  names.PCIE_TOPOLOGY_ANNOTATION,
+  names.NETWORKS_ANNOTATION,
+  names.NETWORK_STATUS_ANNOTATION,
+  names.ATTACHMENT_ERRORS_ANNOTATION,
+];
+
+type Settings = Pick<
+  Pod["spec"],
+  | "affinity"
+  | "dnsConfig"
+  | "dnsPolicy"
+  | "hostname"
+  | "nodeSelector"
+  | "priorityClassName"
+  | "schedulerName"
+  | "subdomain"
+  | "tolerations"
+  | "topologySpreadConstraints"
+>;
+
+/** Members that are not undefined; an empty word asks for nothing. */
+function given<T extends object>(members: {
+  readonly [K in keyof T]: T[K] | undefined;
+}): Partial<T> {
+  const entries = Object.entries(members).filter(
+    ([, value]) => value !== undefined && value !== "",
+  );
+  // Every member that is left is of its own type.
+  return Object.fromEntries(entries) as Partial<T>;
+}
+
+/** What is passed on to the pod as the VMI says it. The pod has the guest's name, by which DNS finds it in its subdomain. */
+export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
+  const { spec } = vmi;
+  return given<Settings>({
+    affinity: spec.affinity,
+    dnsConfig: spec.dnsConfig,
+    dnsPolicy: spec.dnsPolicy,
+    hostname: hostnameOf(vmi),
+    nodeSelector: spec.nodeSelector,
+    priorityClassName: spec.priorityClassName,
+    schedulerName: spec.schedulerName,
+    subdomain: spec.subdomain,
+    tolerations: spec.tolerations,
+    topologySpreadConstraints: spec.topologySpreadConstraints,
+  });
+}
+
+/** The VMI's, by which Services find the pod, and ours, which nobody's replace. */
+export function podLabelsOf({
+  metadata,
+}: VirtualMachineInstance): Readonly<Record<string, string>> {
+  return {
+    ...metadata.labels,
+    [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
+    [names.CREATED_BY_LABEL]: metadata.uid ?? "",
+    [names.VM_NAME_LABEL]: labelValueOf(metadata.name),
+  };
+}
+
+/** The VMI's, and ours. */
+export function podAnnotationsOf(
+  vmi: VirtualMachineInstance,
+  sha256Hex: Sha256Hex,
+): Readonly<Record<string, string>> {
+  const elements = planPodNetworks(vmi, [], sha256Hex);
+  const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
+    ([key]) => !NOT_THE_PODS.includes(key),
+  );
+  return {
+    ...Object.fromEntries(others),
+    [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
+    ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
+  };
+}

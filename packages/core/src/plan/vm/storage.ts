@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what the disks of a VMI are on is there, so that its launcher can be made.
+import type { PersistentVolumeClaim, StorageConfig, VirtualMachineInstance } from "@patchbay/api";
+import { claimModeOf } from "../../spec/claims.ts";
+import { claimNameOf } from "../../spec/disk-source.ts";
+import { disksOf, type GuestDisk } from "../../spec/disks.ts";
+import { findHostPath } from "../../spec/host-path.ts";
+
+/** What there is of storage. */
+export interface StorageFacts {
+  /** The claims of the VMI's namespace that it uses, by name, as far as they are there. */
+  readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
+  readonly config: StorageConfig;
+}
+
+/** What keeps a launcher from being made. */
+export interface StorageHindrance {
+  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** How far CDI is with a claim that it fills. Source: CDI annotation on claims. */
+const CDI_PHASE = "cdi.kubevirt.io/storage.pod.phase";
+const CDI_DONE = "Succeeded";
+
+/** The place of a disk's volume in the VMI. */
+function fieldOf({ volumeIndex, source }: GuestDisk): string {
+  return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
+}
+
+function missing(disk: GuestDisk, name: string): StorageHindrance {
+  const [what, reason] =
+    disk.source.kind === "dataVolume"
+      ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
+      : ["the PersistentVolumeClaim", "FailedPvcNotFound"];
+  const message = `${fieldOf(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is there`;
+  return { reason, message };
+}
+
+/** Of a claim that is there; one that is not bound yet is the scheduler's to wait for. */
+function claimHindrance(
+  disk: GuestDisk,
+  { metadata, spec, status }: PersistentVolumeClaim,
+): StorageHindrance | undefined {
+  const where = `${fieldOf(disk)}: the PersistentVolumeClaim ${metadata.name}`;
+  if (metadata.deletionTimestamp !== undefined) {
+    return { reason: "ClaimTerminating", message: `${where} is being deleted` };
+  }
+  if (status?.phase === "Lost") {
+    const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and make it anew`;
+    return { reason: "ClaimLost", message };
+  }
+  const phase = metadata.annotations?.[CDI_PHASE];
+  if (phase !== undefined && phase !== CDI_DONE) {
+    const message = `${where} is being filled by CDI (${phase}); the VM starts afterwards`;
+    return { reason: "DataVolumeNotReady", message };
+  }
+  return undefined;
+}
+
+/** Only devices of the node understand SCSI commands. */
+function lunHindrance(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
+  if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
+  const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
+  return { reason: "LunNeedsBlockClaim", message };
+}
+
+function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
+  if (disk.source.kind !== "hostDisk") return undefined;
+  const reason = "HostDiskNotAllowed";
+  if (hostDisks === undefined) {
+    const message = `${fieldOf(disk)}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
+    return { reason, message };
+  }
+  const directory = findHostPath(disk.source.path)?.directory;
+  if (directory !== undefined && hostDisks.includes(directory)) return undefined;
+  const allowed = hostDisks.length === 0 ? "none" : hostDisks.join(", ");
+  const message = `${fieldOf(disk)}.path: ${disk.source.path} is in none of configuration.hostDiskDirectories of the KubeVirt object (${allowed}), right below which such a file has to be`;
+  return { reason, message };
+}
+
+function hindranceOf(disk: GuestDisk, storage: StorageFacts): StorageHindrance | undefined {
+  const name = claimNameOf(disk.source);
+  const claim = name === undefined ? undefined : storage.claims.get(name);
+  if (name !== undefined && claim === undefined) return missing(disk, name);
+  return (
+    (claim === undefined ? undefined : claimHindrance(disk, claim)) ??
+    lunHindrance(disk, claim) ??
+    hostDiskHindrance(disk, storage.config)
+  );
+}
+
+/** The first thing that is not as the disks of a VMI need it; undefined: its launcher can be made. */
+export function storageHindrance(
+  { spec }: VirtualMachineInstance,
+  storage: StorageFacts,
+): StorageHindrance | undefined {
+  for (const disk of disksOf(spec)) {
+    const hindrance = hindranceOf(disk, storage);
+    if (hindrance !== undefined) return hindrance;
+  }
+  return undefined;
+}
