@@ -30,7 +30,7 @@ export type {
   NodeCondition,
   WebhookConfiguration,
 } from "./kinds/core-kinds.ts";
-export type { Disk } from "./kinds/disk.ts";
+export type { Disk } from "./kinds/guest/disk.ts";
 export {
   networkConfigOf,
   overcommitConfigOf,
@@ -119,7 +119,7 @@ export {
   type VmiStatus,
 } from "./kinds/vmi.ts";
 export type { VmiSpec } from "./kinds/vmi-spec.ts";
-export type { Volume } from "./kinds/volume.ts";
+export type { Volume } from "./kinds/guest/volume.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,

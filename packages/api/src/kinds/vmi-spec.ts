@@ -16,10 +16,10 @@ import {
 import { map, notYet, quantity, text } from "../fields/notation.ts";
 import { POD_FIELDS } from "../fields/pod-fields.ts";
 import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
-import { DiskSchema } from "./disk.ts";
+import { DiskSchema } from "./guest/disk.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
-import { PASSED_ON } from "./passed-on.ts";
-import { VolumeSchema } from "./volume.ts";
+import { PASSED_ON } from "./guest/passed-on.ts";
+import { VolumeSchema } from "./guest/volume.ts";
 
 /** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_MAX = 128;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which sizes the blocks of a disk may have. Source: KubeVirt pkg/storage/admitters/disks.go.
-import type { Disk } from "../../kinds/disk.ts";
+import type { Disk } from "../../kinds/guest/disk.ts";
 import type { Cause } from "../../kinds/meta.ts";
 import { isOn } from "../../fields/notation.ts";
 import { forEachDisk, type Rule } from "../rule.ts";

@@ -2,7 +2,7 @@
 // What a VM may say to cloud-init. Source: KubeVirt validateVolumes.
 import { base64Length } from "../../values/base64.ts";
 import type { Cause } from "../../kinds/meta.ts";
-import type { Volume } from "../../kinds/volume.ts";
+import type { Volume } from "../../kinds/guest/volume.ts";
 import { causeIf, forEachVolume, type Rule } from "../rule.ts";
 
 /** Bytes of user data, and of network data, that an object may hold itself. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */

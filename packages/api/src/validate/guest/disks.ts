@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which disks a VM may declare. Source: KubeVirt pkg/storage/admitters/disks.go.
-import type { Disk } from "../../kinds/disk.ts";
+import type { Disk } from "../../kinds/guest/disk.ts";
 import type { Cause } from "../../kinds/meta.ts";
 import { PCI_ADDRESS } from "../../values/pci-address.ts";
 import { causeIf, diskPath, forEachDisk, type Rule } from "../rule.ts";

@@ -3,7 +3,7 @@
 import { isNothing } from "../../fields/notation.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import type { Cause } from "../../kinds/meta.ts";
-import type { Volume } from "../../kinds/volume.ts";
+import type { Volume } from "../../kinds/guest/volume.ts";
 import { causeIf, forEachVolume, volumePath, type Rule } from "../rule.ts";
 import { pathFault } from "./paths.ts";
 import { labelFaults } from "./names.ts";

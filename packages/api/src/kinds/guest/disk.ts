@@ -11,7 +11,7 @@ import {
   onlyBuilt,
   text,
   unbuilt,
-} from "../fields/notation.ts";
+} from "../../fields/notation.ts";
 
 const bus = Type.Optional(
   Type.String({

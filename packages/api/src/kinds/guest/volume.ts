@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where disks come from, as a VM declares it. Source: KubeVirt api/core/v1 schema.go, type Volume.
 import { Type, type Static } from "typebox";
-import { harmless, quantity } from "../fields/notation.ts";
-import { VOLUME_FIELDS } from "../fields/volume-fields.ts";
+import { harmless, quantity } from "../../fields/notation.ts";
+import { VOLUME_FIELDS } from "../../fields/volume-fields.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
