@@ -13,12 +13,23 @@ function topmost(fields: readonly SchemaField[]): readonly SchemaField[] {
   return fields.filter((field) => !fields.some((other) => isBelow(field, other)));
 }
 
+function nameOf(path: string): string {
+  return path.startsWith(TEMPLATE) ? path.slice(TEMPLATE.length) : path;
+}
+
 function tableOf(fields: readonly SchemaField[]): string {
   const rows = fields.map(({ path, description }) => {
-    const name = path.startsWith(TEMPLATE) ? path.slice(TEMPLATE.length) : path;
-    return `| \`${name}\` | ${description.replaceAll("|", "\\|")} |\n`;
+    return `| \`${nameOf(path)}\` | ${description.replaceAll("|", "\\|")} |\n`;
   });
   return ["| field | meaning |\n| --- | --- |\n", ...rows, "\n"].join("");
+}
+
+/** Fields of which not every value is built. */
+function tableOfValues(fields: readonly SchemaField[]): string {
+  const rows = fields.flatMap(({ path, instead }) =>
+    instead === undefined ? [] : [`| \`${nameOf(path)}\` | ${instead} |\n`],
+  );
+  return ["| field | instead of other values |\n| --- | --- |\n", ...rows, "\n"].join("");
 }
 
 /** The page; `note` says that it is generated. */
@@ -41,5 +52,7 @@ export function renderFields(note: string): string {
     "## Not built\n\nWithout them the guest would be another: a VM that asks for one is kept and not started, an interface that asks\n",
     "for one is not plugged. A value that asks for what is so anyway (`tpm.enabled: false`) is none.\n\n",
     tableOf(topmost(of("unbuilt"))),
+    "Of these fields some values are built; with another the VM is kept and not started.\n\n",
+    tableOfValues(of("acted")),
   ].join("");
 }

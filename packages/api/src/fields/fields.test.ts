@@ -168,10 +168,10 @@ test("fields of an iface that is leaving are not asked for", () => {
 });
 
 test("fields that change nothing are told apart", () => {
-  const spec = specWith({ memory: { maxGuest: "1Gi" } }, { evictionStrategy: "None" });
+  const spec = specWith({ cpu: { maxSockets: 2 } }, { evictionStrategy: "None" });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
     unbuilt: [],
-    harmless: ["spec.domain.memory.maxGuest", "spec.evictionStrategy"],
+    harmless: ["spec.domain.cpu.maxSockets", "spec.evictionStrategy"],
   });
 });
 
@@ -209,12 +209,16 @@ describe("an iface whose binding or field is not built", () => {
 
 test("fields that are not built and fields without effect are told apart, each with what to do", () => {
   const spec = specWith(
-    { memory: { hugepages: {}, maxGuest: "1Gi" } },
+    { memory: { hugepages: {}, maxGuest: "1Gi" }, cpu: { maxSockets: 2 } },
     { evictionStrategy: "None" },
   );
+  const message = "is not supported yet; leave it out; memory is not plugged";
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
-    unbuilt: [{ field: "spec.domain.memory.hugepages", message: "is not supported yet" }],
-    harmless: ["spec.domain.memory.maxGuest", "spec.evictionStrategy"],
+    unbuilt: [
+      { field: "spec.domain.memory.hugepages", message: "is not supported yet" },
+      { field: "spec.domain.memory.maxGuest", message },
+    ],
+    harmless: ["spec.domain.cpu.maxSockets", "spec.evictionStrategy"],
   });
 });
 

@@ -54,7 +54,9 @@ export const MEMORY_FIELDS = {
   hugepages: unbuilt(
     object("Memory in large pages.", { pageSize: text("Size of a page, for example 2Mi.") }),
   ),
-  maxGuest: harmless(quantity("Most memory that could be plugged while the guest runs.")),
+  maxGuest: unbuilt(quantity("Most memory that could be plugged while the guest runs."), {
+    hint: "leave it out; memory is not plugged",
+  }),
   reservedOverhead: harmless(
     object("Memory that is reserved beside the guest's.", {
       addedOverhead: quantity("Memory beside the computed overhead."),

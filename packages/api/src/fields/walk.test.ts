@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { harmless, unbuilt } from "./notation.ts";
-import { schemaFields, unactedFields } from "./walk.ts";
+import { harmless, onlyBuilt, quantity, oneOf, unbuilt } from "./notation.ts";
+import { quantitiesOf, schemaFields, unactedFields } from "./walk.ts";
 
 const SCHEMA = {
   type: "object",
@@ -47,4 +47,41 @@ test("what is not acted on of a value is named by its path, the topmost alone", 
     ["missing", "unbuilt"],
   ]);
   expect(unactedFields(SCHEMA, [value], "spec")).toEqual([]);
+});
+
+const PARTLY = {
+  type: "object",
+  properties: {
+    bus: { type: "string", ...onlyBuilt(oneOf("", "sata"), "use sata") },
+    sizes: { type: "object", additionalProperties: quantity("Size.") },
+    disks: { type: "array", items: { type: "object", properties: { size: quantity("Size.") } } },
+  },
+};
+
+test("a value that is not built is named, with what to do instead", () => {
+  const path = "spec.bus";
+  expect(unactedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
+    { path, mark: { list: "unbuilt", hint: "use sata" } },
+  ]);
+  expect(["", "sata", undefined].map((bus) => unactedFields(PARTLY, { bus }, "spec"))).toEqual([
+    [],
+    [],
+    [],
+  ]);
+  expect(schemaFields(PARTLY, "spec").find((field) => field.path === path)).toMatchObject({
+    list: "acted",
+    instead: "use sata",
+  });
+});
+
+test("amounts are found in maps and lists", () => {
+  const value = { sizes: { a: "1Gi", b: 2 }, disks: [{ size: "x" }, {}], bus: "usb" };
+  expect(
+    quantitiesOf(PARTLY, value, "spec").map(({ path, value: amount }) => [path, amount]),
+  ).toEqual([
+    ["spec.sizes.a", "1Gi"],
+    ["spec.sizes.b", 2],
+    ["spec.disks[0].size", "x"],
+    ["spec.disks[1].size", undefined],
+  ]);
 });

@@ -100,6 +100,8 @@ export interface SchemaField {
   readonly type: string;
   readonly required: boolean;
   readonly list: FieldList;
+  /** Where not every value of a field that is acted on is built: what to do instead of the others. */
+  readonly instead?: string;
   readonly description: string;
 }
 
@@ -133,11 +135,13 @@ export function schemaFields(
     if (!isJsonObject(child)) return [];
     const list = findMark(child)?.list ?? above;
     const [suffix, entries] = entriesOf(child);
+    const instead = findValueMark(child)?.hint;
     const field = {
       path: `${path}.${key}${suffix}`,
       type: typeOf(entries),
       required: Array.isArray(required) && required.includes(key),
       list,
+      ...(instead === undefined ? {} : { instead }),
       description: textOf(child["description"]),
     };
     return [field, ...schemaFields(entries, field.path, list)];

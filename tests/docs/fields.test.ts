@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A field that is said to be acted on is one that somebody reads: not typed and then forgotten.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { vmFields, type SchemaField } from "@patchbay/api";
+import { expect, test } from "vitest";
+
+const PACKAGES = join(import.meta.dirname, "../../packages");
+/** Who may act on a field of a VM. */
+const READERS = ["core", "virt-controller", "virt-handler", "virt-api"];
+/** Read where older spellings are. */
+const SPELLINGS = "api/src/spellings";
+
+function sourcesOf(folder: string): readonly string[] {
+  return readdirSync(join(PACKAGES, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .map((name) => readFileSync(join(PACKAGES, folder, name), "utf8"));
+}
+
+test("every field that is acted on is named by code that acts", () => {
+  const folders = [...READERS.map((name) => `${name}/src`), SPELLINGS];
+  const words = new Set(folders.flatMap(sourcesOf).flatMap((text) => text.match(/\w+/g) ?? []));
+  const fields = vmFields();
+  // What has fields of its own is read where they are.
+  const isLeaf = ({ path }: SchemaField): boolean =>
+    !fields.some((other) => other.path.startsWith(`${path}.`));
+  const unread = fields
+    .filter((field) => field.list === "acted" && isLeaf(field))
+    .map(({ path }) => path)
+    .filter(
+      (path) =>
+        !words.has(
+          path
+            .replace(/\[\]|\{\}/g, "")
+            .split(".")
+            .at(-1) ?? "",
+        ),
+    );
+  expect(words.size).toBeGreaterThan(1000);
+  expect(unread).toEqual([]);
+});
