@@ -80,6 +80,8 @@ export const LAUNCHER_DIR = "/run/launcher";
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 /** The serial console's unix socket below the launcher volume. */
 export const CONSOLE_SOCKET = "serial0.sock";
+/** Where QEMU shows the guest's screen by VNC, below the launcher volume. */
+export const VNC_SOCKET = "vnc.sock";
 /** Where libvirt listens to the guest's agent, below the launcher volume. */
 export const AGENT_SOCKET = "agent.sock";
 /** What the guest printed on its serial console, below the launcher volume. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of domain.
-export type { DiskDefinition, DiskSource } from "./definition/disk.ts";
+export type { ControllerDefinition, DiskDefinition } from "./definition/disk.ts";
 export type { DomainDefinition } from "./definition/domain.ts";
 export type { NicDefinition } from "./definition/nic.ts";
 export { PLAIN_MACHINE } from "./definition/plain.ts";
@@ -9,9 +9,10 @@ export { findNicModel } from "./nic-model.ts";
 export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";
 export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
 export { vectorsOf } from "./pci/interrupts.ts";
-export { layoutOf, TOPOLOGY_VERSION } from "./pci/layouts.ts";
+export { layoutOf, TOPOLOGY_VERSION, type FixedDevice } from "./pci/layouts.ts";
 export {
   planTopology,
+  type DeviceToPlace,
   type NicToPlace,
   type PlannedTopology,
   type Topology,

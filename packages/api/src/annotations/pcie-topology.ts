@@ -17,9 +17,12 @@ function isEntry(value: unknown): value is Entry {
 export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
   const value = parseJson(text);
   if (!isJsonObject(value)) return undefined;
-  const { version, interfaces } = value;
+  const { version, interfaces, devices } = value;
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
-  return interfaces.every(isEntry) ? { version, interfaces } : undefined;
+  if (!interfaces.every(isEntry)) return undefined;
+  // One that was written before devices were remembered has none.
+  const isKept = Array.isArray(devices) && devices.every(isEntry);
+  return { version, interfaces, ...(isKept ? { devices } : {}) };
 }
 
 /** Writes the annotation; the order of the interfaces is kept. */

@@ -5,7 +5,6 @@ import {
   flag,
   harmless,
   integer,
-  isOff,
   list,
   object,
   oneOf,
@@ -34,10 +33,6 @@ const GPU_OPTIONS = object("How a virtual GPU is shown.", {
   display: feature("A display on it.", { ramFB: feature("A framebuffer before the driver.") }),
 });
 
-const ACTION = object("What it does.", {
-  action: text("reset, poweroff or shutdown."),
-});
-
 /** Of `spec.domain.devices`, beside the fields that are acted on. */
 export const DEVICE_FIELDS = {
   filesystems: unbuilt(
@@ -54,46 +49,19 @@ export const DEVICE_FIELDS = {
     list("GPUs of the node.", claimedDevice("One GPU.", { virtualGPUOptions: GPU_OPTIONS })),
   ),
   hostDevices: unbuilt(list("Devices of the node.", claimedDevice("One device."))),
-  inputs: unbuilt(
-    list(
-      "Input devices.",
-      object(
-        "One device.",
-        { bus: text("usb or virtio."), name: text("Name."), type: text("tablet.") },
-        ["name", "type"],
-      ),
-    ),
-  ),
   panicDevices: unbuilt(
     list("Devices that tell of a guest's panic.", object("One device.", { model: text("Model.") })),
   ),
-  rng: unbuilt(object("A source of randomness for the guest.")),
   sound: unbuilt(
     object("A sound card.", { model: text("ich9 or ac97."), name: text("Name.") }, ["name"]),
   ),
-  tpm: unbuilt(feature("A TPM.", { persistent: flag("What it holds is kept over restarts.") }), {
-    unless: isOff,
-  }),
-  video: unbuilt(object("The graphics card.", { type: text("Model.") })),
-  watchdog: unbuilt(
-    object("A watchdog.", { name: text("Name."), i6300esb: ACTION, diag288: ACTION }, ["name"]),
-  ),
   downwardMetrics: unbuilt(object("Metrics of the node for the guest.")),
   clientPassthrough: unbuilt(object("USB devices of a person's own machine.")),
-  autoattachGraphicsDevice: unbuilt(flag("A graphics device; the guest has none."), {
-    unless: oneOf(false),
-  }),
-  autoattachInputDevice: unbuilt(flag("An input device; the guest has none."), {
-    unless: oneOf(false),
-  }),
   autoattachMemBalloon: harmless(flag("A memory balloon; the guest has none.")),
   autoattachPodInterface: unbuilt(
     flag("An interface on the pod network where none is declared; there is none."),
     { unless: oneOf(false) },
   ),
-  autoattachSerialConsole: unbuilt(flag("A serial console; the guest has one."), {
-    unless: oneOf(true),
-  }),
   autoattachVSOCK: unbuilt(flag("A VSOCK device."), { unless: oneOf(false) }),
   blockMultiQueue: harmless(flag("Disks get a queue for each vCPU.")),
   disableHotplug: unbuilt(flag("Nothing can be plugged while the guest runs."), {

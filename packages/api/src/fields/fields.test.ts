@@ -102,13 +102,13 @@ describe("fields without which the guest would be another", () => {
   test.each([
     ["disks", specWith({ devices: { disks: [{ name: "a" }] } }), "domain.devices.disks"],
     ["cloud-init", specWith({}, { volumes: [{ name: "a", cloudInitNoCloud: {} }] }), "volumes"],
-    ["a TPM", specWith({ devices: { tpm: {} } }), "domain.devices.tpm"],
-    ["a watchdog", specWith({ devices: { watchdog: { name: "w" } } }), "domain.devices.watchdog"],
-    ["randomness", specWith({ devices: { rng: {} } }), "domain.devices.rng"],
-    ["a processor model", specWith({ cpu: { model: "Haswell" } }), "domain.cpu.model"],
-    ["a clock's zone", specWith({ clock: { timezone: "UTC" } }), "domain.clock.timezone"],
+    ["a sound card", specWith({ devices: { sound: { name: "s" } } }), "domain.devices.sound"],
+    [
+      "Windows' hypervisor",
+      specWith({ features: { hyperv: { relaxed: {} } } }),
+      "domain.features.hyperv",
+    ],
     ["a paused start", specWith({}, { startStrategy: "Paused" }), "startStrategy"],
-    ["EFI", specWith({ firmware: { bootloader: { efi: {} } } }), "domain.firmware.bootloader.efi"],
     ["GPUs", specWith({ devices: { gpus: [{ name: "g" }] } }), "domain.devices.gpus"],
     ["devices", specWith({ devices: { hostDevices: [{}] } }), "domain.devices.hostDevices"],
     ["probes", specWith({}, { livenessProbe: {} }), "livenessProbe"],
@@ -219,23 +219,6 @@ test("fields that are not built and fields without effect are told apart, each w
       { field: "spec.domain.memory.maxGuest", message },
     ],
     harmless: ["spec.domain.cpu.maxSockets", "spec.evictionStrategy"],
-  });
-});
-
-describe("features of the machine", () => {
-  test.each([
-    { features: { apic: {} }, unbuilt: [] },
-    { features: { apic: { enabled: false } }, unbuilt: ["apic"] },
-    { features: { apic: { endOfInterrupt: true } }, unbuilt: ["apic"] },
-    { features: { apic: { enabled: true, endOfInterrupt: false } }, unbuilt: [] },
-    { features: { kvm: { hidden: true } }, unbuilt: ["kvm"] },
-    { features: { kvm: { hidden: false } }, unbuilt: [] },
-    { features: { acpi: { enabled: false } }, unbuilt: ["acpi"] },
-    { features: { smm: {} }, unbuilt: ["smm"] },
-  ])("$features", ({ features, unbuilt }) => {
-    expect(
-      unactedFieldsOfVmi(specWith({ features }), "spec").unbuilt.map(({ field }) => field),
-    ).toEqual(unbuilt.map((name) => `spec.domain.features.${name}`));
   });
 });
 

@@ -7,8 +7,6 @@ import {
   harmless,
   integer,
   isOff,
-  isOn,
-  list,
   object,
   oneOf,
   quantity,
@@ -16,22 +14,8 @@ import {
   unbuilt,
 } from "./notation.ts";
 
-/** Of `spec.domain.cpu`, beside sockets, cores and threads. */
+/** Of `spec.domain.cpu`, beside the fields that are acted on. */
 export const CPU_FIELDS = {
-  model: unbuilt(text("Processor model that the guest sees, for example Haswell or host-model.")),
-  features: unbuilt(
-    list(
-      "Processor features that the guest has or lacks.",
-      object(
-        "One feature.",
-        {
-          name: text("Name of the feature, for example apic."),
-          policy: text("force, require, optional, disable or forbid."),
-        },
-        ["name"],
-      ),
-    ),
-  ),
   dedicatedCpuPlacement: unbuilt(flag("Each vCPU has a processor of the node for itself."), {
     unless: oneOf(false),
   }),
@@ -65,7 +49,7 @@ export const MEMORY_FIELDS = {
   ),
 };
 
-/** Of `spec.domain.firmware`, beside kernel boot and boot loader. */
+/** Of `spec.domain.firmware`, beside the fields that are acted on. */
 export const FIRMWARE_FIELDS = {
   acpi: unbuilt(
     object("ACPI tables for the guest.", {
@@ -73,48 +57,6 @@ export const FIRMWARE_FIELDS = {
       slicNameRef: text("Volume with the SLIC table."),
     }),
   ),
-  serial: unbuilt(text("Serial number of the machine.")),
-  uuid: unbuilt(text("UUID of the machine; made from namespace and name.")),
-};
-
-/** `firmware.bootloader.efi`: a VM that wants it is not started, since its guest would not boot from BIOS. */
-export const EFI = unbuilt(
-  object("EFI firmware.", {
-    persistent: flag("Variables are kept over restarts."),
-    secureBoot: flag("Only signed code is booted; true when absent."),
-  }),
-);
-
-/** Of `firmware.bootloader.bios`, which is what every guest has. */
-export const BIOS_FIELDS = {
-  useSerial: unbuilt(flag("Firmware speaks on the serial console."), { unless: oneOf(false) }),
-};
-
-function timer(what: string, more: Parameters<typeof object>[1] = {}) {
-  return object(what, { present: flag("Whether the timer is there."), ...more });
-}
-
-const tickPolicy = text("What becomes of ticks that were missed.");
-
-/** Of `spec.domain.clock`, beside UTC. */
-export const CLOCK_FIELDS = {
-  timer: unbuilt(
-    object("Timers that the guest has.", {
-      hpet: timer("High Precision Event Timer.", { tickPolicy }),
-      hyperv: timer("Hyper-V reference clock."),
-      kvm: timer("KVM clock."),
-      pit: timer("Programmable Interval Timer.", { tickPolicy }),
-      rtc: timer("Real Time Clock.", { tickPolicy, track: text("guest or wall.") }),
-    }),
-  ),
-  timezone: unbuilt(text("Zone that the guest's clock shows, for example Europe/Berlin.")),
-};
-
-/** Of `clock.utc`. */
-export const UTC_FIELDS = {
-  offsetSeconds: unbuilt(integer("Seconds by which the guest's clock differs from UTC."), {
-    unless: oneOf(0),
-  }),
 };
 
 const HYPERV = {
@@ -137,44 +79,19 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
-/** Of `spec.domain.features`: what every guest has anyway, and what none has. */
+/** Of `spec.domain.features`, beside the fields that are acted on. */
 export const FEATURES = {
-  acpi: unbuilt(feature("ACPI; the guest has it."), { unless: isOn }),
-  apic: unbuilt(
-    feature("APIC; the guest has it.", {
-      endOfInterrupt: flag("End of interrupts is told without an exit."),
-    }),
-    {
-      unless: (value) =>
-        isOn(value) && (value as { endOfInterrupt?: unknown }).endOfInterrupt !== true,
-    },
-  ),
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
   hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), { unless: isOff }),
-  kvm: unbuilt(object("How KVM shows itself.", { hidden: flag("The guest does not see it.") }), {
-    unless: (value) => (value as { hidden?: unknown }).hidden !== true,
-  }),
-  pvspinlock: unbuilt(feature("Spinlocks that give way."), { unless: isOff }),
-  smm: unbuilt(feature("System Management Mode."), { unless: isOff }),
 };
 
 /** Of `spec.domain` itself, beside the parts of the machine. */
 export const DOMAIN_FIELDS = {
-  chassis: unbuilt(
-    object("What the guest reads of its chassis.", {
-      asset: text("Asset tag."),
-      manufacturer: text("Manufacturer."),
-      serial: text("Serial number."),
-      sku: text("Stock keeping unit."),
-      version: text("Version."),
-    }),
-  ),
   ioThreads: harmless(
     object("Threads for disks.", {
       supplementalPoolThreadCount: integer("Threads of the shared pool."),
     }),
   ),
-  ioThreadsPolicy: harmless(text("How threads are shared between disks: shared or auto.")),
   launchSecurity: unbuilt(
     object("Memory that the node cannot read.", {
       sev: object("AMD SEV.", {

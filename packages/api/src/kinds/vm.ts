@@ -62,6 +62,15 @@ const PcieTopologySchema = Type.Object(
         pciAddress: Type.String({ description: "For example 0000:02:00.0." }),
       }),
     ),
+    devices: Type.Optional(
+      Type.Array(
+        Type.Object({
+          name: Type.String({ description: "For example disk:root." }),
+          pciAddress: Type.String(),
+        }),
+        { description: "What is no interface." },
+      ),
+    ),
   },
   { description: "Where the devices are, so that no start moves them." },
 );

@@ -2,21 +2,16 @@
 // What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
 import { Type, type Static } from "typebox";
 import { DEVICE_FIELDS } from "../fields/device-fields.ts";
-import {
-  BIOS_FIELDS,
-  CLOCK_FIELDS,
-  CPU_FIELDS,
-  DOMAIN_FIELDS,
-  EFI,
-  FEATURES,
-  FIRMWARE_FIELDS,
-  MEMORY_FIELDS,
-  UTC_FIELDS,
-} from "../fields/guest-fields.ts";
+import { DOMAIN_FIELDS, MEMORY_FIELDS } from "../fields/guest-fields.ts";
 import { map, notYet, quantity, text } from "../fields/notation.ts";
 import { POD_FIELDS } from "../fields/pod-fields.ts";
 import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
+import { ClockSchema } from "./guest/clock.ts";
+import { CpuSchema } from "./guest/cpu.ts";
+import { ChassisSchema, GUEST_DEVICES } from "./guest/devices.ts";
 import { DiskSchema } from "./guest/disk.ts";
+import { FeaturesSchema } from "./guest/features.ts";
+import { FirmwareSchema } from "./guest/firmware.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { PASSED_ON } from "./guest/passed-on.ts";
 import { VolumeSchema } from "./guest/volume.ts";
@@ -26,16 +21,6 @@ export const PCIE_ROOT_PORTS_MAX = 128;
 
 /** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
-
-const CpuSchema = Type.Object(
-  {
-    cores: Type.Optional(Type.Integer({ minimum: 1, description: "Cores of each socket." })),
-    sockets: Type.Optional(Type.Integer({ minimum: 1, description: "Sockets." })),
-    threads: Type.Optional(Type.Integer({ minimum: 1, description: "Threads of each core." })),
-    ...CPU_FIELDS,
-  },
-  { description: "Virtual processors." },
-);
 
 const MemorySchema = Type.Object(
   {
@@ -63,61 +48,6 @@ const ResourcesSchema = Type.Object(
   { description: "What is asked of the node." },
 );
 
-const KernelBootSchema = Type.Object(
-  {
-    kernelArgs: Type.Optional(Type.String({ description: "The kernel's command line." })),
-    container: Type.Optional(
-      Type.Object(
-        {
-          image: Type.String({ description: "Image with kernel and initrd." }),
-          kernelPath: Type.Optional(
-            Type.String({ description: "Path of the kernel in the image; vmlinuz when absent." }),
-          ),
-          initrdPath: Type.Optional(
-            Type.String({ description: "Path of the initrd in the image." }),
-          ),
-          imagePullPolicy: Type.Optional(
-            Type.String({
-              description:
-                "When the image is pulled: Always, IfNotPresent or Never; IfNotPresent when absent.",
-            }),
-          ),
-          imagePullSecret: Type.Optional(
-            Type.String({ description: "Secret of the VM's namespace for pulling the image." }),
-          ),
-        },
-        { description: "Where kernel and initrd are." },
-      ),
-    ),
-  },
-  { description: "The guest is booted from a kernel and an initrd." },
-);
-
-const FirmwareSchema = Type.Object(
-  {
-    kernelBoot: Type.Optional(KernelBootSchema),
-    bootloader: Type.Optional(
-      Type.Object(
-        {
-          bios: Type.Optional(Type.Object(BIOS_FIELDS, { description: "BIOS firmware." })),
-          efi: EFI,
-        },
-        { description: "Firmware of the guest; BIOS when absent." },
-      ),
-    ),
-    ...FIRMWARE_FIELDS,
-  },
-  { description: "What the guest starts with." },
-);
-
-const ClockSchema = Type.Object(
-  {
-    utc: Type.Optional(Type.Object(UTC_FIELDS, { description: "The clock shows UTC." })),
-    ...CLOCK_FIELDS,
-  },
-  { description: "The guest's clock; UTC." },
-);
-
 const DevicesSchema = Type.Object(
   {
     disks: Type.Optional(
@@ -141,6 +71,7 @@ const DevicesSchema = Type.Object(
           "Interfaces that can be plugged while the VM runs, beside those it starts with; machine type q35.",
       }),
     ),
+    ...GUEST_DEVICES,
     ...DEVICE_FIELDS,
   },
   { description: "Devices of the guest." },
@@ -159,8 +90,15 @@ const DomainSpecSchema = Type.Object(
     resources: Type.Optional(ResourcesSchema),
     firmware: Type.Optional(FirmwareSchema),
     clock: Type.Optional(ClockSchema),
-    features: Type.Optional(Type.Object(FEATURES, { description: "Features of the machine." })),
+    features: Type.Optional(FeaturesSchema),
     devices: Type.Optional(DevicesSchema),
+    chassis: Type.Optional(ChassisSchema),
+    ioThreadsPolicy: Type.Optional(
+      Type.String({
+        description:
+          "How threads are shared between disks: shared or auto; disks have none of their own when absent.",
+      }),
+    ),
     ...DOMAIN_FIELDS,
   },
   { description: "The guest." },

@@ -80,6 +80,7 @@ function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undef
     alias: nic.alias,
     mac: nic.mac,
     linkUp: nic.linkUp,
+    ...(nic.hasBootRom === undefined ? {} : { hasBootRom: nic.hasBootRom }),
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
     ...(guestName === undefined ? {} : { guestName }),

@@ -25,6 +25,8 @@ export interface DeviceFacts {
   readonly linkUp: boolean;
   /** Pairs of queues. */
   readonly queues: number;
+  /** Whether firmware finds a boot ROM on it; absent: it finds none. */
+  readonly hasBootRom?: true;
   /** For example `0000:02:00.0`; absent while libvirt has not placed it. */
   readonly pciAddress?: string;
   /** What the guest calls it; absent while it has not said. */

@@ -12,7 +12,8 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import type { Reason } from "../reasons/table.ts";
-import { askedAddress, keptAddresses, modelOf, queuesOf } from "./topology.ts";
+import { keptAddresses } from "./kept.ts";
+import { askedAddress, modelOf, queuesOf } from "./topology.ts";
 
 /** Where a NIC goes, and how many pairs of queues it has. */
 export interface NicPlace {

@@ -13,15 +13,8 @@ import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
-import {
-  askedAddress,
-  keptAddresses,
-  modelOf,
-  planVmiTopology,
-  queuesOf,
-  topologyProblems,
-  topologyVersionOf,
-} from "./topology.ts";
+import { keptAddresses, keptTopology, topologyVersionOf } from "./kept.ts";
+import { askedAddress, modelOf, planVmiTopology, queuesOf, topologyProblems } from "./topology.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 
 const CONFIG = networkConfigOf(undefined);
@@ -245,7 +238,12 @@ describe("a VM remembers where its devices are", () => {
   });
 
   test.each([
-    { name: "at its first start the newest", told: undefined, known: undefined, want: TOPOLOGY_VERSION },
+    {
+      name: "at its first start the newest",
+      told: undefined,
+      known: undefined,
+      want: TOPOLOGY_VERSION,
+    },
     { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
     { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
   ])("and by which rules: $name", ({ told, known, want }) => {
@@ -266,8 +264,11 @@ describe("a VM remembers where its devices are", () => {
   });
 
   test("a VM that starts for the first time tells its VMI the rules", () => {
-    const { annotations } = vmiOf(aVm({})).metadata;
-    expect(annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]).toBe(`{"version":3,"interfaces":[]}`);
+    expect(keptTopology(vmiOf(aVm({})))).toEqual({
+      version: TOPOLOGY_VERSION,
+      interfaces: [],
+      devices: [{ name: "display", pciAddress: "0000:00:01.0" }],
+    });
   });
 
   test("while it is stopped, and tells the next VMI", () => {

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the NICs of a VMI go, and how many ports are kept for those to come.
+// Where the devices of a VMI go, and how many ports are kept for those to come.
 import {
   isAbsent,
-  names,
-  parsePcieTopology,
   type FieldProblem,
   type Iface,
   type NetworkConfig,
-  type PcieTopology,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
 import {
   findNicModel,
   machineFamilyOf,
-  parsePciAddress,
   planTopology,
-  TOPOLOGY_VERSION,
   type NicToPlace,
   type PciAddress,
   type PlannedTopology,
   type TopologyProblem,
 } from "@patchbay/domain";
 import { ifacesOf } from "../spec/nics.ts";
+import { disksOf } from "../spec/disks.ts";
 import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
+import { askedPciAddress } from "./asked.ts";
+import { deviceOfDisk, devicesToPlace } from "./devices.ts";
+import { keptAddresses, topologyVersionOf } from "./kept.ts";
 
 const DEFAULT_MODEL = "virtio";
 
@@ -40,31 +39,9 @@ export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: Networ
   return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
 }
 
-/** What a VMI was told of its VM's last start; undefined when it was told nothing. */
-export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
-  return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
-}
-
-/** The version of the rules by which a VMI is laid out: that of its VM's first start. */
-export function topologyVersionOf(vmi: VirtualMachineInstance): number {
-  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
-}
-
-/** Where the devices of a VMI were at the last start, by name of the iface. */
-export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
-  return new Map(
-    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
-      const address = parsePciAddress(pciAddress);
-      return address === undefined ? [] : [[name, address] as const];
-    }),
-  );
-}
-
-/** The address that an iface asks for. KubeVirt's short form leaves the domain out. */
+/** The address that an iface asks for. */
 export function askedAddress(iface: Iface | undefined): PciAddress | undefined {
-  const text = iface?.pciAddress ?? "";
-  if (text === "") return undefined;
-  return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
+  return askedPciAddress(iface?.pciAddress);
 }
 
 function toPlace(vmi: VirtualMachineInstance, config: NetworkConfig): readonly NicToPlace[] {
@@ -95,13 +72,21 @@ export function planVmiTopology(
     family: machineFamilyOf(machineOf(domain)) ?? "q35",
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
-    devices: [],
+    devices: devicesToPlace(vmi),
     nics: toPlace(vmi, config),
     onRootComplex: isOnRootComplex(vmi),
   });
 }
 
+function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
+  const disk = disksOf(spec).find((each) => deviceOfDisk(each) === device);
+  if (disk === undefined) return "domain.devices";
+  const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
+  return `domain.devices.disks[${String(disk.index)}]${field}`;
+}
+
 function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
+  if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
   if (index === -1) return "domain.devices";
   const field = askedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machine a VMI asks for.
-import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import { names, parseQuantity, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 
 const DEFAULT_MACHINE = "q35";
 
@@ -10,10 +10,34 @@ export function machineOf(domain: VmiSpec["domain"]): string {
   return type === undefined || type === "" ? DEFAULT_MACHINE : type;
 }
 
-/** How many virtual CPUs the guest has: one thread of one core of one socket where nothing is said. */
+/** Sockets, cores of each, threads of each core. */
+export interface CpuTopology {
+  readonly sockets: number;
+  readonly cores: number;
+  readonly threads: number;
+}
+
+/** What is asked of the node, at most or at least, as whole processors. */
+function processorsAsked({ resources }: VmiSpec["domain"]): number {
+  const asked = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
+  return Math.max(1, Math.ceil(asked === undefined ? 1 : (parseQuantity(asked) ?? 1)));
+}
+
+/**
+ * How the guest's processors are arranged: one of each where one is not said; where none is, a socket for each processor
+ * that is asked of the node. Source: KubeVirt SetDefaultGuestCPUTopology.
+ */
+export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
+  const { cores, sockets, threads } = domain.cpu ?? {};
+  if (cores === undefined && sockets === undefined && threads === undefined)
+    return { sockets: processorsAsked(domain), cores: 1, threads: 1 };
+  return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
+}
+
+/** How many virtual CPUs the guest has. */
 export function vcpusOf(domain: VmiSpec["domain"]): number {
-  const { cores = 1, sockets = 1, threads = 1 } = domain.cpu ?? {};
-  return cores * sockets * threads;
+  const { sockets, cores, threads } = cpuTopologyOf(domain);
+  return sockets * cores * threads;
 }
 
 /** Whether PCI devices sit on the root complex, where nothing can be plugged. */

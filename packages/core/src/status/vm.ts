@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { findByName, ifacesOf } from "../spec/nics.ts";
-import { keptTopology } from "../pcie/topology.ts";
+import { keptTopology } from "../pcie/kept.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
 import { startFailureOf } from "../plan/vm/start-failure.ts";
 import {
@@ -113,20 +113,23 @@ function versionOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined):
 
 /**
  * Where the devices are: what the VMI reports goes before what was known; an iface that is no longer declared is forgotten.
- * A VMI whose devices are not placed yet says nothing.
+ * Devices that are no ifaces are where the VMI was told. A VMI whose ifaces are not placed yet says nothing of them.
  */
 function topologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): Pick<VmStatus, "pcieTopology"> {
-  const before = vm.status?.pcieTopology?.interfaces;
+  const before = vm.status?.pcieTopology;
   const interfaces = ifacesOf(vm.spec.template.spec).flatMap((iface) => {
     const reported = findByName(vmi?.status?.interfaces, iface.name)?.pciAddress;
-    const pciAddress = reported ?? findByName(before, iface.name)?.pciAddress;
+    const pciAddress = reported ?? findByName(before?.interfaces, iface.name)?.pciAddress;
     return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
   });
-  if (before === undefined && interfaces.length === 0) return {};
-  return { pcieTopology: { version: versionOf(vm, vmi), interfaces } };
+  const told = vmi === undefined ? undefined : keptTopology(vmi)?.devices;
+  const devices = told ?? before?.devices;
+  if (before === undefined && interfaces.length === 0 && devices === undefined) return {};
+  const others = devices === undefined ? {} : { devices };
+  return { pcieTopology: { version: versionOf(vm, vmi), interfaces, ...others } };
 }
 
 /** What is remembered of running; a member that is to go is undefined. */

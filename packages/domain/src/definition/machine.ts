@@ -38,9 +38,9 @@ export interface CpuDefinition {
     readonly cores: number;
     readonly threads: number;
   };
-  /** The host's as far as can be emulated, the host's itself, or one that has a name. Absent: the accelerator's own. */
+  /** The host's by its nearest name, the host's itself, all that can be had, or one that has a name. Absent: QEMU's own. */
   readonly model?:
-    | { readonly mode: "host-model" | "host-passthrough" }
+    | { readonly mode: "host-model" | "host-passthrough" | "maximum" }
     | { readonly mode: "custom"; readonly name: string };
   readonly features: readonly CpuFeature[];
 }

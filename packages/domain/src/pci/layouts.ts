@@ -2,13 +2,13 @@
 // What each version of the layout has by itself. A domain keeps the version of its first start, so an entry here is
 // never changed: new rules are a new entry.
 
-/** Devices that are defined once and then stay; `disk:` and `input:` are followed by the name that the VM gives it. */
+/** Devices that are defined once and then stay; what follows a colon says which of them. */
 export type FixedDevice =
   | "guestAgent"
   | "display"
   | "usb"
   | "scsi"
-  | "sata"
+  | `sata:${string}`
   | "rng"
   | "watchdog"
   | `disk:${string}`

@@ -85,7 +85,6 @@ const SAYS: Readonly<Record<string, string>> = {
   display: "the display",
   usb: "the USB controller",
   scsi: "the SCSI controller",
-  sata: "the SATA controller",
   rng: "the source of randomness",
   watchdog: "the watchdog",
 };
@@ -96,11 +95,13 @@ function sayFixed(device: FixedDevice): string {
 }
 
 /** What sits on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
-const CONVENTIONAL: ReadonlySet<FixedDevice> = new Set(["watchdog", "sata"]);
+function isConventional(device: FixedDevice): boolean {
+  return device === "watchdog" || device.startsWith("sata:");
+}
 
 function devicePlaces(device: FixedDevice, machine: Machine): readonly PciAddress[] {
   if (device === "display") return displayPlaces(machine);
-  return CONVENTIONAL.has(device) ? placesBesidePorts(machine) : usualPlaces(machine);
+  return isConventional(device) ? placesBesidePorts(machine) : usualPlaces(machine);
 }
 
 function nicPlaces(nic: NicToPlace, machine: Machine): readonly PciAddress[] {

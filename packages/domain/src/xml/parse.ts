@@ -38,6 +38,8 @@ export interface NicFacts {
   readonly model: string;
   /** Pairs of queues of the driver; 1 when none are given. */
   readonly queues: number;
+  /** Whether firmware finds a boot ROM on it; absent: it finds none. */
+  readonly hasBootRom?: true;
 }
 
 /** A PCI controller: a bus that devices sit on. */
@@ -139,6 +141,7 @@ function nicOf(device: Node): NicFacts {
     linkUp: textOf(childOf(device, "link"), "@state") !== "down",
     model: textOf(childOf(device, "model"), "@type") ?? "",
     queues: parseNumber(textOf(childOf(device, "driver"), "@queues") ?? "1", "queues"),
+    ...(textOf(childOf(device, "rom"), "@enabled") === "yes" ? { hasBootRom: true } : {}),
   };
 }
 

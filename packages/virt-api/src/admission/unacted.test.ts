@@ -65,14 +65,14 @@ describe("fields that are not acted on", () => {
     };
     const before = domainOf({ launchSecurity: {}, memory: { maxGuest: "1Gi" } });
     const after = domainOf({
-      ...{ launchSecurity: {}, devices: { rng: {} } },
+      ...{ launchSecurity: {}, devices: { sound: { name: "s" } } },
       memory: { maxGuest: "1Gi", hugepages: {} },
     });
     const base = "spec.template.spec.domain";
     expect(await validate(deps(), asked(after, before))).toEqual({
       allowed: true,
       warnings: [
-        `the VM is kept and cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.rng`,
+        `the VM is kept and cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.sound`,
       ],
     });
   });

@@ -217,7 +217,7 @@ describe("with a dry run", () => {
 });
 
 describe("a VM that cannot be started", () => {
-  const spec = { ...aVm().spec.template.spec, domain: { cpu: { model: "x" } } };
+  const spec = { ...aVm().spec.template.spec, domain: { memory: { hugepages: {} } } };
 
   test.each<{ verb: Verb; strategy: RunStrategy; guest: Guest }>([
     { verb: "start", strategy: "Halted", guest: "none" },
@@ -225,7 +225,7 @@ describe("a VM that cannot be started", () => {
   ])("$verb is 422 and names every field", async ({ verb, strategy, guest }) => {
     const told = await ask(verb, aVm({ runStrategy: strategy, template: { spec } }), guest);
     expect(told).toMatchObject({ code: 422, writes: [] });
-    expect(told.message).toMatch(/^the VM cannot be started: .*kernelBoot.*cpu\.model/);
+    expect(told.message).toMatch(/^the VM cannot be started: .*kernelBoot.*memory\.hugepages/);
   });
 
   test("can be stopped", async () => {

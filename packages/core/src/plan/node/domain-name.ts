@@ -8,8 +8,16 @@ export function domainNameOf(vmi: VirtualMachineInstance): string {
   return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
 }
 
-/** The machine's UUID, the same at every start: a version 8 UUID of its name. Source: RFC 9562 section 5.8. */
+/** As libvirt reads one. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * The machine's UUID, the same at every start: the one that the VM asks for, else a version 8 UUID of its name.
+ * Source: RFC 9562 section 5.8.
+ */
 export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+  const asked = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID.test(asked)) return asked.toLowerCase();
   const hex = sha256Hex(domainNameOf(vmi));
   return [
     hex.slice(0, 8),

@@ -60,7 +60,17 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
     memoryMiB: 128,
     sharesMemory: true,
     ...PLAIN_MACHINE,
-    cpu: { model: { mode: "host-passthrough" }, features: [] },
+    cpu: {
+      model: { mode: "host-model" },
+      topology: { sockets: 1, cores: 2, threads: 2 },
+      features: [],
+    },
+    display: {
+      socketPath: "/run/launcher/vnc.sock",
+      model: "vga",
+      memoryKiB: 16384,
+      pciAddress: { bus: 0, slot: 1, function: 0 },
+    },
     kernel: { path: "/run/kernel-boot/vmlinuz", initrdPath: "/run/kernel-boot/initrd" },
     nics: [
       {
@@ -115,7 +125,12 @@ describe("the kernel", () => {
     domainOf(aVmiWith({ firmware })).kernel;
 
   test("has its usual path where none is given, and no initial disk or arguments", () => {
-    expect(boot({})).toEqual({ path: "/run/kernel-boot/vmlinuz" });
+    const container = { image: "guest" };
+    expect(boot({ kernelBoot: { container } })).toEqual({ path: "/run/kernel-boot/vmlinuz" });
+  });
+
+  test("is none where no image is given: what firmware finds is booted", () => {
+    expect(boot({ kernelBoot: { kernelArgs: "quiet" } })).toBeUndefined();
   });
 
   test("is found by its path in the image, with its initial disk and arguments", () => {

@@ -7,8 +7,14 @@ import { namesOf } from "../../iface/names.ts";
 import type { NicPlace } from "../../pcie/live-places.ts";
 import { modelOf } from "../../pcie/topology.ts";
 
+/** What of a NIC its specification does not say. */
+export interface NicMaking extends NicPlace {
+  /** Of use at a start only. */
+  readonly hasBootRom?: true;
+}
+
 /** The NIC of an iface that is wired and has its MAC. */
-export function nicDefinitionOf(facts: IfaceFacts, place: NicPlace): NicDefinition {
+export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
   const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {

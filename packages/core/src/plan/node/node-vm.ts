@@ -145,8 +145,9 @@ function planLink(iface: IfaceFacts): readonly NodeAction[] {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
   if (device === undefined || pciAddress === undefined) return [];
-  const { queues, mac, linkUp } = device;
-  const definition = nicDefinitionOf(iface, { pciAddress, queues });
+  const { queues, mac, linkUp, hasBootRom } = device;
+  const rom = hasBootRom === undefined ? {} : { hasBootRom };
+  const definition = nicDefinitionOf(iface, { pciAddress, queues, ...rom });
   if (definition.linkUp === linkUp) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic({ ...definition, mac }) }];
 }

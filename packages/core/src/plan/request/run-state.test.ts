@@ -126,10 +126,10 @@ describe("whether it runs is said in the form in which it was said", () => {
 describe("a VM that cannot be started", () => {
   const broken = (runStrategy: RunStrategy): VirtualMachine => {
     const vm = aVm();
-    const spec = { ...vm.spec.template.spec, domain: { cpu: { model: "x" } } };
+    const spec = { ...vm.spec.template.spec, domain: { memory: { hugepages: {} } } };
     return { ...vm, spec: { runStrategy, template: { ...vm.spec.template, spec } } };
   };
-  const fields = ["firmware.kernelBoot.container", "cpu.model"].map(
+  const fields = ["firmware.kernelBoot.container", "memory.hugepages"].map(
     (field) => `spec.template.spec.domain.${field}`,
   );
 

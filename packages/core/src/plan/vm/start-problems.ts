@@ -15,6 +15,7 @@ import { machineFamilyOf } from "@patchbay/domain";
 import { machineOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
+import { deviceProblems } from "./device-problems.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const machine = machineOf(domain);
@@ -54,6 +55,7 @@ function domainProblems(
     ...bootProblems(spec, base),
     ...guestProblems(spec, base),
     ...memoryProblems(spec, base),
+    ...deviceProblems(spec, base),
     ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
   ];
 }

@@ -166,6 +166,7 @@ describe("the VMI of a VM", () => {
           "patchbay.io/pcie-topology": JSON.stringify({
             version: TOPOLOGY_VERSION,
             interfaces: [],
+            devices: [{ name: "display", pciAddress: "0000:00:01.0" }],
           }),
         },
         finalizers: ["foregroundDeleteVirtualMachine"],

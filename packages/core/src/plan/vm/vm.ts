@@ -11,12 +11,13 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type FieldProblem,
-  type ObjectMeta,
+  type PcieTopology,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../../equal.ts";
+import { printedDevicesOf } from "../../pcie/printed.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planTemplateNics, type NicsChange } from "./nics.ts";
@@ -45,17 +46,25 @@ export interface VmFacts {
   readonly isNameTaken: boolean;
 }
 
-/** The template's, and where the devices were; at the first start the rules by which they are to be laid out. */
-function annotationsOf(vm: VirtualMachine): NonNullable<ObjectMeta["annotations"]> {
-  const topology = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  return {
-    ...vm.spec.template.metadata?.annotations,
-    [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology),
-  };
+/** The VMI, told where its devices are. */
+function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
+  const annotation = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+  const annotations = { ...vmi.metadata.annotations, ...annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
 
-/** The VMI that a VM starts: its template without what is absent. */
+/**
+ * The VMI that a VM starts: its template without what is absent. It is told where its NICs were, at the first start the
+ * rules by which they are to be laid out, and where its other devices are, which are not plugged while it runs.
+ */
 export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
+  const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
+  const vmi = toldOf(bareVmiOf(vm), before);
+  const devices = printedDevicesOf(vmi);
+  return devices.length === 0 ? vmi : toldOf(vmi, { ...before, devices });
+}
+
+function bareVmiOf(vm: VirtualMachine): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
   const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
@@ -69,7 +78,7 @@ export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
         ...template.metadata?.labels,
         [names.VM_NAME_LABEL]: labelValueOf(vm.metadata.name),
       },
-      annotations: annotationsOf(vm),
+      annotations: { ...template.metadata?.annotations },
       finalizers: [names.VMI_FINALIZER],
       ownerReferences: [
         {

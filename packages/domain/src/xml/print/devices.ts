@@ -108,13 +108,12 @@ function inputElement(input: InputDefinition): Element {
     const address = { "@type": "usb", "@bus": "0", "@port": String(input.port) };
     return { "@type": input.type, "@bus": "usb", alias, address };
   }
-  const { pciAddress } = input;
+  // There is no transitional one, so none has to be named.
   return {
     "@type": input.type,
     "@bus": "virtio",
-    "@model": virtioModel(pciAddress),
     alias,
-    address: addressElement(pciAddress),
+    address: addressElement(input.pciAddress),
   };
 }
 

@@ -31,11 +31,10 @@ function targetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
   return { "@dev": target, "@bus": bus, ...(isTrayOpen === true ? { "@tray": "open" } : {}) };
 }
 
-function blockElement({ logical, physical, discardGranularity }: BlockSizes): Element {
+function blockElement({ logical, physical }: BlockSizes): Element {
   return given({
     "@logical_block_size": logical,
     "@physical_block_size": physical,
-    "@discard_granularity": discardGranularity,
   });
 }
 
@@ -71,7 +70,7 @@ export function diskElement(disk: DiskDefinition): Element {
 }
 
 const MODELS = {
-  scsi: virtioModel,
+  scsi: ({ bus }) => (bus > 0 ? "virtio-non-transitional" : "virtio-scsi"),
   sata: () => undefined,
   usb: () => "qemu-xhci",
 } as const satisfies Readonly<

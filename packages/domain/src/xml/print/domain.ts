@@ -28,6 +28,9 @@ const builder = new Builder({
   suppressEmptyNode: true,
 });
 
+/** Of the elements that are QEMU's own. Source: libvirt drvqemu. */
+const QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
+
 function memoryBacking(definition: DomainDefinition): Element {
   const shared = { source: { "@type": "memfd" }, access: { "@mode": "shared" } };
   return definition.sharesMemory ? { memoryBacking: shared } : {};
@@ -60,6 +63,21 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
+/**
+ * What libvirt has no word for, which it passes on to QEMU. Source: libvirt drvqemu, "Overriding properties of QEMU
+ * devices"; QEMU hw/block/block.c.
+ */
+function overrides({ disks }: DomainDefinition): Element {
+  const devices = disks.flatMap(({ alias, blockSize }) => {
+    const value = blockSize?.discardGranularity;
+    if (value === undefined) return [];
+    const property = { "@name": "discard_granularity", "@type": "unsigned", "@value": value };
+    return [{ "@alias": alias, "qemu:frontend": { "qemu:property": property } }];
+  });
+  if (devices.length === 0) return {};
+  return { "@xmlns:qemu": QEMU_NAMESPACE, "qemu:override": { "qemu:device": devices } };
+}
+
 /** XML for `virDomainDefineXML`. Source: libvirt formatdomain. */
 export function printDomain(definition: DomainDefinition): string {
   return builder.build({
@@ -80,6 +98,7 @@ export function printDomain(definition: DomainDefinition): string {
       on_reboot: "restart",
       on_crash: "destroy",
       devices: devicesElement(definition),
+      ...overrides(definition),
     },
   });
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of the guest that are neither NICs nor disks. Source: KubeVirt api/core/v1 schema.go, type Devices.
+import { Type } from "typebox";
+import { notYet, object, text as anyText, unbuilt } from "../../fields/notation.ts";
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+
+const InputSchema = Type.Object(
+  {
+    bus: text("usb or virtio; usb when absent."),
+    name: Type.String({ description: "Name." }),
+    type: Type.String({ description: "tablet." }),
+  },
+  { description: "One device." },
+);
+
+const WatchdogSchema = Type.Object(
+  {
+    name: Type.String({ description: "Name." }),
+    i6300esb: Type.Optional(
+      Type.Object(
+        { action: text("What it does: reset, poweroff or shutdown; reset when absent.") },
+        { description: "A PCI watchdog of Intel's." },
+      ),
+    ),
+    diag288: unbuilt(
+      object("A watchdog of IBM Z.", { action: anyText("reset, poweroff or shutdown.") }),
+    ),
+  },
+  { description: "A watchdog, which acts when the guest no longer tells it that it is well." },
+);
+
+const TpmSchema = Type.Object(
+  {
+    enabled: flag("Whether it is there; true when absent."),
+    persistent: Type.Optional(
+      notYet(Type.Boolean({ description: "What it holds is kept over restarts." }), {
+        unless: (value) => value === false,
+      }),
+    ),
+  },
+  { description: "A TPM 2.0." },
+);
+
+/** Of `spec.domain.devices`. */
+export const GUEST_DEVICES = {
+  inputs: Type.Optional(Type.Array(InputSchema, { description: "Input devices." })),
+  rng: Type.Optional(Type.Object({}, { description: "A source of randomness for the guest." })),
+  tpm: Type.Optional(TpmSchema),
+  video: Type.Optional(
+    Type.Object(
+      { type: text("Model: vga, bochs, cirrus or virtio.") },
+      { description: "The graphics card; vga with BIOS and bochs with EFI when absent." },
+    ),
+  ),
+  watchdog: Type.Optional(WatchdogSchema),
+  autoattachGraphicsDevice: flag(
+    "A graphics device, whose screen is seen by VNC; true when absent.",
+  ),
+  autoattachInputDevice: flag("A tablet where no input device is declared; false when absent."),
+  autoattachSerialConsole: flag("A serial console; true when absent."),
+};
+
+/** `spec.domain.chassis`. */
+export const ChassisSchema = Type.Object(
+  {
+    asset: text("Asset tag."),
+    manufacturer: text("Manufacturer."),
+    serial: text("Serial number."),
+    sku: text("Stock keeping unit."),
+    version: text("Version."),
+  },
+  { description: "What the guest reads of its chassis." },
+);

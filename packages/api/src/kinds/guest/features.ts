@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features of the guest's machine. Source: KubeVirt api/core/v1 schema.go, type Features.
+import { Type, type TProperties } from "typebox";
+import { FEATURES } from "../../fields/guest-fields.ts";
+
+/** A feature that is on when it is named. Source: KubeVirt FeatureState. */
+const feature = <T extends TProperties>(description: string, more: T) =>
+  Type.Optional(
+    Type.Object(
+      {
+        enabled: Type.Optional(
+          Type.Boolean({ description: "Whether it is on; true when absent." }),
+        ),
+        ...more,
+      },
+      { description },
+    ),
+  );
+
+/** `spec.domain.features`. */
+export const FeaturesSchema = Type.Object(
+  {
+    acpi: feature("ACPI; the guest has it when this is absent.", {}),
+    apic: feature("APIC; the guest has it when this is absent.", {
+      endOfInterrupt: Type.Optional(
+        Type.Boolean({ description: "End of interrupts is told without an exit." }),
+      ),
+    }),
+    kvm: Type.Optional(
+      Type.Object(
+        { hidden: Type.Optional(Type.Boolean({ description: "The guest does not see it." })) },
+        { description: "How KVM shows itself." },
+      ),
+    ),
+    pvspinlock: feature("Spinlocks that give way.", {}),
+    smm: feature("System Management Mode, which secure boot needs.", {}),
+    ...FEATURES,
+  },
+  { description: "Features of the machine." },
+);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Firmware, processors, clock, features and identity of a VMI's domain.
+import type { VmiSpec } from "@patchbay/api";
+import type { DomainDefinition } from "@patchbay/domain";
+import { NVRAM_FILE } from "../../../spec/disk-files.ts";
+import { inLauncher, kernelFilesOf } from "../../../spec/kernel.ts";
+import { cpuTopologyOf } from "../../../spec/machine.ts";
+import { timersOf } from "./timers.ts";
+import { CPU_POLICIES, wordOf } from "./words.ts";
+
+type Domain = VmiSpec["domain"];
+
+/** Firmware of Debian's package ovmf: code and the variables that it begins with. */
+const EFI = {
+  codePath: "/usr/share/OVMF/OVMF_CODE_4M.fd",
+  templatePath: "/usr/share/OVMF/OVMF_VARS_4M.fd",
+};
+/** The same with Secure Boot, and the keys of Microsoft's and Debian's signatures. */
+const EFI_SECURE_BOOT = {
+  codePath: "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
+  templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
+};
+
+/** BIOS where nothing is said; EFI only boots signed code where nothing is said. Source: KubeVirt SetDefaults_Firmware. */
+export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
+  const { bios, efi } = firmware?.bootloader ?? {};
+  if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
+  const secureBoot = efi.secureBoot !== false;
+  const files = secureBoot ? EFI_SECURE_BOOT : EFI;
+  return { kind: "efi", secureBoot, ...files, variablesPath: NVRAM_FILE };
+}
+
+/** The kernel that is booted directly; nothing: what firmware finds is booted. */
+export function kernelOf(domain: Domain): Pick<DomainDefinition, "kernel"> {
+  const boot = domain.firmware?.kernelBoot;
+  if (boot?.container === undefined) return {};
+  const { kernel, initrd } = kernelFilesOf(domain);
+  const { kernelArgs } = boot;
+  return {
+    kernel: {
+      path: inLauncher(kernel),
+      ...(initrd === undefined ? {} : { initrdPath: inLauncher(initrd) }),
+      ...(kernelArgs === undefined ? {} : { args: kernelArgs }),
+    },
+  };
+}
+
+/** By what the processors of a guest are decided, beside its specification. */
+interface CpuSettings {
+  readonly useEmulation: boolean;
+  /** Whether what a VM says nothing of is as KubeVirt has it. */
+  readonly hasKubeVirtDefaults: boolean;
+}
+
+type Cpu = DomainDefinition["cpu"];
+
+/** Of the host itself nothing can be passed through to an emulated guest: it gets all that can be emulated. */
+function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
+  if (name === "host-passthrough") return { mode: useEmulation ? "maximum" : "host-passthrough" };
+  return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };
+}
+
+function modelOf({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
+  const { useEmulation, hasKubeVirtDefaults } = settings;
+  const name = cpu?.model ?? "";
+  if (name !== "") return { model: namedModel(name, useEmulation) };
+  if (hasKubeVirtDefaults || (cpu?.features ?? []).length > 0)
+    return { model: { mode: "host-model" } };
+  return useEmulation ? {} : { model: { mode: "host-passthrough" } };
+}
+
+/** A feature that libvirt knows of named models and today's processors lack. Source: KubeVirt; libvirt issue 608. */
+const MPX = { name: "mpx", policy: "disable" } as const;
+
+/** The processors. Source: KubeVirt, where a model is the host's if none is named. */
+export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
+  const { model } = modelOf(domain, settings);
+  const given = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
+    name,
+    policy: wordOf(CPU_POLICIES, policy) ?? "require",
+  }));
+  const lacksMpx = model?.mode === "custom" && !given.some(({ name }) => name === MPX.name);
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(settings.hasKubeVirtDefaults ? { topology: cpuTopologyOf(domain) } : {}),
+    features: lacksMpx ? [...given, MPX] : given,
+  };
+}
+
+/** UTC where nothing is said. */
+export function clockOf({ clock }: Domain): DomainDefinition["clock"] {
+  const { utc, timezone } = clock ?? {};
+  const timers = timersOf(clock?.timer ?? {});
+  const seconds = utc?.offsetSeconds ?? 0;
+  if (utc === undefined && timezone !== undefined && timezone !== "")
+    return { offset: { kind: "timezone", timezone }, timers };
+  return { offset: seconds === 0 ? { kind: "utc" } : { kind: "seconds", seconds }, timers };
+}
+
+function isOn(feature: { readonly enabled?: boolean } | undefined): boolean {
+  return feature?.enabled !== false;
+}
+
+/** ACPI and APIC where nothing is said. */
+export function featuresOf({ features }: Domain): DomainDefinition["features"] {
+  const { acpi, apic, kvm, pvspinlock, smm } = features ?? {};
+  return {
+    acpi: isOn(acpi),
+    apic: isOn(apic),
+    ...(apic?.endOfInterrupt === undefined ? {} : { apicEndOfInterrupt: apic.endOfInterrupt }),
+    ...(kvm === undefined ? {} : { kvmHidden: kvm.hidden === true }),
+    ...(pvspinlock === undefined ? {} : { pvspinlock: isOn(pvspinlock) }),
+    ...(smm === undefined ? {} : { smm: isOn(smm) }),
+  };
+}
+
+/** What the guest reads of its machine and its chassis. */
+export function identityOf({ firmware, chassis }: Domain): DomainDefinition["identity"] {
+  const serial = firmware?.serial ?? "";
+  return { ...(serial === "" ? {} : { serial }), ...(chassis === undefined ? {} : { chassis }) };
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where do devices go that are no NICs?
+import { describe, expect, test } from "vitest";
+import { parsePciAddress, printPciAddress, type PciAddress } from "./address.ts";
+import { planTopology, type NicToPlace, type Topology } from "./topology.ts";
+
+function at(text: string): PciAddress {
+  const address = parsePciAddress(text);
+  if (address === undefined) throw new Error(`${text} is no address`);
+  return address;
+}
+
+function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
+  return { name, model: "virtio", queues: 1, ...more };
+}
+
+type TopologyRequest = Parameters<typeof planTopology>[0];
+
+function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
+  return {
+    version: 1,
+    family: "q35",
+    vcpus: 1,
+    reserve: 32,
+    devices: [],
+    nics: [],
+    onRootComplex: false,
+    ...more,
+  };
+}
+
+function planned(request: TopologyRequest): Topology {
+  const plan = planTopology(request);
+  if (!plan.ok) throw new Error(plan.problems.map(({ message }) => message).join("; "));
+  return plan.topology;
+}
+
+function placesOf(topology: Topology): Readonly<Record<string, string>> {
+  const printed = [...topology.addresses].map(([name, address]) => [
+    name,
+    printPciAddress(address),
+  ]);
+  return Object.fromEntries(printed) as Readonly<Record<string, string>>;
+}
+
+function printPlaces(places: ReadonlyMap<string, PciAddress>): readonly string[] {
+  return [...places].map(([name, place]) => `${name} ${printPciAddress(place)}`);
+}
+
+describe("a layout of version 3", () => {
+  const DEVICES = [
+    { name: "display" },
+    { name: "usb" },
+    { name: "scsi" },
+    { name: "sata:1" },
+    { name: "disk:root" },
+    { name: "disk:data" },
+    { name: "input:tablet" },
+    { name: "rng" },
+    { name: "watchdog" },
+  ] as const satisfies TopologyRequest["devices"];
+
+  function fixedPlaces(topology: Topology): readonly string[] {
+    return printPlaces(topology.fixed);
+  }
+
+  test("has its devices in order behind ports, before its NICs; conventional ones beside the ports, from above", () => {
+    const topology = planned(
+      aRequest({ version: 3, devices: DEVICES, nics: [aNic("a")], reserve: 2 }),
+    );
+    expect(fixedPlaces(topology)).toEqual([
+      "guestAgent 0000:01:00.0",
+      "display 0000:00:01.0",
+      "usb 0000:02:00.0",
+      "scsi 0000:03:00.0",
+      "sata:1 0000:00:1e.0",
+      "disk:root 0000:04:00.0",
+      "disk:data 0000:05:00.0",
+      "input:tablet 0000:06:00.0",
+      "rng 0000:07:00.0",
+      "watchdog 0000:00:1d.0",
+    ]);
+    expect(placesOf(topology)).toEqual({ a: "0000:08:00.0" });
+    expect(topology.ports).toHaveLength(10);
+  });
+
+  test.each([
+    { machine: { family: "pc" }, last: "0000:00:0c.0" },
+    { machine: { onRootComplex: true }, last: "0000:00:0b.0" },
+  ] as const)("has them in slots on $machine", ({ machine, last }) => {
+    const nics = [aNic("a")];
+    const topology = planned(aRequest({ version: 3, ...machine, devices: DEVICES, nics }));
+    expect(placesOf(topology)).toEqual({ a: last });
+    expect(new Set(fixedPlaces(topology).map((place) => place.split(" ")[1])).size).toBe(10);
+  });
+
+  test("moves neither NIC nor device when a disk is added before them", () => {
+    const root = { name: "disk:root", kept: at("0000:02:00.0") } as const;
+    const devices = [{ name: "disk:new" } as const, root];
+    const nics = [aNic("b"), aNic("a", { kept: at("0000:03:00.0") })];
+    const topology = planned(aRequest({ version: 3, devices, nics }));
+    expect(fixedPlaces(topology)).toEqual([
+      "guestAgent 0000:01:00.0",
+      "disk:root 0000:02:00.0",
+      "disk:new 0000:04:00.0",
+    ]);
+    expect(placesOf(topology)).toEqual({ a: "0000:03:00.0", b: "0000:05:00.0" });
+  });
+
+  test("puts a disk where its owner asks", () => {
+    const devices = [{ name: "disk:a", asked: at("0000:05:00.0") }] as const;
+    const topology = planned(aRequest({ version: 3, devices, reserve: 0 }));
+    expect(fixedPlaces(topology)).toContain("disk:a 0000:05:00.0");
+    expect(topology.ports).toHaveLength(5);
+  });
+
+  test.each([
+    { asked: "0000:01:00.0", why: "is the address of the channel of the guest's agent too" },
+    { asked: "0000:02:01.0", why: "behind a PCIe port there is slot 0, function 0 only" },
+    { asked: "0000:06:00.0", why: "is the address of disk first too" },
+  ])("refuses a disk at $asked", ({ asked, why }) => {
+    const first = { name: "disk:first", asked: at("0000:06:00.0") } as const;
+    const devices = [first, { name: "disk:a", asked: at(asked) } as const];
+    expect(planTopology(aRequest({ version: 3, devices }))).toEqual({
+      ok: false,
+      problems: [{ device: "disk:a", message: `${asked}: ${why}` }],
+    });
+  });
+
+  test.each([
+    { devices: [], vcpus: 1, ports: 194 },
+    { devices: [{ name: "disk:a" }], vcpus: 1, ports: 192 },
+    { devices: [{ name: "disk:a" }], vcpus: 2, ports: 232 },
+    { devices: [{ name: "scsi" }, { name: "usb" }], vcpus: 1, ports: 188 },
+    { devices: [{ name: "input:a" }, { name: "rng" }], vcpus: 1, ports: 189 },
+    { devices: [{ name: "display" }], vcpus: 1, ports: 193 },
+  ] as const)("counts interrupt vectors of $devices, $vcpus vCPUs", ({ devices, vcpus, ports }) => {
+    const topology = planned(aRequest({ version: 3, devices, vcpus, reserve: 300 }));
+    expect(topology.ports).toHaveLength(ports);
+  });
+
+  test("has the agent's channel alone where a VM asks for nothing, as version 2", () => {
+    expect(planTopology(aRequest({ version: 3, nics: [aNic("a")] }))).toEqual(
+      planTopology(aRequest({ version: 2, nics: [aNic("a")] })),
+    );
+  });
+});
