@@ -28,4 +28,5 @@ export {
 export { killAndWait, waitForProcessEnd } from "./processes/process-end.ts";
 export { waitForLine } from "./files/wait-for-line.ts";
 export { createDeviceNodes } from "./files/device-nodes.ts";
+export { createClaimDisk } from "./volumes/claim-disk.ts";
 export { createVolumeDisk } from "./volumes/volume-disk.ts";

@@ -65,5 +65,6 @@ export type {
   Store,
   WriteOptions,
 } from "./store.ts";
+export type { ClaimDisk, ClaimSize } from "./node/claim-disk.ts";
 export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
 export type { CopyOutcome, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";

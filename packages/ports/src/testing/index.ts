@@ -44,6 +44,8 @@ export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "../fake
 export { createFakeProcessRunner } from "../fakes/process-runner.ts";
 export { createFakeSandboxes, type FakeSandboxes } from "../fakes/sandboxes.ts";
 export { createFakeStore, type FakeStore } from "../fakes/store.ts";
+export { describeClaimDiskContract } from "../contracts/node/claim-disk.ts";
+export { createFakeClaimDisk, type FakeClaimDisk } from "../fakes/node/claim-disk.ts";
 export { describeVolumeDiskContract, type VolumeDiskBench } from "../contracts/node/volume-disk.ts";
 export {
   createFakeVolumeDisk,

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+import { execFileSync } from "node:child_process";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeClaimDiskContract } from "@patchbay/ports/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createProcessRunner } from "../processes/process-runner.ts";
+import { createClaimDisk } from "./claim-disk.ts";
+import { fileBytesOf } from "./claim-image.ts";
+import { mountsAt } from "./mounts.ts";
+
+const MEBIBYTE = 2 ** 20;
+const GIBIBYTE = 2 ** 30;
+const disk = createClaimDisk({ runner: createProcessRunner() });
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
+});
+
+function loopsBelow(path: string): readonly string[] {
+  const list = ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
+  const lines = execFileSync("losetup", list, { encoding: "utf8" }).split("\n");
+  return lines.flatMap((line) => {
+    const [device = "", file = ""] = line.split(" ");
+    return file.startsWith(`${path}/`) ? [device] : [];
+  });
+}
+
+function mounts(path: string): readonly string[] {
+  return mountsAt(readFileSync("/proc/self/mountinfo", "utf8"), path);
+}
+
+function clean(): Promise<void> {
+  for (const point of mounts(directory).toReversed()) execFileSync("umount", [point]);
+  for (const device of loopsBelow(directory)) execFileSync("losetup", ["--detach", device]);
+  rmSync(directory, { recursive: true, force: true });
+  return Promise.resolve();
+}
+afterEach(clean);
+
+describeClaimDiskContract("a machine", () =>
+  Promise.resolve({
+    ...{ disk, directory, close: clean },
+    isMounted: (path: string) => mounts(path).includes(path),
+  }),
+);
+
+const at = (name: string): string => join(directory, name);
+
+describe("files of a claim", () => {
+  test.each([1, 8, 127, 128, 1023, 1024, 10_240, 102_400])(
+    "of %d MiB take so much data, and next to nothing before",
+    async (mebibytes) => {
+      const sizeBytes = mebibytes * MEBIBYTE;
+      await disk.make(at("v.img"), { kind: "files", sizeBytes });
+      await disk.mount(at("v.img"), { directory: at("mount") });
+      const { bavail, bsize } = statfsSync(at("mount"));
+      expect(bavail * bsize).toBeGreaterThanOrEqual(sizeBytes * 1.002);
+      expect(bavail * bsize).toBeLessThan(Math.max(sizeBytes * 1.1, 13 * MEBIBYTE));
+      expect(statSync(at("v.img")).blocks * 512).toBeLessThan(
+        8 * MEBIBYTE + sizeBytes / (1 * GIBIBYTE),
+      );
+    },
+  );
+
+  test("are full where the claim ends, and keep what is in them", async () => {
+    const size = { kind: "files", sizeBytes: 16 * MEBIBYTE } as const;
+    await disk.make(at("v.img"), size);
+    await disk.mount(at("v.img"), { directory: at("mount") });
+    const bytes = Buffer.alloc(size.sizeBytes, 1);
+    writeFileSync(at("mount/disk.img"), bytes);
+    expect(() => {
+      writeFileSync(at("mount/flood"), Buffer.alloc(size.sizeBytes));
+    }).toThrow(/ENOSPC/);
+    await disk.release(at("v.img"), at("mount"));
+    expect(loopsBelow(directory)).toEqual([]);
+    await disk.make(at("v.img"), size);
+    await disk.mount(at("v.img"), { directory: at("mount") });
+    expect(readFileSync(at("mount/disk.img")).equals(bytes)).toBe(true);
+  });
+
+  test("give back to the disk what is removed", async () => {
+    await disk.make(at("v.img"), { kind: "files", sizeBytes: 64 * MEBIBYTE });
+    await disk.mount(at("v.img"), { directory: at("mount") });
+    writeFileSync(at("mount/disk.img"), Buffer.alloc(32 * MEBIBYTE, 1));
+    execFileSync("sync", ["--file-system", at("mount")]);
+    const before = statSync(at("v.img")).blocks;
+    rmSync(at("mount/disk.img"));
+    execFileSync("sync", ["--file-system", at("mount")]);
+    await disk.release(at("v.img"), at("mount"));
+    expect(before * 512).toBeGreaterThan(32 * MEBIBYTE);
+    expect(statSync(at("v.img")).blocks * 512).toBeLessThan(16 * MEBIBYTE);
+  });
+
+  test("go to a group, links left alone, and stay its own", async () => {
+    await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
+    await disk.mount(at("v.img"), { directory: at("mount") });
+    mkdirSync(at("mount/below"), { mode: 0o700 });
+    writeFileSync(at("mount/below/disk.img"), "x", { mode: 0o600 });
+    writeFileSync(at("outside"), "x", { mode: 0o600 });
+    symlinkSync(at("outside"), at("mount/below/link"));
+    chownSync(at("mount/below/disk.img"), 1000, 1000);
+    await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
+    const seen = (path: string) => {
+      const { uid, gid, mode } = statSync(at(path));
+      return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
+    };
+    expect(["mount", "mount/below", "mount/below/disk.img", "outside"].map(seen)).toEqual([
+      "0:107 2775",
+      "0:107 2770",
+      "1000:107 660",
+      "0:0 600",
+    ]);
+    writeFileSync(at("mount/later"), "x", { mode: 0o600 });
+    await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
+    expect(seen("mount/later")).toBe("0:107 600");
+  });
+
+  test("that are damaged are left as they are, and the reason says what to do", async () => {
+    const bytes = Buffer.alloc(MEBIBYTE, 7);
+    writeFileSync(at("v.img"), bytes);
+    await expect(disk.mount(at("v.img"), { directory: at("mount") })).rejects.toThrow(
+      /damaged .* copy the file, then run e2fsck/,
+    );
+    expect(readFileSync(at("v.img")).equals(bytes)).toBe(true);
+  });
+
+  test("that somebody else's namespace holds are mounted from the same device", async () => {
+    await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
+    await disk.mount(at("v.img"), { directory: at("other") });
+    writeFileSync(at("other/seen"), "1");
+    await disk.mount(at("v.img"), { directory: at("mount") });
+    expect(readFileSync(at("mount/seen"), "utf8")).toBe("1");
+    expect(loopsBelow(directory)).toHaveLength(1);
+  });
+});
+
+describe("a claim's device", () => {
+  test("has the claim's size to the byte, and keeps what is written", async () => {
+    const size = { kind: "device", sizeBytes: 5 * MEBIBYTE } as const;
+    await disk.make(at("v.img"), size);
+    const device = await disk.attach(at("v.img"));
+    const bytes = execFileSync("blockdev", ["--getsize64", device], { encoding: "utf8" });
+    expect(Number(bytes)).toBe(size.sizeBytes);
+    writeFileSync(device, Buffer.alloc(4096, 5), { flag: "r+" });
+    await disk.release(at("v.img"), at("none"));
+    expect(loopsBelow(directory)).toEqual([]);
+    expect(readFileSync(at("v.img")).subarray(0, 4096)).toEqual(Buffer.alloc(4096, 5));
+  });
+});
+
+test("a making that was cut short is begun anew, and an impossible one leaves nothing", async () => {
+  writeFileSync(at("v.img.tmp"), "half");
+  await disk.make(at("v.img"), { kind: "device", sizeBytes: 4096 });
+  expect(statSync(at("v.img")).size).toBe(4096);
+  const endless = disk.make(at("w.img"), { kind: "device", sizeBytes: 2 ** 60 });
+  await expect(endless).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+  expect(() => {
+    truncateSync(at("w.img.tmp"));
+  }).toThrow(/ENOENT/);
+});
+
+test.each([
+  { size: { kind: "device", sizeBytes: 1 }, want: 4096 },
+  { size: { kind: "device", sizeBytes: GIBIBYTE }, want: GIBIBYTE },
+  { size: { kind: "files", sizeBytes: 1 }, want: 12 * MEBIBYTE },
+] as const)("the file of $size.kind of $size.sizeBytes bytes has $want", ({ size, want }) => {
+  expect(fileBytesOf(size)).toBe(want);
+});
