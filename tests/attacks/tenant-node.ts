@@ -110,6 +110,7 @@ export class TenantNode {
       tokens: createPodTokens(noToken, { clock, log }),
       turns: new Turns(),
       images: { show: noToken, release: () => Promise.resolve() },
+      claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,
     };
   }

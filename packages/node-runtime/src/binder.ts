@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives pods that have no node to this one, when their node selector allows it.
-import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
+// Gives pods that have no node to this one, when their node selector and their claims allow it.
+import {
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PODS,
+  type KubeNode,
+  type PersistentVolumeClaim,
+  type Pod,
+} from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import {
   createCache,
@@ -15,6 +22,7 @@ import {
   type Next,
 } from "@patchbay/kube";
 import type { Cache, Clock, Logger } from "@patchbay/ports";
+import { podClaimsOf, SELECTED_NODE, type StorageCaches } from "./claims/index.ts";
 
 /** The API server as the account that binds sees it, and the node that pods are bound to. */
 export interface BinderDeps {
@@ -22,6 +30,7 @@ export interface BinderDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly nodeName: string;
+  readonly storage: Pick<StorageCaches, "claims" | "classes">;
 }
 
 /** Labels that the pod asks for and the node does not have, as text; undefined when it fits. */
@@ -68,6 +77,27 @@ async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void
   await deps.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
 
+/** From now on the claim is for this node; whoever makes its volume follows. */
+async function select({ client, nodeName }: BinderDeps, claim: PersistentVolumeClaim) {
+  const { resourceVersion } = claim.metadata;
+  const annotations = { [SELECTED_NODE]: nodeName };
+  const patch = { type: "merge", fields: { metadata: { resourceVersion, annotations } } } as const;
+  await client.store.patch(PERSISTENT_VOLUME_CLAIMS, keyOf(claim), patch);
+}
+
+/** Whether the pod's claims let it be bound; those that wait for a pod are begun, and what they lack is told. */
+async function haveClaims(deps: BinderDeps, pod: Pod): Promise<boolean> {
+  const { claims, classes } = deps.storage;
+  const { namespace = "" } = pod.metadata;
+  const { areBound, problems, toSelect } = podClaimsOf(pod, {
+    findClaim: (name) => claims.find({ namespace, name }),
+    findClass: (name) => classes.find({ name }),
+  });
+  if (problems.length > 0) await refuse(deps, pod, problems.join("; "));
+  for (const claim of toSelect) await select(deps, claim);
+  return areBound;
+}
+
 async function bindOrRefuse(
   deps: BinderDeps,
   pod: Pod | undefined,
@@ -76,7 +106,8 @@ async function bindOrRefuse(
   // Without the node: its arrival wakes.
   if (pod?.metadata.deletionTimestamp === undefined && pod !== undefined && node !== undefined) {
     const problem = selectorProblem(pod, node);
-    await (problem === undefined ? bind(deps, pod) : refuse(deps, pod, problem));
+    if (problem !== undefined) await refuse(deps, pod, problem);
+    else if (await haveClaims(deps, pod)) await bind(deps, pod);
   }
   return done();
 }
@@ -92,9 +123,10 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   pods.onChange((change) => {
     if (change.kind !== "deleted") queue.add(printKey(keyOf(change.current)));
   });
-  nodes.onChange(() => {
+  const wakeAll = (): void => {
     for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
-  });
+  };
+  for (const cache of [nodes, deps.storage.claims, deps.storage.classes]) cache.onChange(wakeAll);
   const reconcile = (key: string): Promise<Next> =>
     bindOrRefuse(deps, pods.find(parseKey(key)), nodes.find({ name: nodeName }));
   await runReconciler({ name: "binder", queue, reconcile, log, clock }, signal);

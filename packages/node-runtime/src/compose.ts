@@ -9,19 +9,17 @@ import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
-  createKubeClient,
   createPauses,
   createQueue,
-  loadKubeConfig,
   runReconciler,
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { createFiles, createProcessRunner } from "@patchbay/os";
+import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
-import { runBinder } from "./binder.ts";
 import { architecture, type Flags } from "./config.ts";
+import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
 import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
 import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
@@ -90,6 +88,14 @@ function containerdOf(flags: Flags): Pick<Machine, "containerd"> {
   return { containerd: layoutOf(places) };
 }
 
+function claimMachineOf(
+  { files, runner }: Pick<Machine, "files" | "runner">,
+  { claimsDir }: Flags,
+): Pick<Machine, "claims"> {
+  if (claimsDir === undefined) return {};
+  return { claims: { disk: createClaimDisk({ runner }), files, claimsDir: resolve(claimsDir) } };
+}
+
 async function readMemory(files: Files): Promise<number> {
   const text = (await files.readText("/proc/meminfo")) ?? "";
   return Number(/^MemTotal:\s*(\d+) kB$/m.exec(text)?.[1] ?? "0") * 1024;
@@ -114,9 +120,11 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     memoryBytes: await readMemory(files),
     ...parseAddress(flags.podApiServer),
   };
+  const claims = claimMachineOf({ files, runner }, flags);
   await files.ensureDirectory(facts.podsDir);
   await files.ensureDirectory(facts.logDir, 0o700);
-  return { files, runner, runtime, runtimeName: name, identity, facts, ...containerdOf(flags) };
+  const known = { files, runner, runtime, runtimeName: name, identity, facts };
+  return { ...known, ...claims, ...containerdOf(flags) };
 }
 
 function startPods({ client, log, signal }: DaemonContext, nodeName: string): Cache<Pod> {
@@ -146,19 +154,6 @@ async function startNode(
   await waitForCaches([nodes], signal);
   if (!signal.aborted) await beat(node, nodes.find({ name: nodeName }));
   return { node, nodes };
-}
-
-/** Binds with an account of its own: a node's may not. Without one somebody else binds. */
-async function bindPods(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, log, signal } = context;
-  const { binderKubeconfig: kubeconfig, nodeName } = flags;
-  if (kubeconfig === undefined) return;
-  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
-  try {
-    await runBinder({ client, clock, log, nodeName }, signal);
-  } finally {
-    await client.close();
-  }
 }
 
 /** Wakes every pod that is there and every one that has left something behind. */
@@ -241,6 +236,6 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     keepNode(node, nodes, signal),
     keepVolumes(context, volumes, deps),
     keepImages({ ...deps, podsDir: deps.node.podsDir }, signal),
-    bindPods(context, flags),
+    controlNode(context, machine, flags),
   ]);
 }

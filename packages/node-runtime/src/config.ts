@@ -13,6 +13,8 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly cgroupParent: string;
   /** Absent: pods mount no images. */
   readonly containerdDir?: string;
+  /** Absent: pods have no claims. */
+  readonly claimsDir?: string;
   /** HOST:PORT; absent: pods are not told. */
   readonly podApiServer?: string;
   /** Absent: somebody else binds pods to nodes. */
@@ -67,6 +69,7 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--containerd-dir <dir>",
       "directory of the containerd whose images pods may mount (default: pods mount none)",
     )
+    .option("--claims-dir <dir>", "directory of the storage of claims (default: pods use none)")
     .option(
       "--pod-api-server <host:port>",
       "where pods reach the API server (default: they are not told)",

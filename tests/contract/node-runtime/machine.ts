@@ -102,6 +102,13 @@ async function importArchive({ layout }: ContainerdBench, name: string): Promise
   );
 }
 
+/** Loop devices over files below the directory. */
+function loopsBelow(directory: string): readonly string[] {
+  const argv = ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
+  const lines = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");
+  return lines.filter((line) => line.includes(`${directory}/`));
+}
+
 /** One machine with an API server and a containerd of its own. */
 export class RuntimeMachine {
   readonly directory = mkdtempSync(join(tmpdir(), "pb-rt-"));
@@ -168,7 +175,7 @@ export class RuntimeMachine {
         ...["--cri-endpoint", endpoint, "--containerd-dir", layout.directory],
         ...["--log-dir", this.path("logs"), "--cgroup-parent", cgroupParent],
         ...["--cni-conf-dir", layout.cniConfDirectory],
-        ...["--binder-kubeconfig", this.path("kubeconfig")],
+        ...["--binder-kubeconfig", this.path("kubeconfig"), "--claims-dir", this.path("claims")],
         ...["--log-level", process.env["RUNTIME_LOG_LEVEL"] ?? "error"],
       ],
       { stdio: ["ignore", "pipe", "inherit"] },
@@ -258,6 +265,7 @@ export class RuntimeMachine {
       ...(await this.containerd.listShims()).map((pid) => `shim ${String(pid)}`),
       ...[...list(this.path("pods")), ...list(this.path("logs")), ...leases],
       ...mounts.filter((line) => line.includes(this.directory)),
+      ...loopsBelow(this.directory),
       ...[...groups, ...unified].filter((name) => /^[0-9a-f]{64}$/.test(name)),
     ];
   }

@@ -7,6 +7,7 @@ import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf, Turns } from "@patchbay/kube";
 import { createVolumeDisk } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
+import { createClaimUses, type ClaimMachine, type ClaimUses } from "../claims/index.ts";
 import { isProductPod } from "../policy/product.ts";
 import { BY_UID, type Volumes } from "../pods/deps.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
@@ -28,6 +29,8 @@ export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
+  /** Where claims are kept; absent: pods have none. */
+  readonly claims?: ClaimMachine;
   /** The containerd whose images are mounted; absent: none are. */
   readonly containerd?: ContainerdLayout;
 }
@@ -52,6 +55,17 @@ function viewsOf({ files, runner, containerd: layout }: VolumeMachine): ImageVie
   };
 }
 
+function claimsOf({ client }: DaemonContext, { claims }: VolumeMachine): ClaimUses {
+  if (claims !== undefined) return createClaimUses({ ...claims, store: client.store });
+  return {
+    begin: (_pod, { name, claimName }) => {
+      const reason = `claim ${claimName} cannot be used: the node was started without --claims-dir`;
+      throw new AppError("RUNTIME_VOLUME_FAILED", { volume: name, reason });
+    },
+    end: () => Promise.resolve(),
+  };
+}
+
 /** What the volumes of all pods are made with. */
 export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): VolumeDeps {
   const { client, clock, log, signal } = context;
@@ -60,6 +74,7 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
     createCache(client.reflect(type, selection), { logger: log });
   return {
     ...{ files, clock, log, node: facts, images: viewsOf(machine) },
+    claims: claimsOf(context, machine),
     disk: createVolumeDisk({ runner }),
     objects: createPodObjects({ clock, openCache }, signal),
     tokens: createPodTokens(tokenRequester(client), { clock, log }),

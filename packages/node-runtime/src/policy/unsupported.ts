@@ -22,8 +22,11 @@ function containerProblems(container: Container, at: string): readonly PodProble
     ...problem(lifecycle?.postStart !== undefined, `${at}.lifecycle.postStart`, NOT_BUILT),
     ...problem(lifecycle?.preStop !== undefined, `${at}.lifecycle.preStop`, NOT_BUILT),
     ...problem(restartPolicy !== undefined, `${at}.restartPolicy`, NOT_BUILT),
-    ...problem(volumeDevices.length > 0, `${at}.volumeDevices`, NOT_BUILT),
     ...mountProblems(container, at),
+    ...volumeDevices.flatMap(({ name, devicePath }) => {
+      const field = `${at}.volumeDevices[${name}].devicePath`;
+      return problem(!devicePath.startsWith("/"), field, "must be absolute");
+    }),
   ];
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container of a pod, as the container runtime is told. Pure.
-import type { Container, Pod, VolumeMount } from "@patchbay/api";
+import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
   ContainerConfig,
+  ContainerDevice,
   ContainerImage,
   ContainerMount,
   MountPropagation,
@@ -34,16 +35,16 @@ const PROPAGATION: Readonly<Record<string, MountPropagation>> = {
   Bidirectional: "BIDIRECTIONAL",
 };
 
+/** Whether what is in the volume is not the pod's to write. */
+function isFixed(volume: PodVolume): boolean {
+  const { image, configMap, secret, downwardAPI, projected, persistentVolumeClaim } = volume;
+  const shown = [image, configMap, secret, downwardAPI, projected];
+  return persistentVolumeClaim?.readOnly === true || shown.some((one) => one !== undefined);
+}
+
 function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
   const volume = pod.spec.volumes?.find((one) => one.name === name);
-  const isShown = [
-    volume?.image,
-    volume?.configMap,
-    volume?.secret,
-    volume?.downwardAPI,
-    volume?.projected,
-  ];
-  return readOnly === true || isShown.some((source) => source !== undefined);
+  return readOnly === true || (volume !== undefined && isFixed(volume));
 }
 
 function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
@@ -73,6 +74,20 @@ function mountsOf(make: ContainerToMake): readonly ContainerMount[] {
   return [...mounts, hosts];
 }
 
+/** A volume that is a device, which only a claim can be. */
+function volumeDevicesOf({ pod, container, volumes }: ContainerToMake): readonly ContainerDevice[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+    const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;
+    const hostPath = volumes.get(name);
+    if (claim === undefined || hostPath === undefined) {
+      const reason = `volumeDevices: volume ${name} is no claim`;
+      throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
+    }
+    const permissions = claim.readOnly === true ? "r" : "rw";
+    return { containerPath: devicePath, hostPath, permissions };
+  });
+}
+
 /**
  * The container's configuration.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED
@@ -90,7 +105,7 @@ export function containerConfigOf(make: ContainerToMake): ContainerConfig {
     workingDir: container.workingDir ?? "",
     env: [...variables],
     mounts: mountsOf(make),
-    devices: devicesOf(container),
+    devices: [...devicesOf(container), ...volumeDevicesOf(make)],
     labels: containerLabels(pod, container.name),
     annotations:
       delaySeconds === undefined ? {} : { [RESTART_DELAY_ANNOTATION]: String(delaySeconds) },

@@ -3,6 +3,7 @@
 import type { Pod } from "@patchbay/api";
 import type { Turns } from "@patchbay/kube";
 import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/ports";
+import type { ClaimUses } from "../claims/index.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";
 import type { PodTokens } from "./objects/pod-tokens.ts";
@@ -27,6 +28,7 @@ export interface VolumeDeps {
   readonly images: ImageViews;
   /** One pod's volumes are prepared, refreshed and removed one after the other. */
   readonly turns: Turns;
+  readonly claims: ClaimUses;
   /** Whether a pod may mount paths of the node. */
   readonly mayUseHostPaths: (pod: Pod) => boolean;
 }

@@ -37,11 +37,14 @@ async function makeVolume(
 }
 
 async function prepareOne(deps: VolumeDeps, shown: Shown, volume: PodVolume): Promise<string> {
-  const { name, hostPath } = volume;
+  const { name, hostPath, persistentVolumeClaim: claim } = volume;
   const path = placeOf(deps, shown.pod, volume);
   if (path !== undefined) {
     await makeVolume(deps, shown, { volume, path });
     return path;
+  }
+  if (claim !== undefined) {
+    return deps.claims.begin(shown.pod, { name, claimName: claim.claimName });
   }
   if (hostPath !== undefined) return findHostPath(deps, shown.pod, { name, hostPath });
   throw volumeFailed(name, "volumes of its kind are not supported");

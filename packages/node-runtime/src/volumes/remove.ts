@@ -6,12 +6,13 @@ import { kindDirectory, podDirectory } from "./layout.ts";
 
 /** {@link removeVolumes} for who has the pod's turn. */
 export async function removeInTurn(deps: VolumeDeps, uid: string): Promise<void> {
-  const { disk, files, images, node, objects, tokens } = deps;
+  const { claims, disk, files, images, node, objects, tokens } = deps;
   objects.hold(uid, "", []);
   tokens.forget(uid);
   const views = kindDirectory(node.podsDir, uid, "image");
   for (const name of await files.list(views)) await images.release(join(views, name));
   const directory = podDirectory(node.podsDir, uid);
+  await claims.end(uid); // before the directory, which tells that there is something to end
   await disk.unmountAll(directory);
   await files.remove(directory);
 }

@@ -32,6 +32,8 @@ export interface VolumeBench {
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
   /** Images that are shown, by path. */
   readonly views: ReadonlyMap<string, string>;
+  /** Uses of claims that have not ended, as uid and claim. */
+  readonly claims: ReadonlySet<string>;
   /** Tokens that were asked for, as audience and seconds. */
   readonly requests: readonly string[];
   /** Puts objects on the API server before somebody watches them, or changes them. */
@@ -81,6 +83,7 @@ class Bench implements VolumeBench {
   readonly watches = new Map<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>();
   readonly views = new Map<string, string>();
   readonly requests: string[] = [];
+  readonly claims = new Set<string>();
   readonly deps: VolumeDeps;
   readonly #objects = new Map<string, KubeObject>();
   #refusesTokens = false;
@@ -107,6 +110,16 @@ class Bench implements VolumeBench {
       ),
       tokens: createPodTokens(this.#request, { clock, log }),
       turns: new Turns(),
+      claims: {
+        begin: ({ metadata }, { claimName }) => {
+          this.claims.add(`${metadata.uid ?? ""} ${claimName}`);
+          return Promise.resolve(`/claims/${claimName}`);
+        },
+        end: (uid) => {
+          for (const use of this.claims) if (use.startsWith(`${uid} `)) this.claims.delete(use);
+          return Promise.resolve();
+        },
+      },
       mayUseHostPaths: ({ metadata }) => metadata.namespace === "patchbay",
     };
   }

@@ -19,7 +19,7 @@ export interface ClaimDisk {
   make(file: string, size: ClaimSize): Promise<void>;
   /**
    * Mounts a file of files at the directory, which is made; one that is mounted there stays so. All files get the group,
-   * which may write, unless they have it.
+   * which may write, unless the directory has it: it is named only while nobody else can change what is in there.
    */
   mount(file: string, at: { readonly directory: string; readonly group?: number }): Promise<void>;
   /** The device whose bytes are those of the file; the same for as long as it is not released. */

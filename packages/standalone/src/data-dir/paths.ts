@@ -13,6 +13,8 @@ export interface Paths {
   readonly storeDir: string;
   readonly store: string;
   readonly pods: string;
+  /** Storage of claims. */
+  readonly claims: string;
   /** Logs of containers. */
   readonly podLogs: string;
   readonly netAgent: string;
@@ -40,6 +42,7 @@ export function pathsOf(dataDir: string): Paths {
     storeDir: below("apiserver"),
     store: below("apiserver", "store.sqlite"),
     pods: below("pods"),
+    claims: below("claims"),
     podLogs: below("pod-logs"),
     netAgent: below("net-agent"),
     containerd: below("containerd"),
@@ -64,6 +67,7 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
     [paths.kubeconfigs, PRIVATE],
     [paths.storeDir, PRIVATE],
     [paths.pods, PUBLIC],
+    [paths.claims, PRIVATE],
     [paths.podLogs, PRIVATE],
     [paths.netAgent, PRIVATE],
     [paths.cniConf, PRIVATE],

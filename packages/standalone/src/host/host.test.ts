@@ -2,6 +2,7 @@
 // What is read from the host and written for it.
 import { describe, expect, test } from "vitest";
 import { defaultNetworkOf } from "./cni-conf.ts";
+import { loopsBelow } from "./loops.ts";
 import { restoreText, rulesWithin } from "./masquerade.ts";
 import { unitText } from "./service-unit.ts";
 import { chooseSubnetBeside, rangeOf } from "../settings/subnet.ts";
@@ -43,6 +44,17 @@ test("the default network has a bridge, a gateway and a way out", () => {
       },
     ],
   });
+});
+
+// Captured from `losetup --list --noheadings --raw --output NAME,BACK-FILE` of util-linux 2.38.
+test("loop devices over files of the machine are told from others", () => {
+  const listed = String.raw`/dev/loop0 /data/one/claims/a/volume.img
+/dev/loop1 /data/one\x20more/claims/b/volume.img
+/dev/loop2 /snap/core.squashfs
+`;
+  expect(loopsBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
+  expect(loopsBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);
+  expect(loopsBelow("", "/data")).toEqual([]);
 });
 
 // Captured from `iptables -t nat -S` after the bridge plugin of containernetworking-plugins 1.1.1.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not stay on the host when a machine is down: bridges, mounts and control groups of ours.
+// What must not stay on the host when a machine is down: bridges, mounts, loop devices and control groups of ours.
 import { messageOf } from "@patchbay/core";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
 import { cgroupRootOf, removeOwnContainerd } from "../runtime/own-containerd.ts";
+import { removeLoops } from "./loops.ts";
 import { removeCniResults } from "./cni-results.ts";
 import { removeBridges, type CleaningDeps } from "./bridges.ts";
 
@@ -22,7 +23,7 @@ export async function removeLeftovers(
   deps: CleaningDeps,
   bridges: readonly string[],
 ): Promise<void> {
-  const steps = [removeOwnContainerd, removeMounts, removePodGroups, removeCniResults];
+  const steps = [removeOwnContainerd, removeMounts, removeLoops, removePodGroups, removeCniResults];
   for (const step of [...steps, () => removeBridges(deps, bridges)]) {
     try {
       await step(deps);

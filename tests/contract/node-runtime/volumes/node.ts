@@ -14,8 +14,15 @@ import {
   type KubeClient,
   type StartableCache,
 } from "@patchbay/kube";
-import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
+import {
+  createClaimDisk,
+  createClock,
+  createFiles,
+  createProcessRunner,
+  createVolumeDisk,
+} from "@patchbay/os";
 import { kubeconfigText } from "@patchbay/pki";
+import { createClaimUses } from "../../../../packages/node-runtime/src/claims/index.ts";
 import {
   createPodObjects,
   createPodTokens,
@@ -64,6 +71,10 @@ export class VolumeNode {
       tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),
       turns: new Turns(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
+      claims: createClaimUses({
+        ...{ files, store: client.store, claimsDir: join(directory, "claims") },
+        disk: createClaimDisk({ runner: createProcessRunner() }),
+      }),
       mayUseHostPaths: () => false,
     };
   }

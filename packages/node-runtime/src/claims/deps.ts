@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do claims need of the API server and of the machine?
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
+import type { EventRecorder } from "@patchbay/kube";
+import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/ports";
+
+/** What is known of storage, by watches. */
+export interface StorageCaches {
+  readonly claims: Cache<PersistentVolumeClaim>;
+  readonly volumes: Cache<PersistentVolume>;
+  readonly classes: Cache<StorageClass>;
+}
+
+/** The machine with the storage. */
+export interface ClaimMachine {
+  readonly disk: ClaimDisk;
+  readonly files: Files;
+  /** Directory of all claims' storage, absolute. */
+  readonly claimsDir: string;
+}
+
+/** The loop over claims and volumes. Lives as long as the process. */
+export interface ClaimDeps extends ClaimMachine, StorageCaches {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly recorder: EventRecorder;
+  readonly nodeName: string;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives claims their volumes and takes volumes away whose claims are gone, until aborted.
+import type { KubeObject, PersistentVolumeClaim } from "@patchbay/api";
+import { isAppError, messageOf } from "@patchbay/core";
+import {
+  createQueue,
+  done,
+  keyOf,
+  parseKey,
+  printKey,
+  runReconciler,
+  type Next,
+  type Queue,
+} from "@patchbay/kube";
+import type { Change } from "@patchbay/ports";
+import { actOnClaim, actOnVolume } from "./act.ts";
+import type { ClaimDeps } from "./deps.ts";
+import { planClaim, volumeNameOf, type ClaimFacts } from "./plan/claim.ts";
+import { planVolume } from "./plan/volume.ts";
+
+/** How many claims, and how many volumes, are worked on at once. */
+const CONCURRENCY = 2;
+
+async function factsOf(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<ClaimFacts> {
+  const { classes, claimsDir, files, nodeName, volumes } = deps;
+  const { storageClassName = "" } = claim.spec;
+  return {
+    claim,
+    storageClass: storageClassName === "" ? undefined : classes.find({ name: storageClassName }),
+    volume: volumes.find({ name: volumeNameOf(claim) }),
+    nodeName,
+    diskBytes: (await files.space(claimsDir)).sizeBytes,
+  };
+}
+
+/** One pass over one claim. Safe to repeat, and to cut anywhere. */
+export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next> {
+  const claim = deps.claims.find(parseKey(key));
+  if (claim === undefined) return done();
+  const plan = planClaim(await factsOf(deps, claim)); // pure
+  try {
+    for (const action of plan) await actOnClaim(deps, claim, action);
+  } catch (error) {
+    const isMade = plan.some(({ kind }) => kind === "makeStorage");
+    const isOfServer = isAppError(error) && error.code.startsWith("KUBE_");
+    if (isMade && !isOfServer) {
+      const message = `its storage cannot be made: ${messageOf(error)}`;
+      deps.recorder.record(claim, { type: "Warning", reason: "ProvisioningFailed", message });
+    }
+    throw error;
+  }
+  return done();
+}
+
+/** One pass over one volume. Safe to repeat, and to cut anywhere. */
+export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Next> {
+  const volume = deps.volumes.find({ name });
+  if (volume === undefined) return done();
+  const { namespace = "", name: claimName = "" } = volume.spec.claimRef ?? {};
+  const claim = deps.claims.find({ namespace, name: claimName });
+  try {
+    for (const action of planVolume({ volume, claim })) await actOnVolume(deps, action);
+  } catch (error) {
+    if (isAppError(error, "KUBE_NOT_FOUND")) return done(); // gone meanwhile
+    const isOfServer = isAppError(error) && error.code.startsWith("KUBE_");
+    if (!isOfServer) {
+      const message = messageOf(error);
+      deps.recorder.record(volume, { type: "Warning", reason: "VolumeFailedDelete", message });
+    }
+    throw error;
+  }
+  return done();
+}
+
+function objectOf<T extends KubeObject>(change: Change<T>): T {
+  return change.kind === "deleted" ? change.previous : change.current;
+}
+
+/** A change of one wakes the other: they name each other. */
+function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
+  const { claims, classes, volumes } = deps;
+  const stops = [
+    claims.onChange((change) => {
+      const claim = objectOf(change);
+      claimQueue.add(printKey(keyOf(claim)));
+      volumeQueue.add(volumeNameOf(claim));
+    }),
+    volumes.onChange((change) => {
+      const { metadata, spec } = objectOf(change);
+      volumeQueue.add(metadata.name);
+      const { namespace, name } = spec.claimRef ?? {};
+      if (namespace !== undefined && name !== undefined) claimQueue.add(`${namespace}/${name}`);
+    }),
+    classes.onChange(() => {
+      for (const claim of claims.list()) claimQueue.add(printKey(keyOf(claim)));
+    }),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+/** Keeps them until the signal is aborted; the caches are in step. */
+export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<void> {
+  const { claims, clock, log, volumes } = deps;
+  const claimQueue = createQueue({ clock, concurrency: CONCURRENCY });
+  const volumeQueue = createQueue({ clock, concurrency: CONCURRENCY });
+  const stop = follow(deps, claimQueue, volumeQueue);
+  for (const claim of claims.list()) claimQueue.add(printKey(keyOf(claim)));
+  for (const { metadata } of volumes.list()) volumeQueue.add(metadata.name);
+  const loop = { log, clock };
+  try {
+    await Promise.all([
+      runReconciler(
+        {
+          ...{ ...loop, name: "claim", queue: claimQueue },
+          reconcile: (key) => reconcileClaim(deps, key),
+        },
+        signal,
+      ),
+      runReconciler(
+        {
+          ...{ ...loop, name: "volume", queue: volumeQueue },
+          reconcile: (name) => reconcileVolume(deps, name),
+        },
+        signal,
+      ),
+    ]);
+  } finally {
+    stop();
+  }
+}

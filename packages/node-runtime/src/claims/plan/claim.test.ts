@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { aClaim, aClass, aVolume, CLAIM_UID, HANDLE, withoutClaim } from "../testing.ts";
+import { planClaim, type ClaimAction, type ClaimFacts } from "./claim.ts";
+
+const GIBIBYTE = 2 ** 30;
+
+function facts(change: Partial<ClaimFacts> = {}): ClaimFacts {
+  return {
+    ...{ claim: aClaim(), storageClass: aClass(), volume: undefined },
+    ...{ nodeName: "node-1", diskBytes: 100 * GIBIBYTE },
+    ...change,
+  };
+}
+
+/** Steps in short; of a note its reason and words. */
+function shown(action: ClaimAction): string {
+  if (action.kind === "note") return `${action.reason}: ${action.message}`;
+  if (action.kind === "reportVolume") return `reportVolume ${action.phase}`;
+  return action.kind === "reportClaim" ? `reportClaim ${action.status.phase ?? ""}` : action.kind;
+}
+
+function planned(change: Partial<ClaimFacts> = {}): readonly string[] {
+  return planClaim(facts(change)).map(shown);
+}
+
+test("a claim that a pod waits for gets a volume of its own", () => {
+  const [action] = planClaim(facts());
+  expect(action).toEqual({
+    kind: "createVolume",
+    volume: {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: {
+        name: HANDLE,
+        annotations: { "pv.kubernetes.io/provisioned-by": "patchbay.io/local" },
+        finalizers: ["patchbay.io/local-volume"],
+      },
+      spec: {
+        accessModes: ["ReadWriteOnce"],
+        capacity: { storage: "1Gi" },
+        storageClassName: "local",
+        volumeMode: "Filesystem",
+        claimRef: {
+          ...{ apiVersion: "v1", kind: "PersistentVolumeClaim" },
+          ...{ namespace: "ns", name: "data", uid: CLAIM_UID },
+        },
+        persistentVolumeReclaimPolicy: "Delete",
+        csi: { driver: "patchbay.io/local", volumeHandle: HANDLE },
+        nodeAffinity: {
+          required: {
+            nodeSelectorTerms: [
+              {
+                matchExpressions: [
+                  { key: "kubernetes.io/hostname", operator: "In", values: ["node-1"] },
+                ],
+              },
+            ],
+          },
+        },
+      },
+    },
+  });
+});
+
+describe("a claim without a volume", () => {
+  const noPod = aClaim({}, { metadata: { name: "data", namespace: "ns", uid: CLAIM_UID } });
+  test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
+    {
+      name: "waits for a pod",
+      given: { claim: noPod },
+      want: ["WaitForFirstConsumer: waiting for first consumer to be created before binding"],
+    },
+    {
+      name: "waits for nobody where its class does not",
+      given: { claim: noPod, storageClass: aClass({ volumeBindingMode: "Immediate" }) },
+      want: ["createVolume"],
+    },
+    {
+      name: "of another node is left to that",
+      given: { nodeName: "node-2" },
+      want: ["ProvisioningFailed: it is for node node-1, and this is node node-2"],
+    },
+    {
+      name: "and without a class is told so",
+      given: { claim: aClaim({ storageClassName: "" }), storageClass: undefined },
+      want: [
+        "FailedBinding: no persistent volumes available for this claim and no storage class is set",
+      ],
+    },
+    {
+      name: "whose class is not there is told so",
+      given: { claim: aClaim({ storageClassName: "fast" }), storageClass: undefined },
+      want: ['ProvisioningFailed: storageclass.storage.k8s.io "fast" not found'],
+    },
+    {
+      name: "of somebody else's class is told that nobody comes",
+      given: { storageClass: aClass({ provisioner: "example.com/nfs" }) },
+      want: [
+        "ExternalProvisioning: nobody here makes volumes for provisioner example.com/nfs: name another storage class",
+      ],
+    },
+    {
+      name: "that chooses among volumes is refused",
+      given: { claim: aClaim({ selector: {} }) },
+      want: ["ProvisioningFailed: spec.selector chooses among volumes that are there: not here"],
+    },
+    {
+      name: "that is to be filled is not given an empty volume",
+      given: { claim: aClaim({ dataSourceRef: { kind: "VolumeSnapshot" } }) },
+      want: ["ProvisioningFailed: spec.dataSource is not supported: the volume would be empty"],
+    },
+    {
+      name: "that is to be a copy is not given an empty volume",
+      given: { claim: aClaim({ dataSource: { kind: "PersistentVolumeClaim" } }) },
+      want: ["ProvisioningFailed: spec.dataSource is not supported: the volume would be empty"],
+    },
+    {
+      name: "of no size is refused",
+      given: { claim: aClaim({ resources: { requests: { storage: "much" } } }) },
+      want: ["ProvisioningFailed: storage much is no size"],
+    },
+    {
+      name: "larger than the disk is refused",
+      given: { diskBytes: GIBIBYTE - 1 },
+      want: [
+        "ProvisioningFailed: storage 1Gi is more than the whole disk of the node, which has 0Gi",
+      ],
+    },
+    { name: "as large as the disk is not", given: { diskBytes: GIBIBYTE }, want: ["createVolume"] },
+    {
+      name: "that is on its way out gets none",
+      given: {
+        claim: aClaim({}, { metadata: { ...aClaim().metadata, deletionTimestamp: "now" } }),
+      },
+      want: [],
+    },
+    {
+      name: "that names one waits for it",
+      given: { claim: aClaim({ volumeName: "old" }) },
+      want: ['FailedBinding: volume "old" not found'],
+    },
+    {
+      name: "that had one has lost it",
+      given: { claim: aClaim({ volumeName: HANDLE }, { status: { phase: "Bound" } }) },
+      want: [
+        "reportClaim Lost",
+        "ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+      ],
+    },
+    {
+      name: "that is known to have lost it is not told again",
+      given: { claim: aClaim({ volumeName: HANDLE }, { status: { phase: "Lost" } }) },
+      want: [],
+    },
+  ])("$name", ({ given, want }) => {
+    expect(planned(given)).toEqual(want);
+  });
+});
+
+describe("a claim with a volume", () => {
+  const bound = aClaim({ volumeName: HANDLE }, { status: { phase: "Bound" } });
+  const free = { persistentVolumeReclaimPolicy: "Retain" } as const;
+  const named = aClaim({ volumeName: HANDLE });
+  const available = withoutClaim(aVolume("Available", free));
+  test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
+    {
+      name: "is bound once there is storage",
+      given: { volume: aVolume("Pending") },
+      want: ["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
+    },
+    {
+      name: "is bound to storage that was made: it is never made anew",
+      given: { volume: aVolume("Bound") },
+      want: ["bindClaim", "reportClaim Bound"],
+    },
+    {
+      name: "says so at last",
+      given: { claim: named, volume: aVolume("Bound") },
+      want: ["reportClaim Bound"],
+    },
+    { name: "rests", given: { claim: bound, volume: aVolume("Bound") }, want: [] },
+    {
+      name: "takes back one that was released by mistake",
+      given: { claim: bound, volume: aVolume("Released") },
+      want: ["reportVolume Bound"],
+    },
+    {
+      name: "takes one that nobody has",
+      given: { claim: named, volume: available },
+      want: ["takeVolume"],
+    },
+    {
+      name: "takes one that is promised to its name",
+      given: {
+        claim: named,
+        volume: aVolume("Available", { claimRef: { namespace: "ns", name: "data" } }),
+      },
+      want: ["takeVolume"],
+    },
+    {
+      name: "does not take what is promised to another name",
+      given: {
+        claim: named,
+        volume: aVolume("Available", { claimRef: { namespace: "ns", name: "other" } }),
+      },
+      want: [`FailedBinding: volume "${HANDLE}" already bound to a different claim.`],
+    },
+    {
+      name: "does not take another's of the same name",
+      given: {
+        claim: named,
+        volume: aVolume("Bound", { claimRef: { namespace: "ns", name: "data", uid: "other" } }),
+      },
+      want: [`FailedBinding: volume "${HANDLE}" already bound to a different claim.`],
+    },
+    {
+      name: "is nobody's matter here when the volume is another driver's",
+      given: { volume: aVolume("Pending", { csi: { driver: "nfs", volumeHandle: "x" } }) },
+      want: [],
+    },
+  ])("$name", ({ given, want }) => {
+    expect(planned(given)).toEqual(want);
+  });
+
+  test.each([
+    {
+      name: "too small",
+      spec: { capacity: { storage: "1Mi" } },
+      want: "requested PV is too small",
+    },
+    {
+      name: "of another class",
+      spec: { storageClassName: "x" },
+      want: "storageClassName does not match",
+    },
+    {
+      name: "a device",
+      spec: { volumeMode: "Block" } as const,
+      want: "incompatible volumeMode",
+    },
+    {
+      name: "for reading only",
+      spec: { accessModes: ["ReadOnlyMany"] },
+      want: "incompatible accessMode",
+    },
+  ])("does not take one that is $name", ({ spec, want }) => {
+    const volume = { ...available, spec: { ...available.spec, ...spec } };
+    expect(planned({ claim: named, volume })).toEqual([
+      `VolumeMismatch: Cannot bind to requested volume "${HANDLE}": ${want}`,
+    ]);
+  });
+
+  test("tells how much it has, and as what its storage is made", () => {
+    const plan = planClaim(facts({ volume: aVolume("Pending", { volumeMode: "Block" }) }));
+    expect(plan).toContainEqual({
+      ...{ kind: "makeStorage", handle: HANDLE },
+      size: { kind: "device", sizeBytes: GIBIBYTE },
+    });
+    expect(plan).toContainEqual({
+      kind: "reportClaim",
+      status: { phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "1Gi" } },
+    });
+  });
+});

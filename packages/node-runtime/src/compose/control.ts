@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cluster's control plane does for the pods and claims of this node: it gives pods to the node, and claims volumes.
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from "@patchbay/api";
+import type { DaemonContext } from "@patchbay/daemon";
+import {
+  createCache,
+  createEventRecorder,
+  createKubeClient,
+  loadKubeConfig,
+  waitForCaches,
+  type KubeClient,
+} from "@patchbay/kube";
+import type { Files } from "@patchbay/ports";
+import { runBinder } from "../binder.ts";
+import { keepClaims, type ClaimMachine, type StorageCaches } from "../claims/index.ts";
+import type { Flags } from "../config.ts";
+
+async function startStorage(
+  client: KubeClient,
+  { log, signal }: DaemonContext,
+): Promise<StorageCaches> {
+  const options = { logger: log };
+  const claims = createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), options);
+  const volumes = createCache(client.reflect(PERSISTENT_VOLUMES), options);
+  const classes = createCache(client.reflect(STORAGE_CLASSES), options);
+  for (const cache of [claims, volumes, classes]) cache.start(signal);
+  await waitForCaches([claims, volumes, classes], signal);
+  return { claims, volumes, classes };
+}
+
+async function control(
+  client: KubeClient,
+  context: DaemonContext,
+  at: { readonly claims?: ClaimMachine; readonly nodeName: string },
+): Promise<void> {
+  const { clock, log, signal } = context;
+  const { claims: machine, nodeName } = at;
+  const storage = await startStorage(client, context);
+  if (signal.aborted) return;
+  const { store } = client;
+  const component = { component: "binder", host: nodeName };
+  const recorder = createEventRecorder({ store, clock, logger: log, ...component });
+  const loops = [runBinder({ client, clock, log, nodeName, storage }, signal)];
+  if (machine !== undefined) {
+    const deps = { ...machine, ...storage, store, clock, log, recorder, nodeName };
+    loops.push(keepClaims(deps, signal));
+  }
+  await Promise.all(loops);
+}
+
+/** Acts with an account of its own: a node's may not. Without one somebody else does it. */
+export async function controlNode(
+  context: DaemonContext,
+  machine: { readonly files: Files; readonly claims?: ClaimMachine },
+  { binderKubeconfig: kubeconfig, nodeName }: Flags,
+): Promise<void> {
+  if (kubeconfig === undefined) return;
+  const { files, claims } = machine;
+  if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);
+  const { clock, log } = context;
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
+  try {
+    const at = { nodeName, ...(claims === undefined ? {} : { claims }) };
+    await control(client, context, at);
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loop devices over files of a machine's claims, which outlive the programs that made them.
+import type { CleaningDeps } from "./bridges.ts";
+
+/** Deadline of losetup, milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** Devices whose file is below the directory, in what `losetup --raw` lists as names and files. Pure. */
+export function loopsBelow(listed: string, directory: string): readonly string[] {
+  return listed.split("\n").flatMap((line) => {
+    const [device = "", ...file] = line.trimStart().split(" ");
+    // In raw output blanks and the like are written as \x20.
+    const path = file
+      .join(" ")
+      .replace(/\\x([0-9a-f]{2})/g, (_, code: string) =>
+        String.fromCharCode(Number.parseInt(code, 16)),
+      );
+    return path.startsWith(`${directory}/`) ? [device] : [];
+  });
+}
+
+/** Takes them away; a device that somebody still has goes with its last user. */
+export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
+  const list = [
+    "losetup",
+    "--list",
+    "--noheadings",
+    "--raw",
+    "--output",
+    "NAME,BACK-FILE",
+  ] as const;
+  const { stdout } = await runner.run({ argv: list, timeoutMs: TIMEOUT_MS });
+  for (const device of loopsBelow(stdout, paths.dataDir)) {
+    log.warn("loop device was left and is removed", { path: device });
+    await runner.run({ argv: ["losetup", "--detach", device], timeoutMs: TIMEOUT_MS });
+  }
+}

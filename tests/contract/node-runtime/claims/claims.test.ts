@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims with the program node-runtime, a real API server, a real containerd and this machine's disk.
+import { existsSync, readdirSync } from "node:fs";
+import type { Pod } from "@patchbay/api";
+import { parseManifests, readManifests } from "@patchbay/manifests";
+import { createFiles } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Body } from "../../apiserver/harness.ts";
+import { PODS, RuntimeMachine, shellPod } from "../machine.ts";
+
+const IMAGES_MS = 180_000;
+const STORY_MS = 120_000;
+const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
+const VOLUMES = "/api/v1/persistentvolumes";
+const SOON = { withinMs: 30_000 };
+const MEBIBYTE = 2 ** 20;
+let machine: RuntimeMachine;
+
+beforeAll(async () => {
+  machine = await RuntimeMachine.start();
+  const manifests = await readManifests(createFiles(), "standalone");
+  const [local] = parseManifests(manifests).filter(({ kind }) => kind === "StorageClass");
+  await machine.api.post("/apis/storage.k8s.io/v1/storageclasses", local);
+}, IMAGES_MS);
+afterEach(async () => {
+  await machine.clear();
+  for (const { metadata } of (await machine.api.get(CLAIMS)).body.items) {
+    await machine.api.delete(`${CLAIMS}/${metadata.name}`);
+  }
+  await nothingStored();
+}, STORY_MS);
+afterAll(async () => {
+  await machine.close();
+});
+
+async function nothingStored(): Promise<void> {
+  await eventually(async () => {
+    const objects = (await machine.api.get(VOLUMES)).body.items.map(
+      ({ metadata }) => metadata.name,
+    );
+    const left = [...objects, ...readdirSync(machine.path("claims"))];
+    if (left.length > 0) throw new Error(left.join(" "));
+    return true;
+  }, SOON);
+}
+
+async function makeClaim(name: string, spec: Readonly<Record<string, unknown>> = {}) {
+  const resources = { requests: { storage: "16Mi" } };
+  const claim = { accessModes: ["ReadWriteOnce"], resources, ...spec };
+  expect((await machine.api.post(CLAIMS, { metadata: { name }, spec: claim })).code).toBe(201);
+}
+
+function claimed(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
+  const { image = "" } = imageOf();
+  const command = ["/bin/sh", "-c", script];
+  return shellPod(name, "", {
+    terminationGracePeriodSeconds: 1,
+    containers: [
+      { ...{ name: "compute", image, command }, volumeMounts: [{ name: "v", mountPath: "/v" }] },
+    ],
+    volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }],
+    ...change,
+  });
+}
+
+function imageOf(): { readonly image?: string } {
+  const { spec } = shellPod("x", "") as Pod; // a whole pod, as a test sends it
+  return spec.containers[0] ?? {};
+}
+
+async function claim(name = "data"): Promise<Body> {
+  return (await machine.api.get(`${CLAIMS}/${name}`)).body;
+}
+
+/** Reasons of the events on claims. */
+async function reasons(): Promise<readonly string[]> {
+  const { body } = await machine.api.get("/api/v1/namespaces/default/events");
+  // Events have these members.
+  const events = body.items as unknown as readonly { reason: string; message: string }[];
+  return events.map(({ reason }) => reason);
+}
+
+async function succeed(name: string): Promise<void> {
+  await machine.inPhase(name, "Succeeded");
+  await machine.api.delete(`${PODS}/${name}`);
+  expect(await machine.isGone(name)).toBe(true);
+}
+
+test(
+  "what a pod has written is there for the next one, as a member of the pod's group, and goes with the claim",
+  async () => {
+    await makeClaim("data");
+    await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), SOON);
+    expect((await claim()).status).toEqual({ phase: "Pending" });
+    await machine.create(claimed("writer", "id && echo kept > /v/file && sync"));
+    await succeed("writer");
+    const { metadata, spec, status } = await claim();
+    expect(status).toEqual({
+      ...{ phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "16Mi" } },
+    });
+    expect(spec).toMatchObject({
+      volumeName: `pvc-${metadata.uid}`,
+      storageClassName: "local",
+    });
+    expect((await machine.api.get(`${VOLUMES}/pvc-${metadata.uid}`)).body.status).toEqual({
+      phase: "Bound",
+    });
+    await machine.nothingRemains(10_000); // neither a mount nor a loop device
+    await machine.create(claimed("reader", 'test "$(cat /v/file)" = kept'));
+    await succeed("reader");
+    await machine.api.delete(`${CLAIMS}/data`);
+    await nothingStored();
+  },
+  STORY_MS,
+);
+
+test(
+  "a claim ends where its size ends",
+  async () => {
+    await makeClaim("data");
+    const write = "head -c 16777216 /dev/zero > /v/fits && ! head -c 16777216 /dev/zero > /v/more";
+    await machine.create(claimed("writer", write));
+    expect((await machine.inPhase("writer", "Succeeded")).status?.phase).toBe("Succeeded");
+  },
+  STORY_MS,
+);
+
+test(
+  "a claim of mode Block is a device of its size, which keeps its bytes",
+  async () => {
+    await makeClaim("data", { volumeMode: "Block" });
+    const device = (script: string, name: string): object => {
+      const { image = "" } = imageOf();
+      const volumeDevices = [{ name: "v", devicePath: "/dev/data" }];
+      const command = ["/bin/sh", "-c", script];
+      return claimed(name, "", {
+        containers: [{ name: "compute", image, command, volumeDevices }],
+      });
+    };
+    const write =
+      "test -b /dev/data && printf kept | dd of=/dev/data bs=4 seek=1000 conv=fsync && " +
+      `test "$(tail -c +1 /dev/data | wc -c)" = ${String(16 * MEBIBYTE)}`;
+    await machine.create(device(write, "writer"));
+    await succeed("writer");
+    await machine.nothingRemains(10_000);
+    await machine.create(
+      device('test "$(dd if=/dev/data bs=4 skip=1000 count=1)" = kept', "reader"),
+    );
+    await succeed("reader");
+    await machine.create(claimed("mounter", "true"));
+    await eventually(async () => (await reasons()).includes("FailedMount"), SOON);
+    await machine.api.delete(`${PODS}/mounter?gracePeriodSeconds=0`);
+  },
+  STORY_MS,
+);
+
+test(
+  "a claim that a pod uses stays, also over the death of the program and of the machine",
+  async () => {
+    await makeClaim("data");
+    const script = "test -f /v/file || echo first > /v/file; cat /v/file; exec sleep 1000";
+    await machine.create(claimed("user", script, { restartPolicy: "Always" }));
+    await machine.inPhase("user", "Running");
+    await machine.api.delete(`${CLAIMS}/data`);
+    expect((await claim()).metadata.deletionTimestamp).toBeDefined();
+    await machine.stopRuntime("SIGKILL");
+    await machine.reboot();
+    await machine.startRuntime();
+    const { metadata } = await machine.inPhase("user", "Running");
+    await eventually(async () => {
+      const { state, attempt } = await machine.container(metadata.uid ?? "");
+      return state === "RUNNING" && attempt > 0;
+    }, SOON);
+    const { body } = await machine.api.get(VOLUMES);
+    expect(body.items).toHaveLength(1);
+    await machine.api.delete(`${PODS}/user?gracePeriodSeconds=0`);
+    await nothingStored();
+    expect((await machine.api.get(`${CLAIMS}/data`)).code).toBe(404);
+  },
+  STORY_MS,
+);
+
+test(
+  "a pod whose claim is not there waits, and says for what",
+  async () => {
+    await machine.create(claimed("early", "true"));
+    const messages = () =>
+      machine
+        .pod("early")
+        .then((pod) => pod?.status?.conditions?.map(({ message }) => message) ?? []);
+    await eventually(
+      async () => (await messages()).includes('persistentvolumeclaim "data" not found'),
+      SOON,
+    );
+    await makeClaim("data");
+    await machine.inPhase("early", "Succeeded");
+  },
+  STORY_MS,
+);
+
+test(
+  "a volume that is to be kept outlives its claim, and can be had again",
+  async () => {
+    await makeClaim("data");
+    await machine.create(claimed("writer", "echo kept > /v/file"));
+    await succeed("writer");
+    const { spec } = await claim();
+    const at = `${VOLUMES}/${String(spec["volumeName"])}`;
+    await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Retain" } });
+    await machine.api.delete(`${CLAIMS}/data`);
+    const phaseOf = async (): Promise<unknown> => (await machine.api.get(at)).body.status;
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Released"), SOON);
+    expect(existsSync(machine.path("claims", String(spec["volumeName"]), "volume.img"))).toBe(true);
+    await machine.api.patch(at, { spec: { claimRef: null } });
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Available"), SOON);
+    await makeClaim("data", { volumeName: spec["volumeName"] });
+    await machine.create(claimed("reader", 'test "$(cat /v/file)" = kept'));
+    await succeed("reader");
+    await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Delete" } });
+  },
+  STORY_MS,
+);
