@@ -28,7 +28,7 @@ describe("fields that are not acted on", () => {
   test("warns of fields that are not acted on, when they come", async () => {
     const plain = vmWith(undefined);
     const { template } = plain.spec;
-    const domain = { ...template.spec.domain, memory: { hugepages: {}, maxGuest: "1Gi" } };
+    const domain = { ...template.spec.domain, memory: { hugepages: {}, reservedOverhead: {} } };
     const spec = { ...template.spec, domain };
     const vm = { ...plain, spec: { ...plain.spec, instancetype: {}, template: { spec } } };
     const base = "spec.template.spec.domain.memory";
@@ -36,11 +36,30 @@ describe("fields that are not acted on", () => {
       allowed: true,
       warnings: [
         `the VM is kept and cannot be started: not supported yet: ${base}.hugepages, spec.instancetype`,
-        `kept without effect: ${base}.maxGuest`,
+        `kept without effect: ${base}.reservedOverhead`,
       ],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
     expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+  });
+
+  test("says what is wrong with disks, and refuses nothing that was stored so", async () => {
+    const { template } = vmWith(undefined).spec;
+    const disks = [{ name: "root", disk: { bus: "nvme" }, bootOrder: 1 }];
+    const interfaces = [{ name: "blue", bridge: {}, bootOrder: 1 }];
+    const domain = { ...template.spec.domain, devices: { disks, interfaces } };
+    const networks = [{ name: "blue", multus: { networkName: "blue" } }];
+    const vm = aVm({ template: { spec: { ...template.spec, domain, networks } } });
+    const base = "spec.template.spec.domain.devices";
+    const fields = ["interfaces[0].bootOrder", "disks[0].name", "disks[0].disk.bus"];
+    const causes = fields.map((field) => `FieldValueInvalid ${base}.${field}`);
+    const refused = await validate(deps(), asked(vm));
+    expect(causesOf(refused)).toEqual(causes);
+    const moved = { ...domain.devices, disks: [{ name: "new" }, ...disks] };
+    const volumes = [{ name: "new", emptyDisk: { capacity: "1Gi" } }];
+    const changed = { ...vm.spec.template.spec, domain: { ...domain, devices: moved }, volumes };
+    const edited = aVm({ template: { spec: changed } });
+    expect(await validate(deps(), asked(edited, vm))).toMatchObject({ allowed: true });
   });
 
   test.each([
