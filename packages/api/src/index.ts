@@ -30,6 +30,7 @@ export type {
   NodeCondition,
   WebhookConfiguration,
 } from "./kinds/core-kinds.ts";
+export type { DataVolume } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
   networkConfigOf,
@@ -75,6 +76,7 @@ export {
   apiVersionOf,
   API_SERVICES,
   CONFIG_MAPS,
+  DATA_VOLUMES,
   EVENTS,
   KUBEVIRTS,
   LEASES,

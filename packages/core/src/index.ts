@@ -52,6 +52,7 @@ export {
 } from "./plan/pod/attachment-actions.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
+export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";
 export {

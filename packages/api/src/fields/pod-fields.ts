@@ -127,22 +127,6 @@ const INFERRED = {
 
 /** Of `spec` of a VM, beside the template and when it runs. */
 export const VM_FIELDS = {
-  dataVolumeTemplates: unbuilt(
-    list(
-      "DataVolumes that are made with the VM.",
-      object(
-        "One template.",
-        {
-          apiVersion: text("API version."),
-          kind: text("Kind."),
-          metadata: anything("Metadata of the DataVolume."),
-          spec: anything("What it is made of."),
-          status: anything("Not used."),
-        },
-        ["spec"],
-      ),
-    ),
-  ),
   instancetype: unbuilt(object("Size of the machine, by name.", INFERRED)),
   preference: unbuilt(object("What the guest likes, by name.", INFERRED)),
   updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),

@@ -10,6 +10,7 @@ import type {
   WebhookConfiguration,
 } from "./core-kinds.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
+import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
@@ -77,6 +78,14 @@ export const PERSISTENT_VOLUME_CLAIMS: ResourceType<PersistentVolumeClaim> = {
   version: "v1",
   resource: "persistentvolumeclaims",
   kind: "PersistentVolumeClaim",
+  namespaced: true,
+};
+/** Claims with what fills them; served where CDI is. */
+export const DATA_VOLUMES: ResourceType<DataVolume> = {
+  group: "cdi.kubevirt.io",
+  version: "v1beta1",
+  resource: "datavolumes",
+  kind: "DataVolume",
   namespaced: true,
 };
 /** Storage that is there. */

@@ -3,6 +3,7 @@
 import { Type, type Static } from "typebox";
 import { map, text } from "../fields/notation.ts";
 import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
+import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
@@ -44,6 +45,11 @@ export const VmSpecSchema = Type.Object(
         spec: VmiSpecSchema,
       },
       { description: "The VMI that is made when the VM runs." },
+    ),
+    dataVolumeTemplates: Type.Optional(
+      Type.Array(DataVolumeTemplateSchema, {
+        description: "DataVolumes that are made with the VM, where CDI serves that kind.",
+      }),
     ),
     ...VM_FIELDS,
   },

@@ -69,6 +69,7 @@ class World {
       now: NOW,
       isNameTaken: false,
       startProblems: [],
+      missingDataVolumes: [],
     });
     for (const action of plan) {
       if (action.kind === "createVmi")

@@ -15,6 +15,7 @@ export interface StepFailure {
 
 /** The reason in conditions and events. Source: KubeVirt, whose words these are. */
 const REASONS: Readonly<Record<StepKind, string>> = {
+  createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
   createPod: "FailedCreate",
   deleteVmi: "FailedDelete",

@@ -10,4 +10,11 @@ export const CONTROLLER_ERRORS = {
     retry: "on-change",
     http: 409,
   },
+  CONTROLLER_NO_DATA_VOLUMES: {
+    summary:
+      "the DataVolume {object} cannot be made: this cluster serves no cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or make a PersistentVolumeClaim and name it in the volume",
+    who: "environment",
+    retry: "on-change",
+    http: 409,
+  },
 } as const satisfies Record<string, ErrorEntry>;

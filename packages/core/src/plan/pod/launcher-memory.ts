@@ -10,7 +10,7 @@ const DAEMONS_MIB = 48;
 /** QEMU with a machine of one processor and nothing in it: code, libraries, heap. */
 const EMULATOR_MIB = 96;
 /** Code that QEMU has translated; its cache is that large at most: `tb-cache` of the domain. */
-const TRANSLATED_MIB = 128;
+const TRANSLATED_MIB = 96;
 /** A table of 4 KiB for each 2 MiB of the guest's memory. Source: x86-64 paging. */
 const GUEST_PER_PAGE_TABLES = 512;
 /** Thread, registers and translated code's tables of one processor. */

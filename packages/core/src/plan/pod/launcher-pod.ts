@@ -90,13 +90,13 @@ function containerOf(
   parts: PodParts,
 ): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
-  const diskMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB + parts.diskMiB);
+  const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
-    resources: launcherResourcesOf(vmi.spec, request, diskMiB),
+    resources: launcherResourcesOf(vmi.spec, request, { ownMiB, guestMiB: parts.diskMiB }),
     securityContext: SECURITY,
     volumeMounts: [...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })), ...parts.mounts],
     ...(parts.devices.length === 0 ? {} : { volumeDevices: parts.devices }),

@@ -65,16 +65,25 @@ function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts
   return { cpu: `${String(Math.ceil((vcpusOf(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
 
-/** Of the launcher's container; `diskMiB` is the most that all of it takes on the node's disk, if the VM does not say. */
+/** Most that a launcher takes on the node's disk, MiB. */
+export interface DiskUse {
+  /** Sockets, logs, files of libvirt. */
+  readonly ownMiB: number;
+  /** What is made and copied for the guest, where the VM does not say. */
+  readonly guestMiB: number;
+}
+
+/** Of the launcher's container. */
 export function launcherResourcesOf(
   spec: VmiSpec,
   facts: ResourceFacts,
-  diskMiB: number,
+  disk: DiskUse,
 ): NonNullable<Container["resources"]> {
   const memory = memoryOf(spec, overheadMiBOf(spec, facts), facts);
   const { requests, limits } = spec.domain.resources ?? {};
   const devices = devicesOf(facts);
   const leastDiskMiB = COMMON_DISK_MIB + (given(requests?.["ephemeral-storage"]) ?? 0);
+  const mostDiskMiB = disk.ownMiB + (given(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
   return {
     requests: {
       ...cpuRequest(spec, facts),
@@ -86,7 +95,7 @@ export function launcherResourcesOf(
     limits: {
       ...passedOn(limits),
       memory: memory.limit,
-      "ephemeral-storage": inMi(Math.max(leastDiskMiB, diskMiB)),
+      "ephemeral-storage": inMi(Math.max(leastDiskMiB, mostDiskMiB)),
       ...devices,
     },
   };

@@ -22,7 +22,14 @@ function leaving<T extends VirtualMachine | VirtualMachineInstance>(object: T): 
 }
 
 function plan(facts: Partial<VmFacts> & Pick<VmFacts, "vm">): ReturnType<typeof planVm> {
-  return planVm({ vmi: undefined, now: NOW, startProblems: [], isNameTaken: false, ...facts });
+  return planVm({
+    vmi: undefined,
+    now: NOW,
+    startProblems: [],
+    isNameTaken: false,
+    missingDataVolumes: [],
+    ...facts,
+  });
 }
 
 function running(nics: readonly NicSketch[], phase = "Running"): VirtualMachineInstance {
@@ -222,7 +229,13 @@ describe("it is looked at again by itself", () => {
       retryAfterTimestamp: "2026-01-01T00:10:07Z",
     },
   };
-  const facts = { vmi: undefined, now: NOW, startProblems: [], isNameTaken: false };
+  const facts = {
+    vmi: undefined,
+    now: NOW,
+    startProblems: [],
+    isNameTaken: false,
+    missingDataVolumes: [],
+  };
 
   test("when the pause before the next start is over", () => {
     expect(nextLookMs({ ...facts, vm: vmWith([], { status }) })).toBe(7_000);

@@ -10,6 +10,7 @@ import {
   printPcieTopology,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type DataVolume,
   type FieldProblem,
   type PcieTopology,
   type VirtualMachine,
@@ -28,6 +29,7 @@ import { startPauseMs, wellInMs } from "./start-failure.ts";
 export type VmAction =
   /** Secondary ifaces of the template need a MAC before they are used. */
   | { readonly kind: "setMacAddresses" }
+  | { readonly kind: "createDataVolume"; readonly dataVolume: DataVolume }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
   | { readonly kind: "patchVmiNics"; readonly change: NicsChange }
@@ -44,6 +46,8 @@ export interface VmFacts {
   readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
+  /** Of the VM's templates: those that are not there. */
+  readonly missingDataVolumes: readonly DataVolume[];
 }
 
 /** The VMI, told where its devices are. */
@@ -134,13 +138,15 @@ function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly 
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
-  const { vm, now, startProblems, isNameTaken } = facts;
+  const { vm, now, startProblems, isNameTaken, missingDataVolumes } = facts;
   const { step } = decideRun(runFactsOf(vm, undefined));
   const mayStart =
     startProblems.length === 0 && !isNameTaken && startPauseMs(vm.status?.startFailure, now) === 0;
-  const starts = step === "start" && mayStart;
+  // Another claim of that name would be taken for the DataVolume's.
+  const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
+    ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
     ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm) } as const] : []),
   ];
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a VM's plan; each may be repeated.
 import {
+  DATA_VOLUMES,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type DataVolume,
   type VirtualMachine,
   type VirtualMachineInstance,
   type JsonPatchOperation,
 } from "@patchbay/api";
 import {
+  AppError,
   ifacesOf,
   isAppError,
   nicsPatch,
@@ -61,6 +64,21 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
   }
 }
 
+/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES where nobody serves the kind. */
+async function createDataVolume(dataVolume: DataVolume, deps: Deps): Promise<void> {
+  const object = printKey(keyOf(dataVolume));
+  try {
+    await deps.store.create(DATA_VOLUMES, dataVolume);
+    deps.log.info("created data volume", { dataVolume: object });
+  } catch (error) {
+    if (isAppError(error, "KUBE_ALREADY_EXISTS")) return;
+    if (isAppError(error, "KUBE_NOT_FOUND")) {
+      throw new AppError("CONTROLLER_NO_DATA_VOLUMES", { object });
+    }
+    throw error;
+  }
+}
+
 async function deleteVmi(vm: VirtualMachine, uid: string, deps: Deps): Promise<void> {
   await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, keyOf(vm), { uid });
   const message = `Stopped the virtual machine by deleting the virtual machine instance ${vm.metadata.name}`;
@@ -72,6 +90,9 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   switch (action.kind) {
     case "setMacAddresses":
       await setMacAddresses(facts, deps);
+      return;
+    case "createDataVolume":
+      await createDataVolume(action.dataVolume, deps);
       return;
     case "createVmi":
       await createVmi(action.vmi, facts, deps);

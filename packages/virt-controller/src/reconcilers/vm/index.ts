@@ -15,6 +15,8 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const outcome = await actVm(planVm(facts), facts, deps);
   await reportVm(facts, outcome, deps);
   rethrow(outcome);
-  const lookMs = earlier(outcome.againMs, nextLookMs(facts));
+  // Nothing wakes the VM when its DataVolumes are there.
+  const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
+  const lookMs = earlier(outcome.againMs, isMade ? 0 : nextLookMs(facts));
   return lookMs === undefined ? done() : after(lookMs);
 }

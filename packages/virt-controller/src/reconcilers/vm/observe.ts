@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which facts the VM loop looks at.
 import {
+  DATA_VOLUMES,
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnedBy, vmiOf, vmStartProblems, type VmFacts } from "@patchbay/core";
-import { parseKey, printTime } from "@patchbay/kube";
+import { dataVolumesOf, isOwnedBy, vmiOf, vmStartProblems, type VmFacts } from "@patchbay/core";
+import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 
@@ -22,6 +23,20 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
+/** Asked of the server, which need not serve the kind: there is nothing to watch then. Only a VM that has no VMI needs to know. */
+async function findMissing(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  deps: Deps,
+): Promise<VmFacts["missingDataVolumes"]> {
+  if (vmi !== undefined || vm.metadata.deletionTimestamp !== undefined) return [];
+  const all = dataVolumesOf(vm);
+  const found = await Promise.all(
+    all.map((dataVolume) => deps.store.find(DATA_VOLUMES, keyOf(dataVolume))),
+  );
+  return all.filter((_, index) => found[index] === undefined);
+}
+
 /** The facts of a VM; undefined when it is gone, or when the caches are behind this process's own writes. */
 export async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
@@ -31,7 +46,9 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   if (vmi !== undefined && deps.ownWrites.isBehind(vmi)) return undefined;
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
-  const facts = { vm, now, startProblems: vmStartProblems(vm, vmiOf(vm), network) };
+  const startProblems = vmStartProblems(vm, vmiOf(vm), network);
+  const missingDataVolumes = await findMissing(vm, vmi, deps);
+  const facts = { vm, now, startProblems, missingDataVolumes };
   return vmi === undefined || isOwnedBy(vmi, vm)
     ? { ...facts, vmi, isNameTaken: false }
     : { ...facts, vmi: undefined, isNameTaken: true };

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// DataVolumes of CDI: claims with what fills them. Source: CDI cdi.kubevirt.io/v1beta1; of its specification nothing is read here.
+import { Type } from "typebox";
+import { anything, harmless, text } from "../../fields/notation.ts";
+import type { KubeObject } from "../meta.ts";
+
+/** Made for a VM, and for its users; CDI makes the claim of its name. */
+export interface DataVolume extends KubeObject {
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** What a template says of its DataVolume. */
+export interface TemplateMetadata {
+  readonly name?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** Of `spec.dataVolumeTemplates` of a VM. */
+export const DataVolumeTemplateSchema = Type.Object(
+  {
+    apiVersion: harmless(text("API version.")),
+    kind: harmless(text("Kind.")),
+    metadata: Type.Optional(
+      Type.Unsafe<TemplateMetadata>(
+        anything("Name, labels and annotations of the DataVolume, which is in the VM's namespace."),
+      ),
+    ),
+    spec: Type.Unsafe<Readonly<Record<string, unknown>>>(anything("What it is made of.")),
+    status: harmless(anything("Not used.")),
+  },
+  { description: "One template." },
+);

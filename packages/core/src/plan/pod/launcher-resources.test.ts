@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a launcher ask of its node?
+import { overcommitConfigOf, type VmiSpec } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { overheadMiBOf } from "./launcher-memory.ts";
+import { launcherResourcesOf, type ResourceFacts } from "./launcher-resources.ts";
+
+const FACTS: ResourceFacts = {
+  useEmulation: false,
+  ports: 0,
+  overcommit: overcommitConfigOf(undefined),
+};
+const DISK = { ownMiB: 100, guestMiB: 50 };
+const GRAPHICS_OFF = { autoattachGraphicsDevice: false };
+
+function specOf(domain: VmiSpec["domain"], more: Partial<VmiSpec> = {}): VmiSpec {
+  return { domain, ...more };
+}
+
+const BARE = specOf({ memory: { guest: "512Mi" }, devices: GRAPHICS_OFF });
+const BASE = overheadMiBOf(BARE, FACTS);
+
+/** What of the memory is asked for beside the guest's, the launcher's own left out. */
+function memoryOf(domain: VmiSpec["domain"], facts: Partial<ResourceFacts> = {}) {
+  const spec = specOf({ ...domain, devices: GRAPHICS_OFF });
+  const { requests, limits } = launcherResourcesOf(spec, { ...FACTS, ...facts }, DISK);
+  const own = overheadMiBOf(spec, FACTS);
+  const beside = (amount = ""): number => Number(amount.replace("Mi", "")) - own;
+  return [beside(requests?.["memory"]), beside(limits?.["memory"])];
+}
+
+describe("a launcher has more memory than its guest", () => {
+  test.each<{ title: string; spec: VmiSpec; facts?: Partial<ResourceFacts>; more: number }>([
+    {
+      title: "for translated code, under emulation",
+      spec: BARE,
+      facts: { useEmulation: true },
+      more: 96,
+    },
+    {
+      title: "for page tables",
+      spec: specOf({ ...BARE.domain, memory: { guest: "1.5Gi" } }),
+      more: 2,
+    },
+    {
+      title: "for each processor",
+      spec: specOf({ ...BARE.domain, cpu: { sockets: 2, cores: 2 } }),
+      more: 3 * 8,
+    },
+    {
+      title: "for the display that it has if nobody says otherwise",
+      spec: specOf({ memory: { guest: "512Mi" } }),
+      more: 32,
+    },
+    {
+      title: "for each disk",
+      spec: specOf(BARE.domain, { volumes: [{ name: "a", emptyDisk: { capacity: 1 } }] }),
+      more: 8,
+    },
+  ])("$title", ({ spec, facts, more }) => {
+    expect(overheadMiBOf(spec, { ...FACTS, ...facts }) - BASE).toBe(more);
+  });
+});
+
+describe("of memory is requested, and is the most,", () => {
+  test.each<{
+    title: string;
+    domain: VmiSpec["domain"];
+    facts?: Partial<ResourceFacts>;
+    want: readonly number[];
+  }>([
+    { title: "the guest's", domain: { memory: { guest: "1Gi" } }, want: [1024, 1024] },
+    {
+      title: "what is asked for less of it",
+      domain: { memory: { guest: "1Gi" }, resources: { requests: { memory: "512Mi" } } },
+      want: [512, 1024],
+    },
+    {
+      title: "the given limit",
+      domain: { memory: { guest: "1Gi" }, resources: { limits: { memory: "2Gi" } } },
+      want: [1024, 2048],
+    },
+    {
+      title: "the limit alone, which is the guest's too",
+      domain: { resources: { limits: { memory: "2Gi" } } },
+      want: [2048, 2048],
+    },
+    {
+      title: "less than the guest's where the cluster overcommits",
+      domain: { memory: { guest: "1Gi" } },
+      facts: { overcommit: { memoryPercent: 200, cpuRatio: 10 } },
+      want: [512, 1024],
+    },
+    {
+      title: "more for a moment where there are ports",
+      domain: { memory: { guest: "1Gi" } },
+      facts: { ports: 10 },
+      want: [1024, 1044],
+    },
+  ])("$title", ({ domain, facts, want }) => {
+    expect(memoryOf(domain, facts)).toEqual(want);
+  });
+
+  test("without the launcher's own where the VM overcommits that", () => {
+    const resources = { overcommitGuestOverhead: true };
+    const spec = specOf({ memory: { guest: "1Gi" }, resources });
+    expect(launcherResourcesOf(spec, FACTS, DISK).requests?.["memory"]).toBe("1024Mi");
+  });
+});
+
+describe("of processors is requested", () => {
+  test.each<{ resources: VmiSpec["domain"]["resources"]; want: string | undefined }>([
+    { resources: {}, want: "400m" },
+    { resources: { requests: { cpu: 2 } }, want: "2" },
+    { resources: { limits: { cpu: "1500m" } }, want: undefined },
+  ])("$want with $resources", ({ resources = {}, want }) => {
+    const spec = specOf({ cpu: { cores: 4 }, resources });
+    const { requests, limits } = launcherResourcesOf(spec, FACTS, DISK);
+    expect(requests?.["cpu"]).toBe(want);
+    expect(limits?.["cpu"]).toBe(resources.limits?.["cpu"]);
+  });
+});
+
+test("other resources are passed on, but large pages, which no guest has", () => {
+  const amounts = { "example.com/nic": 1, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi" };
+  const spec = specOf({ resources: { requests: amounts, limits: amounts } });
+  const devices = { "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1" };
+  const { requests, limits } = launcherResourcesOf(spec, FACTS, DISK);
+  expect(limits).toEqual({
+    "example.com/nic": "1",
+    memory: expect.any(String) as string,
+    "ephemeral-storage": "1124Mi",
+    ...devices,
+  });
+  expect(requests).toMatchObject({ "example.com/nic": "1", "ephemeral-storage": "1040Mi" });
+});

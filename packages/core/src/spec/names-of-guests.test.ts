@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is a guest called where names are shorter than a VM's may be, and where is a file of a node?
+import { aVmi } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import { findHostPath } from "./host-path.ts";
+import { hostnameOf } from "./hostname.ts";
+import { labelValueOf } from "./label-value.ts";
+
+test.each([
+  { name: "web", hostname: undefined, want: "web" },
+  { name: "web.example", hostname: "", want: "web" },
+  { name: "web", hostname: "web-1.example", want: "web-1" },
+  { name: `${"a".repeat(62)}-b`, hostname: undefined, want: "a".repeat(62) },
+])("$name with hostname $hostname is the host $want", ({ name, hostname, want }) => {
+  const vmi = aVmi();
+  const spec = { ...vmi.spec, ...(hostname === undefined ? {} : { hostname }) };
+  expect(hostnameOf({ ...vmi, metadata: { ...vmi.metadata, name }, spec })).toBe(want);
+});
+
+test("a label has the name, or as much of it as fits and what tells it apart", () => {
+  const long = "a".repeat(253);
+  expect(labelValueOf("a".repeat(63))).toBe("a".repeat(63));
+  expect(labelValueOf(long)).toMatch(/^a{54}-[0-9a-f]{8}$/);
+  expect(labelValueOf(`${"a".repeat(53)}.${"b".repeat(20)}`)).toMatch(/^a{53}-[0-9a-f]{8}$/);
+  expect(labelValueOf(`${long}b`)).not.toBe(labelValueOf(`${long}c`));
+});
+
+test.each([
+  { path: "/data/a.img", want: { directory: "/data", file: "a.img" } },
+  { path: "/a.img", want: { directory: "/", file: "a.img" } },
+  { path: "/data/", want: undefined },
+  { path: "data/a.img", want: undefined },
+  { path: "/data//a.img", want: undefined },
+  { path: "/data/../a.img", want: undefined },
+  { path: "/data/.", want: undefined },
+  { path: "", want: undefined },
+])("$path is $want", ({ path, want }) => {
+  expect(findHostPath(path)).toEqual(want);
+});

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// DataVolumes of a VM's templates: made before the VMI, or the VM says why not.
+import { DATA_VOLUMES, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
+import { findObstacle } from "@patchbay/core";
+import { aVm } from "@patchbay/testing";
+import { beforeEach, expect, test } from "vitest";
+import { Bench, KEY } from "../../testing/bench.ts";
+
+const DATA_VOLUME = { ...KEY, name: "root" };
+const CREATE = "create datavolumes default/root";
+
+let bench: Bench;
+
+beforeEach(() => {
+  bench = new Bench();
+});
+
+function vmWith(more: Partial<VirtualMachine["spec"]> = {}): VirtualMachine {
+  const vm = aVm();
+  const source = { blank: {} };
+  const dataVolumeTemplates = [
+    { metadata: { name: "root", labels: { app: "db" } }, spec: { source } },
+  ];
+  return { ...vm, spec: { ...vm.spec, dataVolumeTemplates, ...more } };
+}
+
+test("they are made first, owned by the VM, and then its VMI", async () => {
+  await bench.put(VIRTUAL_MACHINES, vmWith());
+  expect(await bench.passVm()).toEqual({ kind: "after", ms: 0 });
+  expect(bench.calls).toContain(CREATE);
+  expect(await bench.vmi()).toBeUndefined();
+  const made = await bench.server.find(DATA_VOLUMES, DATA_VOLUME);
+  const { uid } = vmWith().metadata;
+  expect(made?.spec).toEqual({ source: { blank: {} } });
+  expect(made?.metadata).toMatchObject({
+    labels: { app: "db", "kubevirt.io/created-by": uid },
+    ownerReferences: [{ kind: "VirtualMachine", name: "vm1", uid, controller: true }],
+  });
+  await bench.catchUp();
+  await bench.settleVm();
+  expect(await bench.vmi()).toBeDefined();
+});
+
+test("they are made while the VM is off, and those that are there are left alone", async () => {
+  await bench.put(VIRTUAL_MACHINES, vmWith({ runStrategy: "Halted" }));
+  await bench.passVm();
+  expect(bench.calls).toContain(CREATE);
+  await bench.catchUp();
+  await bench.passVm();
+  expect(bench.calls).not.toContain(CREATE);
+});
+
+test("one that somebody made meanwhile is as good", async () => {
+  await bench.put(VIRTUAL_MACHINES, vmWith());
+  bench.refuse("create datavolumes", "KUBE_ALREADY_EXISTS");
+  expect(await bench.passVm()).toEqual({ kind: "after", ms: 0 });
+});
+
+test("where nobody serves the kind the VM says so, and is not started", async () => {
+  await bench.put(VIRTUAL_MACHINES, vmWith());
+  bench.refuse("create datavolumes", "KUBE_NOT_FOUND");
+  expect(await bench.passVm()).toMatchObject({ kind: "after" });
+  expect(await bench.vmi()).toBeUndefined();
+  const { status } = (await bench.vm()) ?? {};
+  expect(findObstacle(status?.conditions)).toMatchObject({
+    reason: "FailedCreate",
+    message: expect.stringContaining("install CDI") as string,
+  });
+  expect(status?.printableStatus).toBe("ErrorCreateRefused");
+});
