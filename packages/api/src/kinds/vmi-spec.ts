@@ -3,7 +3,7 @@
 import { Type, type Static } from "typebox";
 import { DEVICE_FIELDS } from "../fields/device-fields.ts";
 import { DOMAIN_FIELDS, MEMORY_FIELDS } from "../fields/guest-fields.ts";
-import { map, notYet, quantity, text } from "../fields/notation.ts";
+import { map, notYet, oneOf, onlyBuilt, quantity, text } from "../fields/notation.ts";
 import { POD_FIELDS } from "../fields/pod-fields.ts";
 import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
 import { ClockSchema } from "./guest/clock.ts";
@@ -97,6 +97,7 @@ const DomainSpecSchema = Type.Object(
       Type.String({
         description:
           "How threads are shared between disks: shared or auto; disks have none of their own when absent.",
+        ...onlyBuilt(oneOf("", "shared", "auto"), "use shared or auto"),
       }),
     ),
     ...DOMAIN_FIELDS,

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of the guest that are neither NICs nor disks. Source: KubeVirt api/core/v1 schema.go, type Devices.
 import { Type } from "typebox";
-import { notYet, object, text as anyText, unbuilt } from "../../fields/notation.ts";
+import {
+  notYet,
+  object,
+  oneOf,
+  onlyBuilt,
+  text as anyText,
+  unbuilt,
+} from "../../fields/notation.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -50,7 +57,17 @@ export const GUEST_DEVICES = {
   tpm: Type.Optional(TpmSchema),
   video: Type.Optional(
     Type.Object(
-      { type: text("Model: vga, bochs, cirrus or virtio.") },
+      {
+        type: Type.Optional(
+          Type.String({
+            description: "Model: vga, bochs, cirrus or virtio.",
+            ...onlyBuilt(
+              oneOf("", "vga", "bochs", "cirrus", "virtio"),
+              "use vga, bochs, cirrus or virtio",
+            ),
+          }),
+        ),
+      },
       { description: "The graphics card; vga with BIOS and bochs with EFI when absent." },
     ),
   ),

@@ -83,6 +83,16 @@ const KIND_ROWS: readonly GuestRow[] = [
       ),
     ],
   },
+  ...["", "sata", "virtio"].map((bus) => ({
+    name: `a LUN on the bus '${bus}'`,
+    spec: withDisk({ lun: { bus } }, { persistentVolumeClaim: { claimName: "a" } }),
+    want: [
+      invalid(
+        `${DISK}.lun.bus`,
+        `Bus type ${bus === "" ? "sata" : bus} is invalid for LUN device; use scsi`,
+      ),
+    ],
+  })),
   ...[{ persistentVolumeClaim: { claimName: "a" } }, { dataVolume: { name: "a" } }].map(
     (volume) => ({
       name: `a LUN of ${JSON.stringify(volume)}`,

@@ -120,6 +120,10 @@ const busSuits = forEachDisk((disk, path): readonly Cause[] => {
   if (target === "cdrom" && bus === "virtio") {
     return busCause(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
+  // KubeVirt takes it, and libvirt and QEMU refuse to start it. Source: KubeVirt issue 17826.
+  if (target === "lun" && bus !== "scsi") {
+    return busCause(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
+  }
   if (bus === "sata" && disk.disk?.readonly === true) {
     return busCause(path, target, `${bus} hard-disks do not support read-only.`);
   }
