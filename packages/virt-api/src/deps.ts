@@ -11,6 +11,7 @@ export interface Deps {
   readonly store: Store;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
+  /** By NAMESPACE/NAME: requests on one VM go one after the other, else many of them do little but lose to each other. */
   readonly turns: Turns;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;

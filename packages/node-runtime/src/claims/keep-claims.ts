@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives claims their volumes and takes volumes away whose claims are gone, until aborted.
+import { join } from "node:path";
 import type { KubeObject, PersistentVolumeClaim } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import {
@@ -15,6 +16,7 @@ import {
 import type { Change } from "@patchbay/ports";
 import { actOnClaim, actOnVolume } from "./act.ts";
 import type { ClaimDeps } from "./deps.ts";
+import { isHandle } from "./layout.ts";
 import { planClaim, volumeNameOf, type ClaimFacts } from "./plan/claim.ts";
 import { planVolume } from "./plan/volume.ts";
 
@@ -100,9 +102,18 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
   };
 }
 
+/** What nobody removes, because nobody knows any more whose it is: a backup that was restored was older than it. */
+async function tellOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
+  const left = (await files.list(claimsDir)).filter(isHandle);
+  for (const handle of left.filter((name) => volumes.find({ name }) === undefined)) {
+    log.warn("storage of a volume that is not there is kept", { path: join(claimsDir, handle) });
+  }
+}
+
 /** Keeps them until the signal is aborted; the caches are in step. */
 export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<void> {
   const { claims, clock, log, volumes } = deps;
+  await tellOrphans(deps);
   const claimQueue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumeQueue = createQueue({ clock, concurrency: CONCURRENCY });
   const stop = follow(deps, claimQueue, volumeQueue);

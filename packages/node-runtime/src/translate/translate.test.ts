@@ -124,6 +124,39 @@ describe("a container", () => {
     ]);
   });
 
+  test("has its claims as files or as devices, and may change none that is for reading", () => {
+    const names = ["files", "fixed", "bytes", "locked"];
+    const readOnly = new Set(["fixed", "locked"]);
+    const volumes = names.map((name) => ({
+      name,
+      persistentVolumeClaim: { claimName: name, readOnly: readOnly.has(name) },
+    }));
+    const container = aContainer({
+      volumeMounts: names.slice(0, 2).map((name) => ({ name, mountPath: `/${name}` })),
+      volumeDevices: names.slice(2).map((name) => ({ name, devicePath: `/dev/${name}` })),
+    });
+    const pod = aPod({ containers: [container], volumes });
+    const paths = new Map(names.map((name) => [name, `/host/${name}`]));
+    const { mounts, devices } = containerConfigOf(make(container, { pod, volumes: paths }));
+    expect(mounts.slice(0, 2).map(({ readonly }) => readonly)).toEqual([false, true]);
+    expect(devices).toEqual([
+      { containerPath: "/dev/bytes", hostPath: "/host/bytes", permissions: "rw" },
+      { containerPath: "/dev/locked", hostPath: "/host/locked", permissions: "r" },
+    ]);
+  });
+
+  test.each([
+    { name: "another volume", volumes: [{ name: "v", emptyDir: {} }] },
+    { name: "none", volumes: [] },
+  ])("has no device that is $name", ({ volumes }) => {
+    const container = aContainer({ volumeDevices: [{ name: "v", devicePath: "/dev/v" }] });
+    const pod = aPod({ containers: [container], volumes });
+    const paths = new Map([["v", "/p/v"]]);
+    expect(() => containerConfigOf(make(container, { pod, volumes: paths }))).toThrow(
+      "volumeDevices: volume v is no claim",
+    );
+  });
+
   test.each<{
     name: string;
     image: Partial<typeof IMAGE>;

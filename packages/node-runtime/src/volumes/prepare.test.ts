@@ -66,6 +66,15 @@ describe("an emptyDir", () => {
   });
 });
 
+test("a claim is begun with the pod and ended with it", async () => {
+  const { claims, deps } = createVolumeBench();
+  const pod = aPodWith([{ name: "v", persistentVolumeClaim: { claimName: "data" } }]);
+  expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", "/claims/data"]]));
+  expect([...claims]).toEqual([`${UID} data`]);
+  await removeVolumes(deps, UID);
+  expect([...claims]).toEqual([]);
+});
+
 describe("volumes that show something", () => {
   test("are in memory, but for a ConfigMap; the pod's paths are told by name", async () => {
     const bench = createVolumeBench();

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describeClaimDiskContract } from "@patchbay/ports/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "../processes/process-runner.ts";
@@ -153,8 +153,8 @@ describe("a claim's device", () => {
     const size = { kind: "device", sizeBytes: 5 * MEBIBYTE } as const;
     await disk.make(at("v.img"), size);
     const device = await disk.attach(at("v.img"));
-    const bytes = execFileSync("blockdev", ["--getsize64", device], { encoding: "utf8" });
-    expect(Number(bytes)).toBe(size.sizeBytes);
+    const sectors = readFileSync(`/sys/block/${basename(device)}/size`, "utf8");
+    expect(Number(sectors) * 512).toBe(size.sizeBytes);
     writeFileSync(device, Buffer.alloc(4096, 5), { flag: "r+" });
     await disk.release(at("v.img"), at("none"));
     expect(loopsBelow(directory)).toEqual([]);

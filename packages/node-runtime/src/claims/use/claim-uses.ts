@@ -11,6 +11,7 @@ import {
   type Pod,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import { Turns } from "@patchbay/kube";
 import type { Store } from "@patchbay/ports";
 import type { ClaimMachine } from "../deps.ts";
 import { isHandle, placesOf, type ClaimPlaces } from "../layout.ts";
@@ -67,7 +68,7 @@ function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean
 class NodeClaims implements ClaimUses {
   readonly #deps: UseDeps;
   /** By handle: one use begins or ends at a time. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(deps: UseDeps) {
     this.#deps = deps;
@@ -85,7 +86,7 @@ class NodeClaims implements ClaimUses {
     checkMode(pod, volume, isDevice);
     const places = placesOf(claimsDir, handle);
     const isAlone = claim.spec.accessModes?.includes(ALONE) === true;
-    return this.#inTurn(handle, async () => {
+    return this.#turns.take(handle, async () => {
       const isOnly = await this.#noteUser(places, pod, { volume, isAlone });
       return isDevice ? disk.attach(places.file) : this.#mount(places, pod, isOnly);
     });
@@ -95,7 +96,7 @@ class NodeClaims implements ClaimUses {
     const { claimsDir, disk, files } = this.#deps;
     for (const handle of (await files.list(claimsDir)).filter(isHandle)) {
       const { file, mount, users } = placesOf(claimsDir, handle);
-      await this.#inTurn(handle, async () => {
+      await this.#turns.take(handle, async () => {
         const all = await files.list(users);
         if (!all.includes(uid)) return;
         if (all.length === 1) await disk.release(file, mount);
@@ -150,20 +151,6 @@ class NodeClaims implements ClaimUses {
     const group = fsGroup === undefined || !isOnly ? {} : { group: fsGroup };
     await this.#deps.disk.mount(file, { directory: mount, ...group });
     return mount;
-  }
-
-  async #inTurn<T>(handle: string, act: () => Promise<T>): Promise<T> {
-    const before = this.#turns.get(handle);
-    const turn = (async () => {
-      await before?.catch(() => undefined); // who began it is told
-      return act();
-    })();
-    this.#turns.set(handle, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#turns.get(handle) === turn) this.#turns.delete(handle);
-    }
   }
 }
 

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop over claims and volumes: it converges, whatever effect it dies at, and destroys nothing that somebody has.
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  STORAGE_CLASSES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Note } from "@patchbay/kube";
+import {
+  createFakeCache,
+  createFakeClaimDisk,
+  createFakeClock,
+  createFakeFiles,
+  createFakeLogger,
+  createFakeStore,
+  settle,
+} from "@patchbay/ports/testing";
+import { describe, expect, test } from "vitest";
+import type { ClaimDeps } from "./deps.ts";
+import { keepClaims, reconcileClaim, reconcileVolume } from "./keep-claims.ts";
+import { aClaim, aClass, aVolume, HANDLE } from "./testing.ts";
+
+const FILE = `/claims/${HANDLE}/volume.img`;
+const CLAIM = { namespace: "ns", name: "data" };
+const VOLUME = { name: HANDLE };
+const EFFECTS: readonly string[] = ["create", "patch", "delete", "make", "release", "remove"];
+const PASSES_MAX = 30;
+
+class Death extends Error {}
+
+/** API server and disk outlive the process, which can die at any effect. */
+class World {
+  readonly store = createFakeStore();
+  readonly disk = createFakeClaimDisk();
+  readonly files = createFakeFiles();
+  readonly log = createFakeLogger();
+  readonly notes: Note[] = [];
+  readonly claims = createFakeCache<PersistentVolumeClaim>();
+  readonly volumes = createFakeCache<PersistentVolume>();
+  readonly classes = createFakeCache<StorageClass>();
+  readonly deps: ClaimDeps;
+  effects = 0;
+  #dieAt = Infinity;
+  #diesBefore = false;
+
+  constructor() {
+    this.store.put(STORAGE_CLASSES, aClass());
+    this.deps = {
+      ...{ claims: this.claims, volumes: this.volumes, classes: this.classes },
+      ...{ store: this.#mortal(this.store), disk: this.#mortal(this.disk) },
+      ...{ files: this.#mortal(this.files), claimsDir: "/claims", nodeName: "node-1" },
+      ...{ clock: createFakeClock(), log: this.log },
+      recorder: {
+        record: (_, note) => void this.notes.push(note),
+        flush: () => Promise.resolve(),
+      },
+    };
+  }
+
+  dieAt(effect: number, when: "before" | "after"): void {
+    this.effects = 0;
+    this.#dieAt = effect;
+    this.#diesBefore = when === "before";
+  }
+
+  /** Passes until nothing is written any more. */
+  async run(): Promise<void> {
+    for (let pass = 0; pass < PASSES_MAX; pass += 1) {
+      await this.watch();
+      const before = this.store.calls.filter((call) => !call.startsWith("get")).length;
+      const died = [
+        await this.#pass(() => reconcileClaim(this.deps, "ns/data")),
+        await this.#pass(() => reconcileVolume(this.deps, HANDLE)),
+      ].includes(true);
+      const after = this.store.calls.filter((call) => !call.startsWith("get")).length;
+      if (!died && before === after) return;
+    }
+    throw new Error("the loop does not come to rest");
+  }
+
+  /** Every watch tells what is there. */
+  async watch(): Promise<void> {
+    const [claim, volume] = [await this.claim(), await this.volume()];
+    if (claim === undefined) this.claims.take(CLAIM);
+    else this.claims.put(claim);
+    if (volume === undefined) this.volumes.take(VOLUME);
+    else this.volumes.put(volume);
+    this.classes.put(aClass());
+  }
+
+  claim(): Promise<PersistentVolumeClaim | undefined> {
+    return this.store.find(PERSISTENT_VOLUME_CLAIMS, CLAIM);
+  }
+
+  volume(): Promise<PersistentVolume | undefined> {
+    return this.store.find(PERSISTENT_VOLUMES, VOLUME);
+  }
+
+  async #pass(pass: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await pass();
+    } catch (error) {
+      if (error instanceof Death) return true;
+      if (!(error instanceof AppError)) throw error;
+    }
+    return false;
+  }
+
+  #mortal<T extends object>(port: T): T {
+    const act = async (name: string, call: () => unknown): Promise<unknown> => {
+      if (!EFFECTS.includes(name)) return call();
+      this.effects += 1;
+      const dies = this.effects === this.#dieAt;
+      if (dies && this.#diesBefore) throw new Death(name);
+      const result = await call();
+      if (dies) throw new Death(name);
+      return result;
+    };
+    return new Proxy(port, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) =>
+          act(String(name), () => Reflect.apply(member, target, args) as unknown);
+      },
+    });
+  }
+}
+
+async function expectBound(world: World): Promise<void> {
+  const [claim, volume] = [await world.claim(), await world.volume()];
+  expect(claim?.status).toMatchObject({ phase: "Bound", capacity: { storage: "1Gi" } });
+  expect(claim?.spec.volumeName).toBe(HANDLE);
+  expect(volume?.status?.phase).toBe("Bound");
+  expect([...world.disk.files]).toEqual([[FILE, { kind: "files", sizeBytes: 2 ** 30 }]]);
+}
+
+async function bound(): Promise<World> {
+  const world = new World();
+  world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+  await world.run();
+  world.dieAt(Infinity, "after");
+  return world;
+}
+
+const DEATHS = Array.from({ length: 7 }, (_, index) => index + 1).flatMap((effect) =>
+  (["before", "after"] as const).map((when) => ({ effect, when })),
+);
+
+describe("a claim", () => {
+  test("comes to its volume and rests", async () => {
+    const world = await bound();
+    await expectBound(world);
+    expect(world.notes).toEqual([]);
+  });
+
+  test.each(DEATHS)("comes to it over a death $when effect $effect", async ({ effect, when }) => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    world.dieAt(effect, when);
+    await world.run();
+    await expectBound(world);
+  });
+
+  test("is told why its storage cannot be made, and gets no phase before", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    const full = { call: "make claim", path: FILE, reason: "no space left on device" };
+    const disk = {
+      ...world.disk,
+      make: () => Promise.reject(new AppError("OS_FILE_FAILED", full)),
+    };
+    await reconcileClaim({ ...world.deps, disk }, "ns/data");
+    await world.watch();
+    const failing = { ...world.deps, disk };
+    await reconcileClaim(failing, "ns/data");
+    await world.watch();
+    await expect(reconcileClaim(failing, "ns/data")).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+    });
+    expect(world.notes.at(-1)).toMatchObject({ reason: "ProvisioningFailed", type: "Warning" });
+    expect((await world.volume())?.status?.phase).toBeUndefined();
+    await world.run();
+    await expectBound(world);
+  });
+});
+
+describe("storage", () => {
+  async function withoutTheClaim(): Promise<World> {
+    const world = await bound();
+    await world.files.writeAtomic(FILE, "");
+    await world.store.delete(PERSISTENT_VOLUME_CLAIMS, CLAIM);
+    return world;
+  }
+
+  async function expectGone(world: World): Promise<void> {
+    expect(await world.files.exists(`/claims/${HANDLE}`)).toBe(false);
+    expect(await world.volume()).toBeUndefined();
+  }
+
+  test("goes with its claim", async () => {
+    const world = await withoutTheClaim();
+    await world.run();
+    await expectGone(world);
+  });
+
+  test.each(DEATHS)("goes over a death $when effect $effect", async ({ effect, when }) => {
+    const world = await withoutTheClaim();
+    world.dieAt(effect, when);
+    await world.run();
+    await expectGone(world);
+  });
+
+  test("stays while a pod has it, and says so", async () => {
+    const world = await withoutTheClaim();
+    await world.files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
+    await world.run();
+    expect(await world.files.exists(FILE)).toBe(true);
+    expect(world.notes.at(-1)).toMatchObject({ reason: "VolumeFailedDelete" });
+    expect(world.notes.at(-1)?.message).toContain("pod-1");
+  });
+
+  test("stays where a watch is late: the API server knows the claim, or another policy", async () => {
+    const world = await bound();
+    await world.files.writeAtomic(FILE, "");
+    await world.watch();
+    world.claims.take(CLAIM);
+    await expect(reconcileVolume(world.deps, HANDLE)).rejects.toMatchObject({
+      code: "RUNTIME_VOLUME_FAILED",
+    });
+    await world.store.delete(PERSISTENT_VOLUME_CLAIMS, CLAIM);
+    const spec = { persistentVolumeReclaimPolicy: "Retain" };
+    await world.store.patch(PERSISTENT_VOLUMES, VOLUME, { type: "merge", fields: { spec } });
+    await expect(reconcileVolume(world.deps, HANDLE)).rejects.toMatchObject({
+      code: "RUNTIME_VOLUME_FAILED",
+    });
+    expect(await world.files.exists(FILE)).toBe(true);
+  });
+
+  test("of no volume is kept, and told", async () => {
+    const world = new World();
+    await world.files.ensureDirectory(`/claims/${HANDLE}`);
+    const stop = new AbortController();
+    const loop = keepClaims(world.deps, stop.signal);
+    await settle();
+    stop.abort();
+    await loop;
+    expect(await world.files.exists(`/claims/${HANDLE}`)).toBe(true);
+    expect(world.log.lines).toMatchObject([
+      { message: "storage of a volume that is not there is kept" },
+    ]);
+  });
+});
+
+test("a name that is no handle leads nowhere", async () => {
+  const world = new World();
+  const csi = { driver: "patchbay.io/local", volumeHandle: "../../etc" };
+  world.store.put(PERSISTENT_VOLUMES, aVolume("Released", { csi }));
+  await world.watch();
+  await expect(reconcileVolume(world.deps, HANDLE)).rejects.toMatchObject({
+    details: { reason: "../../etc is no name of a volume of this machine" },
+  });
+});
+
+test("claim, volume and class wake what rests on them", async () => {
+  const world = new World();
+  const stop = new AbortController();
+  const loop = keepClaims(world.deps, stop.signal);
+  world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+  for (let turn = 0; turn < 6; turn += 1) {
+    await world.watch();
+    await settle();
+  }
+  stop.abort();
+  await loop;
+  await expectBound(world);
+});
