@@ -79,8 +79,7 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
       const isUser =
-        vmi.metadata.namespace === metadata.namespace &&
-        claimNamesOf(vmi.spec).includes(metadata.name);
+        vmi.metadata.namespace === metadata.namespace && claimNamesOf(vmi).includes(metadata.name);
       if (isUser) queue.add(ownKeyOf(vmi));
     }
   });

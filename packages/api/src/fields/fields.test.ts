@@ -100,8 +100,16 @@ function specWith(domain: object, more: object = {}): VmiSpec {
 
 describe("fields without which the guest would be another", () => {
   test.each([
-    ["disks", specWith({ devices: { disks: [{ name: "a" }] } }), "domain.devices.disks"],
-    ["cloud-init", specWith({}, { volumes: [{ name: "a", cloudInitNoCloud: {} }] }), "volumes"],
+    [
+      "tags of disks",
+      specWith({ devices: { disks: [{ name: "a", tag: "t" }] } }),
+      "domain.devices.disks[0].tag",
+    ],
+    [
+      "accounts",
+      specWith({}, { volumes: [{ name: "a", serviceAccount: {} }] }),
+      "volumes[0].serviceAccount",
+    ],
     ["a sound card", specWith({ devices: { sound: { name: "s" } } }), "domain.devices.sound"],
     [
       "Windows' hypervisor",

@@ -40,11 +40,6 @@ export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "list"> = {}):
   return marked(schema, { list: "unbuilt", ...more });
 }
 
-/** A field that has its type already and is not acted on before all that needs it is built. */
-export function notYet<T extends object>(schema: T, more: Omit<FieldMark, "list"> = {}): T {
-  return { ...schema, [MARK]: { list: "unbuilt", ...more } satisfies FieldMark };
-}
-
 /** Which values of a field that is acted on are built, and what to do instead of the others. */
 export interface ValueMark {
   readonly isBuilt: (value: unknown) => boolean;

@@ -3,7 +3,7 @@
 import { Type, type Static } from "typebox";
 import { DEVICE_FIELDS } from "../fields/device-fields.ts";
 import { DOMAIN_FIELDS, MEMORY_FIELDS } from "../fields/guest-fields.ts";
-import { map, notYet, oneOf, onlyBuilt, quantity, text } from "../fields/notation.ts";
+import { map, oneOf, onlyBuilt, quantity, text } from "../fields/notation.ts";
 import { POD_FIELDS } from "../fields/pod-fields.ts";
 import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
 import { ClockSchema } from "./guest/clock.ts";
@@ -51,7 +51,7 @@ const ResourcesSchema = Type.Object(
 const DevicesSchema = Type.Object(
   {
     disks: Type.Optional(
-      notYet(Type.Array(DiskSchema, { description: "Disks, each from the volume of its name." })),
+      Type.Array(DiskSchema, { description: "Disks, each from the volume of its name." }),
     ),
     interfaces: Type.Optional(
       Type.Array(IfaceSchema, {
@@ -130,11 +130,9 @@ export const VmiSpecSchema = Type.Object(
     ...PASSED_ON,
     ...POD_FIELDS,
     volumes: Type.Optional(
-      notYet(
-        Type.Array(VolumeSchema, {
-          description: "Where disks come from; one that no disk names is a disk of its own.",
-        }),
-      ),
+      Type.Array(VolumeSchema, {
+        description: "Where disks come from; one that no disk names is a disk of its own.",
+      }),
     ),
     ...UTILITY_VOLUME_FIELDS,
   },

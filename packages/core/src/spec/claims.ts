@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a claim gives to a launcher.
-import { parseQuantity, type PersistentVolumeClaim, type VmiSpec } from "@patchbay/api";
+import {
+  parseQuantity,
+  type PersistentVolumeClaim,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { claimNameOf } from "./disk-source.ts";
 import type { VolumeMode } from "./disk-files.ts";
 import { disksOf } from "./disks.ts";
+import { stateClaimNameOf } from "./guest-state.ts";
 
 /** Whether it is files or a device; files where nothing is known. */
 export function claimModeOf(claim: PersistentVolumeClaim | undefined): VolumeMode {
@@ -17,7 +22,8 @@ export function claimBytesOf(claim: PersistentVolumeClaim | undefined): number |
   return bytes === undefined ? undefined : Math.floor(bytes);
 }
 
-/** Names of the claims that the disks of a VMI are on, each once, in the order of the disks. */
-export function claimNamesOf(spec: VmiSpec): readonly string[] {
-  return [...new Set(disksOf(spec).flatMap(({ source }) => claimNameOf(source) ?? []))];
+/** Names of the claims that a VMI uses, each once: those of its disks, in their order, and that of its state. */
+export function claimNamesOf(vmi: VirtualMachineInstance): readonly string[] {
+  const ofDisks = disksOf(vmi.spec).flatMap(({ source }) => claimNameOf(source) ?? []);
+  return [...new Set([...ofDisks, ...[stateClaimNameOf(vmi) ?? []].flat()])];
 }

@@ -17,6 +17,7 @@ export interface StepFailure {
 const REASONS: Readonly<Record<StepKind, string>> = {
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
+  createClaim: "FailedCreate",
   createPod: "FailedCreate",
   deleteVmi: "FailedDelete",
   deletePod: "FailedDelete",

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of the guest that are neither NICs nor disks. Source: KubeVirt api/core/v1 schema.go, type Devices.
 import { Type } from "typebox";
-import {
-  notYet,
-  object,
-  oneOf,
-  onlyBuilt,
-  text as anyText,
-  unbuilt,
-} from "../../fields/notation.ts";
+import { object, oneOf, onlyBuilt, text as anyText, unbuilt } from "../../fields/notation.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -42,9 +35,7 @@ const TpmSchema = Type.Object(
   {
     enabled: flag("Whether it is there; true when absent."),
     persistent: Type.Optional(
-      notYet(Type.Boolean({ description: "What it holds is kept over restarts." }), {
-        unless: (value) => value === false,
-      }),
+      Type.Boolean({ description: "What it holds is kept over restarts, on a claim of the VM." }),
     ),
   },
   { description: "A TPM 2.0." },

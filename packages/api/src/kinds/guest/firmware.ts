@@ -2,7 +2,6 @@
 // What a guest starts with. Source: KubeVirt api/core/v1 schema.go, types Firmware and KernelBoot.
 import { Type } from "typebox";
 import { FIRMWARE_FIELDS } from "../../fields/guest-fields.ts";
-import { notYet } from "../../fields/notation.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -40,8 +39,8 @@ const BootloaderSchema = Type.Object(
       Type.Object(
         {
           persistent: Type.Optional(
-            notYet(Type.Boolean({ description: "Variables are kept over restarts." }), {
-              unless: (value) => value === false,
+            Type.Boolean({
+              description: "Variables are kept over restarts, on a claim of the VM.",
             }),
           ),
           secureBoot: flag("Only signed code is booted; true when absent. It needs features.smm."),

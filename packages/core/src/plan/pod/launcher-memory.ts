@@ -2,6 +2,7 @@
 // How much memory a launcher takes beside its guest's, term by term. Measured with QEMU 7.2; docs/performance.md.
 import type { VmiSpec } from "@patchbay/api";
 import { disksOf } from "../../spec/disks.ts";
+import { hasDisplay, hasEfi, tpmOf } from "../../spec/guest-devices.ts";
 import { vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 
@@ -38,12 +39,10 @@ export interface MemoryFacts {
 }
 
 function devicesMiB(spec: VmiSpec): number {
-  const { devices, firmware } = spec.domain;
-  const hasGraphics = devices?.autoattachGraphicsDevice !== false;
   return [
-    hasGraphics ? GRAPHICS_MIB : 0,
-    firmware?.bootloader?.efi === undefined ? 0 : EFI_MIB,
-    devices?.tpm === undefined ? 0 : TPM_MIB,
+    hasDisplay(spec, true) ? GRAPHICS_MIB : 0,
+    hasEfi(spec) ? EFI_MIB : 0,
+    tpmOf(spec) === undefined ? 0 : TPM_MIB,
     disksOf(spec).length * DISK_MIB,
   ].reduce((sum, mib) => sum + mib, 0);
 }

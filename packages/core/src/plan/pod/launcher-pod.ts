@@ -18,6 +18,7 @@ import { imagePartsOf } from "./image-files.ts";
 import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
+import { statePartsOf } from "./state-parts.ts";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 
 /** What the cluster decides about launchers. */
@@ -131,7 +132,7 @@ function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts 
   const ofDisks = images.mounts.filter(({ name }) =>
     diskImages.some((image) => image.name === name),
   );
-  return joinParts([images, diskPartsOf(disks, ofDisks, request)]);
+  return joinParts([images, diskPartsOf(disks, ofDisks, request), statePartsOf(vmi)]);
 }
 
 /** The pod for a VMI. Its annotation names the secondary networks from the start. */

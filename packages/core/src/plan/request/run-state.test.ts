@@ -129,7 +129,7 @@ describe("a VM that cannot be started", () => {
     const spec = { ...vm.spec.template.spec, domain: { memory: { hugepages: {} } } };
     return { ...vm, spec: { runStrategy, template: { ...vm.spec.template, spec } } };
   };
-  const fields = ["firmware.kernelBoot.container", "memory.hugepages"].map(
+  const fields = ["devices.disks", "memory.hugepages"].map(
     (field) => `spec.template.spec.domain.${field}`,
   );
 

@@ -29,14 +29,14 @@ describe("a VMI", () => {
       name: "without a kernel",
       domain: { memory: { guest: "128Mi" } },
       want: [
-        "spec.domain.firmware.kernelBoot.container: is required; booting from disks is not supported yet",
+        "spec.domain.devices.disks: is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot",
       ],
     },
     {
       name: "with a kernel of nowhere",
       domain: { ...FINE, firmware: { kernelBoot: {} } },
       want: [
-        "spec.domain.firmware.kernelBoot.container: is required; booting from disks is not supported yet",
+        "spec.domain.devices.disks: is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot",
       ],
     },
     {

@@ -13,6 +13,8 @@ import {
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
 import { machineOf } from "../../spec/machine.ts";
+import { disksOf } from "../../spec/disks.ts";
+import { ifacesOf } from "../../spec/nics.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 import { deviceProblems } from "./device-problems.ts";
@@ -24,10 +26,14 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
-function bootProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
-  if (domain.firmware?.kernelBoot?.container !== undefined) return [];
-  const message = "is required; booting from disks is not supported yet";
-  return [{ field: `${base}.domain.firmware.kernelBoot.container`, message }];
+/** A guest that finds nothing to boot would wait for ever, and nobody would be told. */
+function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
+  const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
+  const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
+  if (hasKernel || bootsByNetwork || disksOf(spec).length > 0) return [];
+  const message =
+    "is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot";
+  return [{ field: `${base}.domain.devices.disks`, message }];
 }
 
 function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {

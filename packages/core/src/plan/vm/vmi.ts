@@ -9,6 +9,7 @@ import {
   printNetworks,
   type NetworkConfig,
   type NetworkSelection,
+  type PersistentVolumeClaim,
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -18,6 +19,7 @@ import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
+import { stateClaimOf } from "../pod/state-parts.ts";
 import { planPodNetworks } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
@@ -27,6 +29,7 @@ import { storageHindrance, type StorageFacts } from "./storage.ts";
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
+  | { readonly kind: "createClaim"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "createPod"; readonly pod: Pod }
   | { readonly kind: "deletePod"; readonly name: string; readonly uid: string }
   | { readonly kind: "labelNode"; readonly node: string }
@@ -98,6 +101,10 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
   if (storageHindrance(vmi, storage) !== undefined) return [];
+  const claim = stateClaimOf(vmi, storage.config);
+  if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
+    return [{ kind: "createClaim", claim }];
+  }
   const plan = planVmiTopology(vmi, network);
   const { claims } = storage;
   const request = { ...settings, claims, ports: plan.ok ? plan.topology.ports.length : 0 };

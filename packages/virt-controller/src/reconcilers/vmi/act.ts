@@ -2,8 +2,10 @@
 // Performs the steps of a VMI's plan; each may be repeated.
 import {
   names,
+  PERSISTENT_VOLUME_CLAIMS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
+  type PersistentVolumeClaim,
   type Pod,
   type VirtualMachineInstance,
   type JsonPatchOperation,
@@ -59,6 +61,16 @@ async function createPod(pod: Pod, facts: VmiFacts, deps: Deps): Promise<void> {
   }
 }
 
+/** One that is there already is told by the watch. */
+async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
+  try {
+    await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
+    deps.log.info("created claim", { claim: printKey(keyOf(claim)) });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+  }
+}
+
 async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
   const path = `/metadata/annotations/${pointerToken(names.NETWORKS_ANNOTATION)}`;
@@ -80,6 +92,9 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       return;
     case "removeFinalizer":
       await patchVmi(vmi, finalizersPatch(vmi, false), deps);
+      return;
+    case "createClaim":
+      await createClaim(action.claim, deps);
       return;
     case "createPod":
       await createPod(action.pod, facts, deps);

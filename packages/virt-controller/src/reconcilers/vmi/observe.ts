@@ -50,13 +50,10 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
-/** The claims that the VMI's disks are on, as far as they are there. */
-function claimsOf(
-  { metadata, spec }: VirtualMachineInstance,
-  deps: Deps,
-): VmiFacts["storage"]["claims"] {
-  const { namespace = "" } = metadata;
-  const found = claimNamesOf(spec).flatMap((name) => {
+/** The claims that the VMI uses, as far as they are there. */
+function claimsOf(vmi: VirtualMachineInstance, deps: Deps): VmiFacts["storage"]["claims"] {
+  const { namespace = "" } = vmi.metadata;
+  const found = claimNamesOf(vmi).flatMap((name) => {
     const claim = deps.claims.find({ namespace, name });
     return claim === undefined ? [] : [[name, claim] as const];
   });
