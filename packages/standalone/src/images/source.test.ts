@@ -26,6 +26,8 @@ test.each([
 test.each([
   { source: "./guest", kind: undefined, reason: "there is no such file" },
   { source: "/guest", kind: undefined, reason: "there is no such file" },
+  { source: "guest.qcow2", kind: undefined, reason: "there is no such file" },
+  { source: "a.raw.xz", kind: undefined, reason: "there is no such file" },
   { source: "..", kind: undefined, reason: "there is no such file" },
   { source: "a.qcow2.xz", kind: "regular file", reason: "unpack it with: unxz a.qcow2.xz" },
   { source: "fifo", kind: "fifo", reason: "it is a fifo" },

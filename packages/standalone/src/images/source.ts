@@ -41,7 +41,7 @@ export function sourceOf(source: string, path: string, kind: string | undefined)
   if (kind !== undefined) {
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: `it is a ${kind}` });
   }
-  if (PATH.test(source)) {
+  if (PATH.test(source) || DISK.test(source) || PACKED.test(source)) {
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: "there is no such file" });
   }
   return { kind: "registry", reference: fullReference(source) };
