@@ -6,8 +6,8 @@
 //
 // The image may be hostile: paths and links of sources are resolved within the image's own file system, so that what
 // is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied; a disk is reached without any link,
-// as it must be where its image is mounted instead. Holes stay holes. A file appears whole or not at all, and once it is
-// there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
+// as it must be where its image is mounted instead. Zeros take no room in a copy. A file appears whole or not at all,
+// and once it is there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,20 +100,29 @@ static int open_source(const char *path, int flags, unsigned long long links) {
   return source;
 }
 
-// Copies what is data; what is a hole takes no room in the copy either. Returns -1 where something failed.
+// Copies one piece, but no zeros: whole blocks of them become a hole. Returns -1 where something failed.
+static int copy_piece(int source, int target, off_t at, off_t end) {
+  static char block[1 << 16];
+  static const char zeros[sizeof block];
+  while (at < end) {
+    size_t wanted = end - at < (off_t)sizeof block ? (size_t)(end - at) : sizeof block;
+    ssize_t got = pread(source, block, wanted, at);
+    if (got == 0) errno = EIO; // the file became shorter
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return -1;
+    if (memcmp(block, zeros, (size_t)got) != 0 && pwrite(target, block, (size_t)got, at) != got) return -1;
+    at += got;
+  }
+  return 0;
+}
+
+// Copies what is data: a hole takes no room in the copy either, and a layer of an image has zeros instead of holes.
 static int copy_data(int source, int target, off_t size) {
-  off_t at = 0;
-  while (at < size) {
+  for (off_t at = 0; at < size;) {
     off_t data = lseek(source, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break; // the rest is a hole
-    off_t end = data < 0 ? -1 : lseek(source, data, SEEK_HOLE);
-    if (end < 0 || lseek(target, data, SEEK_SET) < 0) return -1;
-    at = data;
-    while (at < end) {
-      ssize_t sent = sendfile(target, source, &at, (size_t)(end - at < 1 << 30 ? end - at : 1 << 30));
-      if (sent == 0) errno = EIO; // it became shorter
-      if (sent == 0 || (sent < 0 && errno != EINTR)) return -1;
-    }
+    at = data < 0 ? -1 : lseek(source, data, SEEK_HOLE);
+    if (at < 0 || copy_piece(source, target, data, at) != 0) return -1;
   }
   return ftruncate(target, size);
 }

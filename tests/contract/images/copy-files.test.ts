@@ -111,6 +111,17 @@ describe("a disk", () => {
     expect(sum(copy)).toBe(sum(disk("bomb.img")));
   });
 
+  test("takes no room for zeros, which a layer of an image has instead of holes", () => {
+    const bytes = Buffer.alloc(4 << 20);
+    bytes.write("a partition", 3 << 20);
+    bytes.write("the end", bytes.length - 7);
+    writeFileSync(disk("zeros.img"), bytes);
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
+    const copy = join(root, "out/disk/zeros.img");
+    expect(readFileSync(copy).equals(bytes)).toBe(true);
+    expect(statSync(copy).blocks * 512).toBeLessThan(1 << 20);
+  });
+
   test.each([
     { name: "a link, wherever it leads", link: "../boot/initrd", reason: "is a symbolic link" },
     { name: "a link out of the image", link: "/proc/1/environ", reason: "is a symbolic link" },
