@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -28,6 +29,7 @@ const UID = names.LAUNCHER_UID;
 const VOLUMES = [
   { name: "launcher", mountPath: names.LAUNCHER_DIR },
   { name: "tmp", mountPath: "/tmp" },
+  { name: "state", mountPath: names.STATE_DIR },
 ] as const;
 const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
 
@@ -38,10 +40,22 @@ const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a
   <devices><serial type='unix'><source mode='bind' path='/run/launcher/serial0.sock'/>
     <log file='/run/launcher/serial0.log' append='off'/></serial><memballoon model='none'/></devices></domain>`;
 
+/** How a launcher differs from others. */
+export interface LauncherChoice {
+  /** What its guest has to shut down. */
+  readonly graceSeconds?: number;
+  /** More devices of the domain, as XML. */
+  readonly devices?: string;
+  /** Another launcher, which has ended: this one has its volume of the guest's state. */
+  readonly after?: LauncherPod;
+}
+
 /** A running launcher. */
 export interface LauncherPod {
   /** Where its sockets and the console's log are. */
   readonly volume: string;
+  /** What is kept of the guest beside its disks. */
+  readonly state: string;
   /** Runs virsh against its libvirt, from outside. */
   virsh(...args: readonly string[]): Promise<string>;
   /** Defines and starts the guest. */
@@ -97,19 +111,21 @@ export class LauncherBench {
     rmSync(this.#paths.leases, { recursive: true });
   }
 
-  /** Starts a launcher; `graceSeconds` is what its guest has to shut down. */
-  async launch({ graceSeconds = 20 } = {}): Promise<LauncherPod> {
+  /** Starts a launcher. */
+  async launch(choice: LauncherChoice = {}): Promise<LauncherPod> {
     this.#count += 1;
     const name = `l${String(this.#count)}`;
     const directory = join(this.#containerd.directory, name);
     makeVolumes(directory);
+    if (choice.after !== undefined) await rename(choice.after.state, join(directory, "state"));
     const sandbox = sandboxOf(name, this.#containerd.cgroupParent);
     const runtime = this.#runtime;
     const sandboxId = await runtime.runSandbox(sandbox);
-    const config = containerOf(directory, this.#paths.guestImage, graceSeconds);
+    const config = containerOf(directory, this.#paths.guestImage, choice.graceSeconds ?? 20);
     const id = await runtime.createContainer(sandboxId, config, sandbox);
     await runtime.startContainer(id);
-    return openPod({ runtime, sandboxId, id, directory, containerd: this.#containerd });
+    const devices = choice.devices ?? "";
+    return openPod({ runtime, sandboxId, id, directory, devices, containerd: this.#containerd });
   }
 }
 
@@ -206,6 +222,7 @@ interface Parts {
   readonly sandboxId: string;
   readonly id: string;
   readonly directory: string;
+  readonly devices: string;
 }
 
 /** Processes of a container, wherever its control group is. */
@@ -238,12 +255,14 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
   };
   const start = async (kernel = "vmlinuz"): Promise<void> => {
     const xml = join(directory, "domain.xml");
-    writeFileSync(xml, DOMAIN.replace("vmlinuz", kernel));
+    const more = `${parts.devices}</devices>`;
+    writeFileSync(xml, DOMAIN.replace("vmlinuz", kernel).replace("</devices>", more));
     await virsh("define", xml);
     await virsh("start", "vm");
   };
   const pod: LauncherPod = {
     volume,
+    state: join(directory, "state"),
     virsh,
     start,
     boot: async () => {
