@@ -124,6 +124,46 @@ test("what a container waits for is told whatever it is", () => {
   });
 });
 
+describe("an image that is a volume of the pod", () => {
+  const podThatSays = (message: string): Pod => {
+    const waiting = { reason: "ImagePullBackOff", message };
+    const status = { image: "resolved", imageID: "", ready: false, restartCount: 0 };
+    const pod = podWith({
+      initContainerStatuses: [{ ...status, name: "prepare-disks", state: { waiting } }],
+    });
+    const volumes = [
+      { name: "kernel-boot", image: { reference: "a" } },
+      { name: "image-2", image: { reference: "debian12" } },
+    ];
+    const initContainers = [{ name: "prepare-disks", image: "launcher" }];
+    return { ...pod, spec: { ...pod.spec, volumes, initContainers } };
+  };
+
+  test.each([
+    {
+      message: "image debian12 cannot be pulled",
+      want: "image debian12 of spec.volumes[2]: image debian12 cannot be pulled",
+    },
+    {
+      message: 'Back-off pulling image "debian12"',
+      want: 'image debian12 of spec.volumes[2]: Back-off pulling image "debian12"',
+    },
+    {
+      message: "image a is not there",
+      want: "image a of firmware.kernelBoot.container: image a is not there",
+    },
+    {
+      message: "image launcher is not there",
+      want: "launcher image launcher: image launcher is not there",
+    },
+  ])("is told as the VM's: $message", ({ message, want }) => {
+    expect(vmiObstacle(situation({ pod: podThatSays(message) }))).toEqual({
+      reason: "ImagePullBackOff",
+      message: want,
+    });
+  });
+});
+
 describe("a container that brings the kernel", () => {
   const initContainers = [
     { name: "copy-files", image: "launcher" },

@@ -37,14 +37,29 @@ const STUCK: ReadonlySet<string> = new Set([
   "RunContainerError",
 ]);
 
-/** The image of a kernel or disk in a user's words; that of the launcher else. */
-function sayImage(pod: Pod, name: string): string {
-  const image = pod.spec.initContainers?.find((container) => container.name === name)?.image ?? "";
+/** The image of a kernel or disk in a user's words; that of the launcher else. `name` is a container's, or a volume's. */
+function sayImage(name: string, image: string): string {
   if (name === KERNEL_FILES) return `image ${image} of firmware.kernelBoot.container`;
   const volumeIndex = volumeIndexOf(name);
   return volumeIndex === undefined
     ? `launcher image ${image}`
     : `image ${image} of spec.volumes[${String(volumeIndex)}]`;
+}
+
+function sayImageOf(pod: Pod, container: string): string {
+  const found = pod.spec.initContainers?.find(({ name }) => name === container);
+  return sayImage(container, found?.image ?? "");
+}
+
+/** An image that is a volume has no container: what is wrong with it is told at the first that waits for it. */
+function sayWaiting(pod: Pod, container: string, message: string): string {
+  const words = message.split(/[\s"',;]+/);
+  for (const { name, image } of pod.spec.volumes ?? []) {
+    if (image !== undefined && words.includes(image.reference)) {
+      return `${sayImage(name, image.reference)}: ${message}`;
+    }
+  }
+  return `${sayImageOf(pod, container)}: ${message}`;
 }
 
 function waitingOf({ state }: ContainerStatus): Obstacle | undefined {
@@ -58,7 +73,7 @@ function waitings(pod: Pod | undefined): readonly Obstacle[] {
     const waiting = waitingOf(status);
     if (pod === undefined || waiting === undefined) return [];
     const { reason, message } = waiting;
-    return [{ reason, message: `${sayImage(pod, status.name)}: ${message}` }];
+    return [{ reason, message: sayWaiting(pod, status.name, message) }];
   });
   return [...before, ...containerStatuses.flatMap((status) => waitingOf(status) ?? [])];
 }
@@ -114,7 +129,7 @@ function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
 function notDone(pod: Pod, name: string, end: End): Obstacle {
   const said = sayEnd(end);
   if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: said };
-  const message = `${sayImage(pod, name)}: ${said}`;
+  const message = `${sayImageOf(pod, name)}: ${said}`;
   return volumeIndexOf(name) === undefined
     ? { reason: KERNEL_NOT_COPIED, message: `kernel and initrd were not copied: ${message}` }
     : { reason: DISK_NOT_PREPARED, message: `the disk was not copied: ${message}` };
