@@ -11,6 +11,8 @@ const TIMEOUT_MS = 60_000;
 const MEMORY = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES = 64;
+/** Exit code of a program that starts another one, which is not there. Source: setpriv(1), prlimit(1), unshare(1). */
+const NOT_FOUND = 127;
 /** Of what it said, characters. */
 const REASON_MAX = 300;
 
@@ -39,6 +41,7 @@ export async function lookAtDisk(
     timeoutMs: TIMEOUT_MS,
   });
   if (exitCode === 0) return stdout;
+  if (exitCode === NOT_FOUND) throw new AppError("OS_PROGRAM_MISSING", { program: "qemu-img" });
   const said = stderr.trim().split("\n").at(-1) ?? "";
   // A terminal obeys control characters.
   const reason = said
