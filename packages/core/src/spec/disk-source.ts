@@ -26,7 +26,7 @@ export type DiskSource =
       readonly image: string;
       /** In the image, as the VM says it; undefined: the first file below `/disk`. */
       readonly path: string | undefined;
-      /** As the VM says it; undefined: as Kubernetes has it for such an image. */
+      /** As the VM says it. */
       readonly pullPolicy: string | undefined;
       readonly pullSecret: string | undefined;
     }

@@ -164,6 +164,51 @@ describe("an image that is a volume of the pod", () => {
   });
 });
 
+describe("a container that brings disks", () => {
+  const status = { imageID: "", ready: false, restartCount: 0, image: "resolved" };
+  const podIn = (name: string, state: ContainerStatus["state"]): Pod => {
+    const pod = podWith({ initContainerStatuses: [{ ...status, name, state }] });
+    const initContainers = [
+      { name: "image-2", image: "debian" },
+      { name: "prepare-disks", image: "launcher" },
+    ];
+    const volumes = [{ name: "image-1", image: { reference: "fedora" } }];
+    return { ...pod, spec: { ...pod.spec, initContainers, volumes } };
+  };
+  const ended = (message: string): ContainerStatus["state"] => ({
+    terminated: { exitCode: 3, reason: "Error", message },
+  });
+  const pulling = (message: string): ContainerStatus["state"] => ({
+    waiting: { reason: "ErrImagePull", message },
+  });
+
+  test.each([
+    {
+      name: "refuses an image in its own words",
+      pod: podIn("prepare-disks", ended("prepare-disks: disk root: is a vmdk; convert it\n")),
+      want: {
+        reason: "DiskNotPrepared",
+        message: "prepare-disks: disk root: is a vmdk; convert it",
+      },
+    },
+    {
+      name: "finds no disk in an image",
+      pod: podIn("image-2", ended("/disk: not there")),
+      want: {
+        reason: "DiskNotPrepared",
+        message: "the disk was not copied: image debian of spec.volumes[2]: /disk: not there",
+      },
+    },
+    {
+      name: "has no image to copy from",
+      pod: podIn("image-2", pulling("not found")),
+      want: { reason: "ErrImagePull", message: "image debian of spec.volumes[2]: not found" },
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(vmiObstacle(situation({ pod }))).toEqual(want);
+  });
+});
+
 describe("a container that brings the kernel", () => {
   const initContainers = [
     { name: "copy-files", image: "launcher" },

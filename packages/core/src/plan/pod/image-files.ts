@@ -21,9 +21,12 @@ const COPY_MEMORY_MIB = 128;
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 type PullPolicy = (typeof PULL_POLICIES)[number];
 
-/** The policy of that name; undefined for a word that is none. */
-export function findPullPolicy(name: string | undefined): PullPolicy | undefined {
-  return PULL_POLICIES.find((policy) => policy === name);
+/** Where nothing is said an image that is there is taken: one that was added to a machine is in no registry. */
+const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
+
+/** The policy of that name, else the default; another word keeps the VM from being started. */
+export function pullPolicyOf(name: string | undefined): PullPolicy {
+  return PULL_POLICIES.find((policy) => policy === name) ?? DEFAULT_POLICY;
 }
 
 /** Files of one image that the launcher needs. */
@@ -31,8 +34,7 @@ export interface ImageFiles {
   /** Of the volume, and of the container that copies. */
   readonly name: string;
   readonly image: string;
-  /** Undefined: as Kubernetes has it for such an image. */
-  readonly pullPolicy: PullPolicy | undefined;
+  readonly pullPolicy: PullPolicy;
   /** Empty: none. */
   readonly pullSecret: string | undefined;
   /** Where the image's root is in the launcher, or a directory with the files at the places that they have in the image. */
@@ -71,7 +73,7 @@ function copyContainer(files: ImageFiles, request: PartsRequest): Container {
   return {
     name,
     image,
-    ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }),
+    imagePullPolicy: pullPolicy,
     command: [`${TOOL_DIR}/copy-files`, copy.option, COPY_DIR, ...copy.files],
     terminationMessagePolicy: "FallbackToLogsOnError",
     ...copying(request),
@@ -83,8 +85,7 @@ function copyContainer(files: ImageFiles, request: PartsRequest): Container {
 }
 
 function imageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
-  const policy = pullPolicy === undefined ? {} : { pullPolicy };
-  return { name, image: { reference: image, ...policy } };
+  return { name, image: { reference: image, pullPolicy } };
 }
 
 /** What a launcher pod needs for files of images; their places in the launcher are the same either way. */

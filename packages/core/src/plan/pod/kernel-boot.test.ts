@@ -4,7 +4,7 @@ import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../testing/launcher-facts.ts";
-import { findPullPolicy, hasImageVolume, hasLostImage, imagePartsOf } from "./image-files.ts";
+import { pullPolicyOf, hasImageVolume, hasLostImage, imagePartsOf } from "./image-files.ts";
 import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherPodOf } from "./launcher-pod.ts";
 import { NO_PARTS } from "./parts.ts";
@@ -109,12 +109,12 @@ test("what is copied counts to what the pod may have on disk", () => {
 });
 
 test.each([
-  { name: undefined, want: undefined },
-  { name: "", want: undefined },
+  { name: undefined, want: "IfNotPresent" },
+  { name: "", want: "IfNotPresent" },
   { name: "Never", want: "Never" },
-  { name: "never", want: undefined },
+  { name: "never", want: "IfNotPresent" },
 ])("the policy named $name is $want", ({ name, want }) => {
-  expect(findPullPolicy(name)).toBe(want);
+  expect(pullPolicyOf(name)).toBe(want);
 });
 
 describe("a stored pod", () => {

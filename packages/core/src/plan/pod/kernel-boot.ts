@@ -2,12 +2,10 @@
 // The guest's kernel: files of the image of `firmware.kernelBoot.container`.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { kernelFilesOf } from "../../spec/kernel.ts";
-import { findPullPolicy, KERNEL_FILES, type ImageFiles } from "./image-files.ts";
+import { pullPolicyOf, KERNEL_FILES, type ImageFiles } from "./image-files.ts";
 
 /** Most that kernel and initrd take on disk; those of distributions have 30 to 150 MiB. */
 const KERNEL_MIB = 512;
-/** Where nothing is said: an image that is there is taken. */
-const DEFAULT_POLICY = "IfNotPresent";
 
 /** The files of the guest's kernel, if it is booted from one. */
 export function kernelImageOf(vmi: VirtualMachineInstance): readonly ImageFiles[] {
@@ -18,8 +16,7 @@ export function kernelImageOf(vmi: VirtualMachineInstance): readonly ImageFiles[
     {
       name: KERNEL_FILES,
       image: boot.image,
-      // Another word keeps the VM from being started.
-      pullPolicy: findPullPolicy(boot.imagePullPolicy) ?? DEFAULT_POLICY,
+      pullPolicy: pullPolicyOf(boot.imagePullPolicy),
       pullSecret: boot.imagePullSecret,
       mountPath: names.KERNEL_BOOT_DIR,
       copy: { option: "--parents", files: [kernel, ...[initrd ?? []].flat()], mib: KERNEL_MIB },

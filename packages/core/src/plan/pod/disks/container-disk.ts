@@ -4,7 +4,7 @@ import type { GuestDisk } from "../../../spec/disks.ts";
 import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";
 import type { DiskSource } from "../../../spec/disk-source.ts";
 import { fromRoot } from "../../../spec/kernel.ts";
-import { diskFilesName, findPullPolicy } from "../image-files.ts";
+import { diskFilesName, pullPolicyOf } from "../image-files.ts";
 import { IMAGE_LIMIT_BYTES, OVERLAY_MIB, type DiskPart } from "./disk-part.ts";
 
 /** Where an image has its disk. Source: KubeVirt container disk workflow. */
@@ -24,7 +24,7 @@ export function containerDiskPart(
     files: {
       name: diskFilesName(disk.volumeIndex),
       image: source.image,
-      pullPolicy: findPullPolicy(source.pullPolicy),
+      pullPolicy: pullPolicyOf(source.pullPolicy),
       pullSecret: source.pullSecret,
       mountPath,
       copy: { option: "--disk", files: path === undefined ? [] : [path], mib: OVERLAY_MIB },

@@ -43,7 +43,7 @@ describe("a containerDisk", () => {
 
   test("is a volume where the server keeps one", () => {
     const pod = podOf([volume]);
-    expect(pod.spec.volumes).toContainEqual({ name: "image-0", image: { reference: "debian" } });
+    expect(pod.spec.volumes).toContainEqual({ name: "image-0", image: { reference: "debian", pullPolicy: "IfNotPresent" } });
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(["prepare-disks"]);
     expect(preparing(pod)?.args).toEqual(words);
     expect(ownMounts(preparing(pod))).toEqual([DISKS, image]);
@@ -75,7 +75,7 @@ describe("a containerDisk", () => {
       [copy, "--disk", "/patchbay/files", "/a.img"],
     ]);
     expect(inits.map(({ imagePullPolicy }) => imagePullPolicy).slice(2, 4)).toEqual([
-      undefined,
+      "IfNotPresent",
       "Never",
     ]);
     expect(preparing(pod)?.args?.slice(-2)).toEqual(["/run/volumes/b/a.img", LIMIT]);

@@ -22,31 +22,26 @@ function emptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   };
 }
 
-type SmallSource = Parameters<typeof cloudInitPart>[2] | Parameters<typeof filesDiskPart>[1];
-
-function smallPartOf(vmi: VirtualMachineInstance, disk: GuestDisk, source: SmallSource): DiskPart {
-  return source.kind === "cloudInitNoCloud" || source.kind === "cloudInitConfigDrive"
-    ? cloudInitPart(vmi, disk, source)
-    : filesDiskPart(disk, source);
-}
-
 function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
   const { source } = disk;
+  if ("claimName" in source) return claimDiskPart(disk, source, facts);
   switch (source.kind) {
     case "containerDisk":
       return containerDiskPart(disk, source);
-    case "persistentVolumeClaim":
-    case "dataVolume":
-    case "ephemeral":
-      return claimDiskPart(disk, source, facts);
     case "emptyDisk":
       return emptyDiskPart(disk, source.bytes);
     case "hostDisk":
       return hostDiskPart(disk, source);
-    default:
-      return smallPartOf(vmi, disk, source);
+    case "cloudInitNoCloud":
+    case "cloudInitConfigDrive":
+      return cloudInitPart(vmi, disk, source);
+    case "configMap":
+    case "secret":
+    case "downwardAPI":
+      return filesDiskPart(disk, source);
   }
 }
+
 /** The guest's disks, each with what it needs of the pod. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return disksOf(vmi.spec).map((disk) => partOf(vmi, disk, facts));
