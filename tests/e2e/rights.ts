@@ -10,6 +10,9 @@ import { judgeRights, type RightsFinding } from "@patchbay/testing";
 /** Asked for at admission, not of a request: tests/strict shows that it is there. */
 const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeletion";
 
+/** Standalone serves none: only a VM that asks for them makes it ask. */
+const CDI = "for VMs with dataVolumeTemplates, which only clusters with CDI start";
+
 /** Rights that no story needs, and why they are granted all the same. */
 const UNTOLD: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-controller update virtualmachines.kubevirt.io/finalizers":
@@ -22,6 +25,10 @@ const UNTOLD: Readonly<Record<string, string>> = {
 
 /** Rights that a run may need or not. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
+  "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,
+  "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
+  "system:serviceaccount:patchbay:virt-controller create persistentvolumeclaims":
+    "only a VM whose firmware or TPM keeps its state has such a claim",
   "system:serviceaccount:patchbay:net-agent get pods":
     "before it tears anything down it asks for a pod that its cache does not have; mostly the pod's end has come first",
 };

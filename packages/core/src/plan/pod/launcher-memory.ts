@@ -7,9 +7,9 @@ import { vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 
 /** libvirt's daemon (29 MiB) and the programs that start and stop it. */
-const DAEMONS_MIB = 48;
+const DAEMONS_MIB = 32;
 /** QEMU with a machine of one processor and nothing in it: code, libraries, heap. */
-const EMULATOR_MIB = 96;
+const EMULATOR_MIB = 64;
 /** Code that QEMU has translated; its cache is that large at most: `tb-cache` of the domain. */
 const TRANSLATED_MIB = 96;
 /** A table of 4 KiB for each 2 MiB of the guest's memory. Source: x86-64 paging. */

@@ -40,11 +40,11 @@ function resourcesWith(pcieRootPorts: number): unknown {
 
 // The channel of the guest's agent has a port too.
 test.each([
-  { ports: 0, limit: "411Mi" },
-  { ports: 32, limit: "475Mi" },
-  { ports: 128, limit: "667Mi" },
+  { ports: 0, limit: "363Mi" },
+  { ports: 32, limit: "427Mi" },
+  { ports: 128, limit: "619Mi" },
 ])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
-  expect(resourcesWith(ports)).toEqual({ request: "409Mi", limit });
+  expect(resourcesWith(ports)).toEqual({ request: "361Mi", limit });
 });
 
 test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {
@@ -96,8 +96,8 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
           imagePullPolicy: "IfNotPresent",
           env: [{ name: "SHUTDOWN_SECONDS", value: "30" }],
           resources: {
-            requests: { cpu: "100m", memory: "409Mi", "ephemeral-storage": "16Mi", ...devices },
-            limits: { memory: "425Mi", "ephemeral-storage": "178Mi", ...devices },
+            requests: { cpu: "100m", memory: "361Mi", "ephemeral-storage": "16Mi", ...devices },
+            limits: { memory: "377Mi", "ephemeral-storage": "178Mi", ...devices },
           },
           securityContext: {
             runAsUser: 107,
