@@ -54,10 +54,10 @@ test("what is in current words already stays as it is, and reading twice says th
   expect(inCurrentWords(machine)).toStrictEqual(machine);
 });
 
-test("of two words for one thing the newer counts", () => {
+test("of two words for one thing none is forgotten", () => {
   const [older, newer] = [{ image: "a" }, { image: "b" }];
   const spec = { domain: {}, volumes: [{ name: "v", registryDisk: older, containerDisk: newer }] };
-  expect(inCurrentWords(spec)).toMatchObject({ volumes: [{ name: "v", containerDisk: newer }] });
+  expect(inCurrentWords(spec)).toEqual(spec);
 });
 
 test("what the schema refuses is left alone", () => {

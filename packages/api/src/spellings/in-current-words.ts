@@ -27,11 +27,11 @@ function readDisk(disk: JsonObject): JsonObject {
   return { ...without(disk, "volumeName"), name: isText(volumeName) ? volumeName : name };
 }
 
-/** A disk in an image was a registry disk. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
+/** A disk in an image was a registry disk; a volume with both is refused. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
 function readVolume(volume: JsonObject): JsonObject {
-  if (!("registryDisk" in volume)) return volume;
-  const { registryDisk, containerDisk = registryDisk } = volume;
-  return { ...without(volume, "registryDisk"), containerDisk };
+  if (!("registryDisk" in volume) || "containerDisk" in volume) return volume;
+  const { registryDisk } = volume;
+  return { ...without(volume, "registryDisk"), containerDisk: registryDisk };
 }
 
 /** An empty type asked for the default. Source: KubeVirt v0.8 api/v1 defaults.go. */

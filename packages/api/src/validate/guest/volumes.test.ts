@@ -28,11 +28,11 @@ const SOURCE_ROWS: readonly GuestRow[] = [
     spec: volume({}),
     want: [invalid(VOLUME, `${VOLUME} must have exactly one source type set`)],
   },
-  {
-    name: "two sources, one in its older spelling",
-    spec: volume({ registryDisk: { image: "a" }, emptyDisk: { capacity: "1Gi" } }),
+  ...[{ emptyDisk: { capacity: "1Gi" } }, { containerDisk: { image: "b" } }].map((other) => ({
+    name: `two sources, one in its older spelling, beside ${JSON.stringify(other)}`,
+    spec: volume({ registryDisk: { image: "a" }, ...other }),
     want: [invalid(VOLUME, `${VOLUME} must have exactly one source type set`)],
-  },
+  })),
   ...[
     { source: { configMap: {} }, field: "configMap.name" },
     { source: { secret: {} }, field: "secret.secretName" },
