@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do volumes on a real disk show what a real API server has, with the rights of a node?
 import { execFileSync } from "node:child_process";
-import { readdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS } from "@patchbay/api";
+import { createClaimDisk, createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { read, VolumeNode } from "./node.ts";
@@ -62,6 +63,54 @@ describe("the token of a pod", () => {
     await node.createPod("here", {});
     await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
     await node.remove(foreign);
+  });
+});
+
+describe("a claim", () => {
+  const CLAIMS = `${CORE}/persistentvolumeclaims`;
+  const named = (claimName: string) => ({
+    volumes: [{ name: "v", persistentVolumeClaim: { claimName } }],
+  });
+
+  /** A claim as the loop over claims leaves it, and its storage. */
+  async function bind(name: string): Promise<void> {
+    const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Mi" } } };
+    const claim = (await node.api.post(CLAIMS, { metadata: { name }, spec })).body;
+    const { uid } = claim.metadata;
+    const handle = `pvc-${uid}`;
+    await node.api.post("/api/v1/persistentvolumes", {
+      metadata: { name: handle },
+      spec: {
+        ...{ accessModes: ["ReadWriteOnce"], capacity: { storage: "1Mi" } },
+        claimRef: { namespace: "default", name, uid },
+        csi: { driver: "patchbay.io/local", volumeHandle: handle },
+      },
+    });
+    await node.api.patch(`${CLAIMS}/${name}`, { spec: { volumeName: handle } });
+    await node.api.patch(`${CLAIMS}/${name}/status`, { status: { phase: "Bound" } });
+    const directory = join(node.directory, "claims", handle);
+    mkdirSync(directory, { recursive: true });
+    const size = { kind: "files", sizeBytes: MEBIBYTE } as const;
+    await createClaimDisk({ runner: createProcessRunner() }).make(
+      join(directory, "volume.img"),
+      size,
+    );
+  }
+
+  test("is the pod's by the rights of its node, which reads no other's", async () => {
+    await bind("mine");
+    await bind("foreign");
+    const pod = await node.createPod("claimer", {
+      ...named("mine"),
+      securityContext: { fsGroup: 1234 },
+    });
+    const [path = ""] = (await node.prepare(pod)).values();
+    expect(statSync(path)).toMatchObject({ uid: 0, gid: 1234 });
+    const other = await node.createPod("foreigner", { ...named("foreign"), nodeName: "node-2" });
+    await expect(node.prepare(other)).rejects.toMatchObject({ code: "KUBE_FORBIDDEN" });
+    await node.remove(pod);
+    await node.remove(other);
+    expect(await node.deps.disk.listMounts(join(node.directory, "claims"))).toEqual([]);
   });
 });
 
