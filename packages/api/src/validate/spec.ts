@@ -3,6 +3,7 @@
 import type { Cause } from "../kinds/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { dataVolumeCauses } from "./data-volumes.ts";
 import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
@@ -84,6 +85,7 @@ export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): r
       field: "spec.running",
       message: "Running and RunStrategy are mutually exclusive",
     }),
+    ...dataVolumeCauses(spec),
     ...validateVmiSpec(spec.template.spec, "spec.template.spec", admission),
   ];
 }
