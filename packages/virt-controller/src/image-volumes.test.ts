@@ -84,7 +84,7 @@ describe("an answer", () => {
 
   test("is wrong once a stored pod has lost its volume", async () => {
     expect(await volumes.areKept(podNamed("a"))).toBe(true);
-    volumes.wereDropped();
+    volumes.wereLost();
     expect(await volumes.areKept(podNamed("b"))).toBe(false);
     expect(asked).toEqual(["a"]);
   });

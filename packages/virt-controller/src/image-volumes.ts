@@ -11,8 +11,8 @@ export interface ImageVolumes {
    * without such a volume, and the next one is asked by.
    */
   areKept(pod: Pod): Promise<boolean>;
-  /** A stored pod has lost its volume: the server is not the one that was asked. */
-  wereDropped(): void;
+  /** A stored pod has lost its image: the server is not the one that was asked, or a node's runtime knows no such volumes. */
+  wereLost(): void;
 }
 
 /** Nothing is asked before the first pod. */
@@ -44,7 +44,7 @@ export function createImageVolumes(deps: {
         return false;
       }
     },
-    wereDropped: () => {
+    wereLost: () => {
       learn(false);
     },
   };

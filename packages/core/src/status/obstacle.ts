@@ -104,7 +104,7 @@ function unschedulable(pod: Pod | undefined): Obstacle | undefined {
 function dropped(pod: Pod | undefined): Obstacle | undefined {
   if (pod === undefined || !hasLostImage(pod)) return undefined;
   const message =
-    "the API server has dropped an image of the launcher pod's volumes; the pod is made anew, and copies the image's files";
+    "the API server or the node's runtime knows no volumes that are images, as the launcher pod has one; the pod is made anew, and copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 

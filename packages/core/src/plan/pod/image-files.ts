@@ -130,12 +130,26 @@ export function volumeIndexOf(name: string): number | undefined {
 }
 
 /**
- * Whether the API server dropped an image of the pod: a volume of a kind that it does not know is empty, and nobody fills
- * it.
+ * What a runtime says that does not know mounts of images, and takes one for a directory without a name.
+ * Source: containerd 1.6 to 2.0, CRI plugin, WithMounts; run with 1.6.20.
  */
-export function hasLostImage({ spec }: Pod): boolean {
+const NAMELESS_MOUNT = 'failed to mkdir ""';
+
+/** Whether the node's runtime makes no container that has an image for a volume. */
+function isImageUnknown(pod: Pod): boolean {
+  const waits = (pod.status?.containerStatuses ?? []).map(({ state }) => state.waiting?.message);
+  return hasImageVolume(pod) && waits.some((message = "") => message.includes(NAMELESS_MOUNT));
+}
+
+/** Whether the API server dropped an image of the pod: a volume of a kind that it does not know is empty, and nobody fills it. */
+function isImageDropped({ spec }: Pod): boolean {
   const copied = new Set(spec.initContainers?.map(({ name }) => name));
   return (spec.volumes ?? []).some(
     (volume) => isOfImage(volume) && volume.image === undefined && !copied.has(volume.name),
   );
+}
+
+/** Whether the pod's container never gets the files of an image: somebody on the way knows no volumes that are images. */
+export function hasLostImage(pod: Pod): boolean {
+  return isImageDropped(pod) || isImageUnknown(pod);
 }

@@ -117,11 +117,24 @@ test.each([
   expect(pullPolicyOf(name)).toBe(want);
 });
 
+/** The pod on a node whose runtime cannot make its container. */
+function stuck(pod: Pod, message: string): Pod {
+  const state = { waiting: { reason: "CreateContainerError", message } };
+  const status = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0, state };
+  return { ...pod, status: { containerStatuses: [status] } };
+}
+
 describe("a stored pod", () => {
   const kept = podOf({ image: "guest" }, true);
   const copying = podOf({ image: "guest" }, false);
   const volumes = [{ name: "kernel-boot", emptyDir: {} }];
   const dropped: Pod = { ...kept, spec: { ...kept.spec, volumes } };
+  // The words of containerd 1.6.20.
+  const unknown = stuck(
+    kept,
+    'failed to generate container "c" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory',
+  );
+  const failing = stuck(kept, "failed to create containerd task: no space left on device");
   const others: Pod = { ...dropped, spec: { ...dropped.spec, initContainers: [] } };
 
   test.each([
@@ -129,6 +142,8 @@ describe("a stored pod", () => {
     { name: "that copies", pod: copying, lost: false, image: false },
     { name: "whose image was dropped", pod: dropped, lost: true, image: false },
     { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },
+    { name: "whose runtime knows no images", pod: unknown, lost: true, image: true },
+    { name: "whose runtime fails otherwise", pod: failing, lost: false, image: true },
     { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
   ])("$name: lost $lost", ({ pod, lost, image }) => {
     expect(hasLostImage(pod)).toBe(lost);

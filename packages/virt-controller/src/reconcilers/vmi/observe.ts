@@ -63,7 +63,7 @@ function claimsOf(vmi: VirtualMachineInstance, deps: Deps): VmiFacts["storage"][
 /** Settings under which the pod that is to be made keeps its images. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
-  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereDropped();
+  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereLost();
   const question = planImageQuestion(facts, deps.sha256Hex);
   if (question === undefined) return facts;
   const keepsImageVolumes = await deps.imageVolumes.areKept(question);
