@@ -13,5 +13,6 @@ export {
   vmManifest,
   type ManifestNic,
 } from "./manifests.ts";
+export { diskVmManifest, obedientUserData } from "./debian.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { netnsOfPod } from "./sandbox.ts";

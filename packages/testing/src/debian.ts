@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests of guests that boot Debian from a disk, as a user writes them, and what makes their console obey.
+import { ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What root's shell does: says that the guest is up, and obeys lines as the small guest does. */
+const PROFILE = `
+set +o emacs
+stty -echo
+PS1=
+mkdir -p /run/commands
+say() { echo "<1>$*" >/dev/kmsg; }
+command_not_found_handle() {
+  id=$1
+  mkdir "/run/commands/$id" 2>/dev/null || return
+  shift
+  "$@" >"/run/commands/$id/output" 2>&1
+  code=$?
+  while IFS= read -r line; do say "$id $line"; done <"/run/commands/$id/output"
+  say "$id done $code"
+}
+say guest ready
+`;
+
+/** Run at each boot, before anybody logs in: root is logged in on the serial port, and answers come without a time. */
+const OBEY = `
+echo N >/sys/module/printk/parameters/time
+cat >/root/.bash_profile <<'PROFILE'
+${PROFILE}
+PROFILE
+getty=/run/systemd/system/serial-getty@ttyS0.service.d
+mkdir -p $getty
+printf '[Service]\\nExecStart=\\nExecStart=-/sbin/agetty --autologin root --noclear %%I\\n' >$getty/obey.conf
+systemctl daemon-reload
+`;
+
+/**
+ * User data of cloud-init with which the console of a Debian guest obeys like the small guest's, and prints `guest ready`.
+ * A command is a program and its arguments.
+ */
+export function obedientUserData(more: Json = {}): string {
+  return `#cloud-config\n${JSON.stringify({ bootcmd: [["sh", "-c", OBEY]], ...more })}\n`;
+}
+
+/** A disk of a manifest: an entry of `disks` and one of `volumes`, both without their name. */
+export interface ManifestDisk {
+  readonly name: string;
+  /** The volume, for example `{ containerDisk: { image: "debian12" } }`. */
+  readonly volume: Json;
+  /** Absent: a hard disk on virtio. */
+  readonly disk?: Json;
+}
+
+/** What differs between guests that boot from disks. */
+export interface DiskGuestOptions {
+  readonly name: string;
+  readonly disks: readonly ManifestDisk[];
+  readonly nics?: readonly ManifestNic[];
+  /** `spec.domain.firmware`; absent: BIOS. */
+  readonly firmware?: Json;
+  /** `spec.domain.features`. */
+  readonly features?: Json;
+}
+
+/** A VirtualMachine that boots from disks. */
+export function diskVmManifest(options: DiskGuestOptions): unknown {
+  const { name, disks, nics = [{ name: "default" }], firmware, features } = options;
+  const spec = {
+    terminationGracePeriodSeconds: 30,
+    domain: {
+      machine: { type: "q35" },
+      memory: { guest: "512Mi" },
+      ...(firmware === undefined ? {} : { firmware }),
+      ...(features === undefined ? {} : { features }),
+      devices: {
+        disks: disks.map((each) => ({ name: each.name, disk: { bus: "virtio" }, ...each.disk })),
+        interfaces: nics.map(ifaceManifest),
+      },
+    },
+    networks: nics.map(networkManifest),
+    volumes: disks.map(({ name: volume, volume: source }) => ({ name: volume, ...source })),
+  };
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: { name, namespace: "default" },
+    spec: { runStrategy: "Always", template: { spec } },
+  };
+}
