@@ -40,7 +40,7 @@ interface ImageOptions {
 
 class MachineDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  readonly #publishing = new Map<string, Promise<boolean>>();
+  readonly #doing = new Map<string, Promise<unknown>>();
 
   constructor(runner: ProcessRunner) {
     this.#runner = runner;
@@ -64,14 +64,16 @@ class MachineDisk implements VolumeDisk {
     path: string,
     { access, sizeBytes }: { readonly access: DirectoryAccess; readonly sizeBytes?: number },
   ): Promise<void> {
-    await this.makeDirectory(path, access);
-    if (await isMounted(path)) return;
-    const { uid, gid, mode } = access;
-    const options = [
-      `nosuid,nodev,mode=${mode.toString(8)},uid=${String(uid)},gid=${String(gid)}`,
-      ...(sizeBytes === undefined ? [] : [`size=${String(sizeBytes)}`]),
-    ];
-    await this.#run("mount", "-t", "tmpfs", "-o", options.join(","), "tmpfs", path);
+    await this.#inTurn(path, async () => {
+      await this.makeDirectory(path, access);
+      if (await isMounted(path)) return;
+      const { uid, gid, mode } = access;
+      const options = [
+        `nosuid,nodev,mode=${mode.toString(8)},uid=${String(uid)},gid=${String(gid)}`,
+        ...(sizeBytes === undefined ? [] : [`size=${String(sizeBytes)}`]),
+      ];
+      await this.#run("mount", "-t", "tmpfs", "-o", options.join(","), "tmpfs", path);
+    });
   }
 
   async mountImage(path: string, { access, image, sizeBytes }: ImageOptions): Promise<void> {
@@ -95,20 +97,11 @@ class MachineDisk implements VolumeDisk {
     return listMounts(path);
   }
 
-  /** Writes of one directory wait for each other: each takes away what the others have not finished. */
   async publish(path: string, files: Parameters<VolumeDisk["publish"]>[1]): Promise<boolean> {
-    const before = this.#publishing.get(path);
-    const writing = (async () => {
-      await before?.catch(() => undefined); // who started it is told
-      return publishFiles(path, files);
-    })();
-    this.#publishing.set(path, writing);
     try {
-      return await writing;
+      return await this.#inTurn(path, () => publishFiles(path, files));
     } catch (error) {
       throw toFileError(error, "publish", path);
-    } finally {
-      if (this.#publishing.get(path) === writing) this.#publishing.delete(path);
     }
   }
 
@@ -131,6 +124,24 @@ class MachineDisk implements VolumeDisk {
     } catch (error) {
       if (isMissing(error)) return undefined;
       throw toFileError(error, "stat", path);
+    }
+  }
+
+  /**
+   * What is done to a directory waits for what is being done to it: a publication takes away what another has not
+   * finished, and a second mount would hide what is being written into the first.
+   */
+  async #inTurn<T>(path: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#doing.get(path);
+    const doing = (async () => {
+      await before?.catch(() => undefined); // who started it is told
+      return act();
+    })();
+    this.#doing.set(path, doing);
+    try {
+      return await doing;
+    } finally {
+      if (this.#doing.get(path) === doing) this.#doing.delete(path);
     }
   }
 

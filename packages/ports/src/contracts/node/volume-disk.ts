@@ -51,6 +51,14 @@ export function describeVolumeDiskContract(
       expect(await disk.listMounts(directory)).toEqual([]);
     });
 
+    test("what two ask for at once is mounted once", async () => {
+      const memory = `${directory}/memory`;
+      const turns = [1, 2, 3].map(() => disk.mountMemory(memory, { access: ACCESS }));
+      await Promise.all(turns);
+      expect(await disk.listMounts(directory)).toEqual([memory]);
+      await disk.unmountAll(directory);
+    });
+
     test("published files replace those before them, and nothing happens where they are the same", async () => {
       const volume = `${directory}/volume`;
       await disk.makeDirectory(volume, ACCESS);
