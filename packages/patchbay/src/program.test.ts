@@ -143,10 +143,11 @@ describe("create vm", () => {
     const key = fileOf("id.pub", "ssh-ed25519 AAAA me\n");
     const args = ["--user", "me", "--ssh-key", key, "-o", "json"];
     const [one, two] = [await createVm(...args), await createVm(...args)].map(
-      ({ out }) => parse(userDataIn(out)) as { readonly password: string }, // our own text
+      ({ out }) => parse(userDataIn(out)) as { readonly users: readonly [object] }, // our own text
     );
-    expect(one).toMatchObject({ user: "me", ssh_authorized_keys: ["ssh-ed25519 AAAA me"] });
-    expect(one?.password).not.toBe(two?.password);
+    const want = { name: "me", ssh_authorized_keys: ["ssh-ed25519 AAAA me"] };
+    expect(one).toMatchObject({ users: [want] });
+    expect(one).not.toEqual(two);
   });
 
   test("takes user data as they are", async () => {

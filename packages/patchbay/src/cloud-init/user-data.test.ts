@@ -33,15 +33,22 @@ describe("user data of ours", () => {
     const text = makeUserData(login, [KEY]);
     expect(text.split("\n")[0]).toBe("#cloud-config");
     expect(parse(text)).toEqual({
-      ...login,
-      chpasswd: { expire: false },
-      ssh_authorized_keys: [KEY],
+      users: [
+        {
+          name: "admin",
+          plain_text_passwd: login.password,
+          lock_passwd: false,
+          shell: "/bin/bash",
+          sudo: "ALL=(ALL) NOPASSWD:ALL",
+          ssh_authorized_keys: [KEY],
+        },
+      ],
     });
     expect(findLogin(text)).toEqual(login);
   });
 
   test("name no keys where there are none", () => {
-    expect(makeUserData({ password: "a" }, [])).not.toContain("ssh");
+    expect(makeUserData({ user: "me", password: "a" }, [])).not.toContain("ssh");
   });
 });
 
@@ -75,6 +82,11 @@ describe("keys in a user's own user data", () => {
 
 test.each([
   { text: "#cloud-config\npassword: fedora\n", want: { password: "fedora" } },
+  {
+    text: "#cloud-config\nusers: [default, {name: a}, {name: b, plain_text_passwd: c}]\n",
+    want: { user: "b", password: "c" },
+  },
+  { text: "#cloud-config\nusers: [default]\n", want: undefined },
   { text: "#cloud-config\nuser: a\n", want: undefined },
   { text: "#cloud-config\npassword: 12\n", want: undefined },
   { text: "#cloud-config\n- password\n", want: undefined },

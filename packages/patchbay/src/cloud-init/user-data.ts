@@ -50,16 +50,16 @@ function print(document: Document): string {
 }
 
 /** User data that let somebody log in by a password on the console, and by keys over the network. */
-export function makeUserData(login: Login, keys: readonly string[]): string {
-  const { user, password } = login;
-  return print(
-    new Document({
-      ...(user !== undefined && { user }),
-      password,
-      chpasswd: { expire: false },
-      ...(keys.length > 0 && { [KEYS]: keys }),
-    }),
-  );
+export function makeUserData({ user, password }: Required<Login>, keys: readonly string[]): string {
+  const administrator = {
+    name: user,
+    plain_text_passwd: password,
+    lock_passwd: false,
+    shell: "/bin/bash",
+    sudo: "ALL=(ALL) NOPASSWD:ALL",
+    ...(keys.length > 0 && { [KEYS]: keys }),
+  };
+  return print(new Document({ users: [administrator] }));
 }
 
 /**
@@ -99,10 +99,20 @@ function textAt(map: YAMLMap, key: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Who may log in by a password, as user data say it in the plainest way; undefined when they do not. */
+function loginOf(map: YAMLMap, user: string, password: string): Login | undefined {
+  const name = textAt(map, user);
+  const text = textAt(map, password);
+  return text === undefined
+    ? undefined
+    : { ...(name !== undefined && { user: name }), password: text };
+}
+
+/** Who may log in by a password, as user data say it in the two plainest ways; undefined when they do not. */
 export function findLogin(userData: string): Login | undefined {
   const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
-  const password = map && textAt(map, "password");
-  const user = map && textAt(map, "user");
-  return password === undefined ? undefined : { ...(user !== undefined && { user }), password };
+  if (map === undefined) return undefined;
+  const listed = map.get("users");
+  const users = isSeq(listed) ? listed.items.filter((each) => isMap(each)) : [];
+  const logins = users.map((each) => loginOf(each, "name", "plain_text_passwd"));
+  return loginOf(map, "user", "password") ?? logins.find((each) => each !== undefined);
 }
