@@ -138,3 +138,34 @@ test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) =
   const same = kubevirt === undefined || found.length > 0 === kubevirt;
   expect(same).toBe(why === undefined);
 });
+
+test("disks and volumes are named one by one", () => {
+  const specWith = (volumes: VmiSpec["volumes"], bus: string): VmiSpec => ({
+    ...specOf([], { devices: { disks: [{ name: "a", disk: { bus } }] } }),
+    ...(volumes === undefined ? {} : { volumes }),
+  });
+  const [a, b] = [
+    { name: "a", containerDisk: { image: "old" } },
+    { name: "b", emptyDisk: { capacity: "1Gi" } },
+  ];
+  const running = specWith([a, b], "virtio");
+  const fieldsOf = (wanted: VmiSpec): readonly string[] => {
+    const vm = aVm();
+    const template = { ...vm.spec.template, spec: wanted };
+    const vmi = { ...aVmi(), spec: running };
+    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi);
+  };
+  const base = "spec.template.spec";
+  const image = { name: "a", containerDisk: { image: "new" } };
+  expect(fieldsOf(running)).toEqual([]);
+  expect(fieldsOf(specWith([image, b], "virtio"))).toEqual([
+    `${base}.volumes[0].containerDisk.image`,
+  ]);
+  expect(fieldsOf(specWith([a, b, { ...b, name: "c" }], "virtio"))).toEqual([`${base}.volumes[2]`]);
+  expect(fieldsOf(specWith([b], "virtio"))).toEqual([`${base}.volumes`]);
+  expect(fieldsOf(specWith([b, a], "virtio"))).toEqual([`${base}.volumes`]);
+  expect(fieldsOf(specWith(undefined, "scsi"))).toEqual([
+    `${base}.domain.devices.disks[0].disk.bus`,
+    `${base}.volumes`,
+  ]);
+});

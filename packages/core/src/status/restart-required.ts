@@ -17,9 +17,35 @@ const BASE = "spec.template.spec";
 const IFACES = `${BASE}.domain.devices.interfaces`;
 const NETWORKS = `${BASE}.networks`;
 
+type Named = JsonObject & { readonly name: string };
+
+function isNamed(entry: unknown): entry is Named {
+  return isJsonObject(entry) && typeof entry["name"] === "string";
+}
+
+/** Of lists whose entries have names, as disks and volumes: an entry that went, or another order, is the list's. */
+function differingEntries(
+  wanted: readonly Named[],
+  actual: readonly Named[],
+  path: string,
+): readonly string[] {
+  const names = (entries: readonly Named[]): readonly string[] => entries.map(({ name }) => name);
+  const kept = names(wanted).filter((name) => names(actual).includes(name));
+  const entries = wanted.flatMap((entry, index) => {
+    const at = `${path}[${String(index)}]`;
+    const before = findByName(actual, entry.name);
+    return before === undefined ? [at] : differingLeaves(entry, before, at);
+  });
+  return [...(isEqual(kept, names(actual)) ? [] : [path]), ...entries];
+}
+
 /** Paths of the innermost fields in which two values differ. */
 function differingLeaves(wanted: unknown, actual: unknown, path: string): readonly string[] {
   if (isEqual(wanted, actual)) return [];
+  if (Array.isArray(wanted) && Array.isArray(actual)) {
+    const isList = wanted.every(isNamed) && actual.every(isNamed);
+    return isList ? differingEntries(wanted, actual, path) : [path];
+  }
   if (!isJsonObject(wanted) || !isJsonObject(actual)) return [path];
   const keys = new Set([...Object.keys(wanted), ...Object.keys(actual)]);
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
