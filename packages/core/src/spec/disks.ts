@@ -7,7 +7,7 @@ import { findByName } from "./nics.ts";
 const BUSES = ["virtio", "sata", "scsi"] as const;
 /** How a disk is joined to the machine. */
 export type DiskBus = (typeof BUSES)[number];
-const CACHES = ["none", "writethrough", "writeback"] as const;
+const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
 /** How the host's memory is between a disk and its file. Source: KubeVirt DriverCache. */
 export type DiskCache = (typeof CACHES)[number];
 const IO_MODES = ["native", "threads", "default"] as const;

@@ -37,7 +37,7 @@ export interface DiskDefinition {
   readonly isShareable?: boolean;
   readonly serial?: string;
   /** Absent: QEMU's own, which is writeback. */
-  readonly cache?: "none" | "writethrough" | "writeback";
+  readonly cache?: "none" | "writethrough" | "writeback" | "directsync";
   /** Absent: QEMU's own, which is threads. */
   readonly io?: "native" | "threads";
   readonly discard?: "unmap" | "ignore";

@@ -59,7 +59,7 @@ export const GUEST_DEVICES = {
           }),
         ),
       },
-      { description: "The graphics card; vga with BIOS and bochs with EFI when absent." },
+      { description: "The graphics card; vga when absent." },
     ),
   ),
   watchdog: Type.Optional(WatchdogSchema),

@@ -102,8 +102,7 @@ export const DiskSchema = Type.Object(
     blockSize: Type.Optional(BlockSizeSchema),
     cache: Type.Optional(
       Type.String({
-        description: "none, writethrough or writeback; none when absent.",
-        ...onlyBuilt(oneOf("", "none", "writethrough", "writeback"), "use none"),
+        description: "none, writethrough, writeback or directsync; none when absent.",
       }),
     ),
     changedBlockTracking: harmless(flag("Changed blocks are recorded for backups.")),

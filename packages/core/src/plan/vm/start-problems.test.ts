@@ -50,6 +50,11 @@ describe("a VMI", () => {
       ],
     },
     {
+      name: "with a watchdog of no model",
+      domain: { ...FINE, devices: { watchdog: { name: "w" } } },
+      want: ["spec.domain.devices.watchdog.i6300esb: is required: no other model is there"],
+    },
+    {
       name: "with less than the least memory",
       domain: { ...FINE, memory: { guest: "1023Ki" } },
       want: ["spec.domain.memory.guest: must be 1Mi or more"],

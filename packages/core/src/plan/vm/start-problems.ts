@@ -17,7 +17,6 @@ import { disksOf } from "../../spec/disks.ts";
 import { ifacesOf } from "../../spec/nics.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
-import { deviceProblems } from "./device-problems.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const machine = machineOf(domain);
@@ -34,6 +33,14 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const message =
     "is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot";
   return [{ field: `${base}.domain.devices.disks`, message }];
+}
+
+/** Source: KubeVirt, which makes none without its model either. */
+function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
+  const { watchdog } = domain.devices ?? {};
+  if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
+  const message = "is required: no other model is there";
+  return [{ field: `${base}.domain.devices.watchdog.i6300esb`, message }];
 }
 
 function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
@@ -61,7 +68,7 @@ function domainProblems(
     ...bootProblems(spec, base),
     ...guestProblems(spec, base),
     ...memoryProblems(spec, base),
-    ...deviceProblems(spec, base),
+    ...watchdogProblems(spec, base),
     ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
   ];
 }

@@ -128,6 +128,13 @@ describe("a claim", () => {
   });
 });
 
+test.each(["none", "writethrough", "writeback", "directsync"])(
+  "a disk has the cache %s",
+  (cache) => {
+    expect(disksOfVmi(vmiOf(specOf([on("virtio", "a", { cache })])))[0]).toMatchObject({ cache });
+  },
+);
+
 test("what a disk says of itself is passed on", () => {
   const custom = { logical: 4096, discardGranularity: 65536 };
   const disk = on("virtio", "a", {

@@ -11,9 +11,6 @@ export const TRACKS = ["guest", "wall"] as const;
 export const WATCHDOG_ACTIONS = ["reset", "poweroff", "shutdown"] as const;
 /** Cards that the launcher has the firmware for. Source: libvirt formatdomain, "Video devices". */
 export const VIDEO_MODELS = ["vga", "bochs", "cirrus", "virtio"] as const;
-/** Source: KubeVirt IOThreadsPolicy, without the pool of which one disk has several. */
-export const IO_THREADS_POLICIES = ["shared", "auto"] as const;
-
 /** The word, if it is one of these. */
 export function wordOf<T extends string>(
   words: readonly T[],

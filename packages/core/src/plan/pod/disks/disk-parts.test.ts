@@ -43,7 +43,10 @@ describe("a containerDisk", () => {
 
   test("is a volume where the server keeps one", () => {
     const pod = podOf([volume]);
-    expect(pod.spec.volumes).toContainEqual({ name: "image-0", image: { reference: "debian", pullPolicy: "IfNotPresent" } });
+    expect(pod.spec.volumes).toContainEqual({
+      name: "image-0",
+      image: { reference: "debian", pullPolicy: "IfNotPresent" },
+    });
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(["prepare-disks"]);
     expect(preparing(pod)?.args).toEqual(words);
     expect(ownMounts(preparing(pod))).toEqual([DISKS, image]);
