@@ -3,7 +3,7 @@ import { createFakeProcessRunner } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { lookAtDisk } from "./look-at.ts";
 
-const FILE = { path: "/work/copy", source: "disk.img" };
+const FILE = { path: "/checked/copy", source: "disk.img" };
 
 test("qemu-img gets the file opened, and no right of root's", async () => {
   const runner = createFakeProcessRunner({ sh: () => ({ stdout: "{}" }) });
@@ -13,7 +13,7 @@ test("qemu-img gets the file opened, and no right of root's", async () => {
   expect(argv).toEqual(
     expect.arrayContaining(["--net", "--reuid=107", "--bounding-set=-all", "--no-new-privs"]),
   );
-  expect(argv.filter((word) => word.includes("/work"))).toEqual(["/work/copy"]);
+  expect(argv.filter((word) => word.includes("/checked"))).toEqual(["/checked/copy"]);
 });
 
 test.each([
