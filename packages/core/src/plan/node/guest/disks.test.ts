@@ -67,7 +67,7 @@ test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", ()
       cache: "none",
       errorPolicy: "stop",
       discard: "unmap",
-      bootOrder: 1,
+      bootOrder: 1001,
     },
   ]);
 });
@@ -195,7 +195,7 @@ describe("controllers", () => {
 describe("boot order", () => {
   const two = [on("virtio", "a"), on("virtio", "b")];
   test.each<{ name: string; disks: readonly Disk[]; more?: Sketch; want: object }>([
-    { name: "is that of the list where nothing is said", disks: two, want: { a: 1, b: 2 } },
+    { name: "is that of the list where nothing is said", disks: two, want: { a: 1001, b: 1002 } },
     {
       name: "is what is said: others are not tried",
       disks: [on("virtio", "a"), on("virtio", "b", { bootOrder: 3 })],
