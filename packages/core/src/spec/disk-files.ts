@@ -58,5 +58,3 @@ export function volumeModeOf({ status }: VirtualMachineInstance, volume: string)
 
 /** What the firmware keeps over restarts of the guest. */
 export const NVRAM_FILE = `${names.STATE_DIR}/nvram.fd`;
-/** Directory of what the TPM keeps. */
-export const TPM_DIR = `${names.STATE_DIR}/tpm`;
