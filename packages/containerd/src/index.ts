@@ -13,6 +13,7 @@ export {
   removeImage,
   type ImageDeps,
 } from "./images/images.ts";
+export { runOnSource } from "./images/run-on-source.ts";
 export { fullReference, shortReference } from "./images/reference.ts";
 export { layoutOf, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";

@@ -2,12 +2,10 @@
 // How does a directory become an image? One layer by tar, described by us: the same files give the same digest.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import { AppError } from "@patchbay/core";
 import type { Files, ProcessRunner } from "@patchbay/ports";
 import { blobPath, layoutFilesOf, type Blob } from "./oci-image.ts";
+import { runOnSource } from "./run-on-source.ts";
 
-/** An image may be gigabytes on a slow disk; milliseconds. */
-const TIMEOUT_MS = 3_600_000;
 const TEXT_MODE = 0o644;
 
 /** Of the files nothing counts but their names, contents and whether they may be executed. */
@@ -35,22 +33,24 @@ interface Deps {
   readonly runner: ProcessRunner;
 }
 
-async function run({ runner }: Deps, source: string, argv: readonly [string, ...string[]]) {
-  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
-  if (exitCode === 0) return stdout;
-  const reason = stderr.trim().split("\n").at(-1) ?? "";
-  throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
-}
-
 async function makeLayer(
   deps: Deps,
   { source, owner = 0 }: DirectoryImage,
   file: string,
 ): Promise<Blob> {
   const owned = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
-  await run(deps, source, ["tar", ...SAME_EACH_TIME, ...owned, "-cf", file, "-C", source, "."]);
-  const sum = await run(deps, source, ["sha256sum", "--zero", file]);
-  const bytes = Number(await run(deps, source, ["stat", "--format=%s", file]));
+  await runOnSource(deps, source, [
+    "tar",
+    ...SAME_EACH_TIME,
+    ...owned,
+    "-cf",
+    file,
+    "-C",
+    source,
+    ".",
+  ]);
+  const sum = await runOnSource(deps, source, ["sha256sum", "--zero", file]);
+  const bytes = Number(await runOnSource(deps, source, ["stat", "--format=%s", file]));
   return { digest: `sha256:${sum.split(" ")[0] ?? ""}`, bytes };
 }
 
@@ -68,7 +68,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   await deps.files.ensureDirectory(join(layout, "blobs/sha256"));
   const layerFile = join(workDirectory, "layer.tar");
   const layer = await makeLayer(deps, image, layerFile);
-  await run(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
+  await runOnSource(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
   for (const [path, text] of Object.entries(layoutFilesOf(layer, architecture, digestOf))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
@@ -76,6 +76,6 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   const archive = join(workDirectory, "image.tar");
   // A disk may be as large as what is free: nothing of it is there twice for longer than needed.
   const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
-  await run(deps, source, ["tar", "-cf", archive, ...moved]);
+  await runOnSource(deps, source, ["tar", "-cf", archive, ...moved]);
   return archive;
 }

@@ -2,13 +2,12 @@
 // How does a disk's file become the root of an image? Copied first, so that what was looked at is what guests get.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
+import { runOnSource } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import type { Files, ProcessRunner } from "@patchbay/ports";
 import { lookAtDisk } from "./look-at.ts";
 import { judgeDisk, type Disk } from "./verdict.ts";
 
-/** A disk may be gigabytes on a slow disk; milliseconds. */
-const TIMEOUT_MS = 3_600_000;
 /** The image's root while it is made, the archive, and what containerd keeps of it: times the file's size. */
 const COPIES = 3;
 /** Where a VM looks for its disk in an image. Source: KubeVirt, containerDisk. */
@@ -35,13 +34,6 @@ export function inMib(bytes: number): string {
   return `${String(Math.ceil(bytes / MIB))} MiB`;
 }
 
-async function run({ runner }: Deps, source: string, argv: readonly [string, ...string[]]) {
-  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
-  if (exitCode === 0) return stdout;
-  const reason = stderr.trim().split("\n").at(-1) ?? "";
-  throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
-}
-
 async function insistOnSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promise<void> {
   const { freeBytes } = await files.space(copy.root);
   const needed = bytes * COPIES;
@@ -57,17 +49,19 @@ async function insistOnSpace({ files }: Deps, copy: DiskCopy, bytes: number): Pr
 export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {
   const { source, path, root } = copy;
   const directory = join(root, DIRECTORY);
-  const bytes = Number(await run(deps, source, ["stat", "--dereference", "--format=%s", path]));
+  const bytes = Number(
+    await runOnSource(deps, source, ["stat", "--dereference", "--format=%s", path]),
+  );
   await deps.files.ensureDirectory(directory);
   await insistOnSpace(deps, copy, bytes);
   const temporary = join(directory, "file");
-  await run(deps, source, ["cp", "--reflink=auto", "--sparse=always", path, temporary]);
+  await runOnSource(deps, source, ["cp", "--reflink=auto", "--sparse=always", path, temporary]);
   const user = String(names.LAUNCHER_UID);
-  await run(deps, source, ["chown", `${user}:${user}`, temporary]);
-  await run(deps, source, ["chmod", "0440", temporary]);
+  await runOnSource(deps, source, ["chown", `${user}:${user}`, temporary]);
+  await runOnSource(deps, source, ["chmod", "0440", temporary]);
   const info = await lookAtDisk(deps.runner, { path: temporary, source });
   const disk = judgeDisk({ source, bytes, info });
   const name = disk.format === "qcow2" ? "disk.qcow2" : "disk.img";
-  await run(deps, source, ["mv", temporary, join(directory, name)]);
+  await runOnSource(deps, source, ["mv", temporary, join(directory, name)]);
   return { ...disk, bytes };
 }
