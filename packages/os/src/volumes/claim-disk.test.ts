@@ -30,12 +30,14 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
 });
 
-function loopsBelow(path: string): readonly string[] {
-  const list = ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
+/** Loop devices over files below the path; `lasting`: only those that do not go with their last user. */
+function loopsBelow(path: string, which: "all" | "lasting" = "all"): readonly string[] {
+  const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR,BACK-FILE"];
   const lines = execFileSync("losetup", list, { encoding: "utf8" }).split("\n");
   return lines.flatMap((line) => {
-    const [device = "", file = ""] = line.split(" ");
-    return file.startsWith(`${path}/`) ? [device] : [];
+    const [device = "", autoclear, file = ""] = line.split(" ");
+    const isMeant = which === "all" || autoclear === "0";
+    return isMeant && file.startsWith(`${path}/`) ? [device] : [];
   });
 }
 
@@ -45,7 +47,8 @@ function mounts(path: string): readonly string[] {
 
 function clean(): Promise<void> {
   for (const point of mounts(directory).toReversed()) execFileSync("umount", [point]);
-  for (const device of loopsBelow(directory)) execFileSync("losetup", ["--detach", device]);
+  for (const device of loopsBelow(directory, "lasting"))
+    execFileSync("losetup", ["--detach", device]);
   rmSync(directory, { recursive: true, force: true });
   return Promise.resolve();
 }
@@ -86,7 +89,7 @@ describe("files of a claim", () => {
       writeFileSync(at("mount/flood"), Buffer.alloc(size.sizeBytes));
     }).toThrow(/ENOSPC/);
     await disk.release(at("v.img"), at("mount"));
-    expect(loopsBelow(directory)).toEqual([]);
+    await expect.poll(() => loopsBelow(directory)).toEqual([]);
     await disk.make(at("v.img"), size);
     await disk.mount(at("v.img"), { directory: at("mount") });
     expect(readFileSync(at("mount/disk.img")).equals(bytes)).toBe(true);
@@ -157,7 +160,7 @@ describe("a claim's device", () => {
     expect(Number(sectors) * 512).toBe(size.sizeBytes);
     writeFileSync(device, Buffer.alloc(4096, 5), { flag: "r+" });
     await disk.release(at("v.img"), at("none"));
-    expect(loopsBelow(directory)).toEqual([]);
+    await expect.poll(() => loopsBelow(directory)).toEqual([]);
     expect(readFileSync(at("v.img")).subarray(0, 4096)).toEqual(Buffer.alloc(4096, 5));
   });
 });

@@ -15,6 +15,12 @@ const CHECK_TIMEOUT_MS = 600_000;
 /** Exit codes of e2fsck below it: whole, or mended. Source: e2fsck(8). */
 const UNCORRECTED = 4;
 
+interface LoopDevice {
+  readonly name: string;
+  /** Whether it stays until it is taken away, with users or without. Source: losetup(8) AUTOCLEAR. */
+  readonly isLasting: boolean;
+}
+
 class MachineClaims implements ClaimDisk {
   readonly #runner: ProcessRunner;
 
@@ -61,18 +67,21 @@ class MachineClaims implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    for (const device of await this.#devicesOf(file)) {
-      // A file system's device goes with its last mount, perhaps just now; one in use goes with its last user.
-      await this.#runner.run({ argv: ["losetup", "--detach", device], timeoutMs: TIMEOUT_MS });
-    }
+    // Others go with their last user: one that has gone meanwhile may be somebody else's by now.
+    const devices = (await this.#devicesOf(file)).filter(({ isLasting }) => isLasting);
+    for (const { name } of devices) await this.#run("losetup", "--detach", name);
   }
 
   /** Loop devices over the file. */
-  async #devicesOf(file: string): Promise<readonly string[]> {
+  async #devicesOf(file: string): Promise<readonly LoopDevice[]> {
     if (!(await isThere(file))) return [];
-    const list = ["--list", "--noheadings", "--raw", "--output", "NAME"];
+    const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR"];
     const { stdout } = await this.#run("losetup", ...list, "--associated", file);
-    return stdout.split("\n").filter((line) => line !== "");
+    const lines = stdout.split("\n").filter((line) => line !== "");
+    return lines.map((line) => {
+      const [name = "", autoclear] = line.split(" ");
+      return { name, isLasting: autoclear === "0" };
+    });
   }
 
   /** Replays the journal; more than that is for a person to decide. */

@@ -46,11 +46,12 @@ test("the default network has a bridge, a gateway and a way out", () => {
   });
 });
 
-// Captured from `losetup --list --noheadings --raw --output NAME,BACK-FILE` of util-linux 2.38.
+// Captured from `losetup --list --noheadings --raw --output NAME,AUTOCLEAR,BACK-FILE` of util-linux 2.38.
 test("loop devices over files of the machine are told from others", () => {
-  const listed = String.raw`/dev/loop0 /data/one/claims/a/volume.img
-/dev/loop1 /data/one\x20more/claims/b/volume.img
-/dev/loop2 /snap/core.squashfs
+  const listed = String.raw`/dev/loop0 0 /data/one/claims/a/volume.img
+/dev/loop3 1 /data/one/claims/mounted/volume.img
+/dev/loop1 0 /data/one\x20more/claims/b/volume.img
+/dev/loop2 0 /snap/core.squashfs
 `;
   expect(loopsBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
   expect(loopsBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);

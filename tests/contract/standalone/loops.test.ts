@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a machine that goes down take its loop devices along, and no others?
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { createFakeLogger } from "@patchbay/ports/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { pathsOf } from "../../../packages/standalone/src/data-dir/paths.ts";
+import { removeLoops } from "../../../packages/standalone/src/host/loops.ts";
+
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay loops-"));
+});
+afterEach(() => {
+  for (const device of devicesHere()) execFileSync("losetup", ["--detach", device]);
+  rmSync(directory, { recursive: true });
+});
+
+/** Devices over files of this test. */
+function devicesHere(): readonly string[] {
+  const argv = ["--list", "--noheadings", "--output", "NAME,BACK-FILE"];
+  const lines = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");
+  return lines
+    .filter((line) => line.includes(`${directory}/`))
+    .map((line) => line.split(" ")[0] ?? "");
+}
+
+/** A device over a new file below a machine's directory. */
+function attach(machine: string): string {
+  const claims = join(directory, machine, "claims");
+  mkdirSync(claims, { recursive: true });
+  const file = join(claims, "volume.img");
+  writeFileSync(file, "");
+  truncateSync(file, 2 ** 20);
+  return execFileSync("losetup", ["--find", "--show", file], { encoding: "utf8" }).trim();
+}
+
+test("a device that was left goes, another machine's stays", async () => {
+  attach("machine");
+  const other = attach("machine-2");
+  const log = createFakeLogger();
+  await removeLoops({
+    ...{ files: createFiles(), runner: createProcessRunner(), log, bootId: "" },
+    paths: pathsOf(join(directory, "machine")),
+  });
+  expect(devicesHere()).toEqual([other]);
+  expect(log.lines).toMatchObject([{ message: "loop device was left and is removed" }]);
+});

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of somebody who wants to keep something: a claim outlives its pods, and is gone when it is deleted.
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { names, type PersistentVolumeClaim } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { afterAll, expect, test } from "vitest";
+import { CHANGE_MS, machine } from "../machine.ts";
+
+const CLAIM = "kept";
+const SOON = { withinMs: CHANGE_MS };
+
+afterAll(() => {
+  machine.kubectl("delete", "pvc", CLAIM, "--ignore-not-found");
+});
+
+/** Runs a shell's words to their end in a pod that has the claim at /v. */
+async function run(name: string, script: string): Promise<void> {
+  machine.apply({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name },
+    spec: {
+      restartPolicy: "Never",
+      securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107 },
+      volumes: [{ name: "v", persistentVolumeClaim: { claimName: CLAIM } }],
+      containers: [
+        {
+          name: "main",
+          image: names.LAUNCHER_IMAGE,
+          command: ["sh", "-c", script],
+          volumeMounts: [{ name: "v", mountPath: "/v" }],
+        },
+      ],
+    },
+  });
+  const phase = () => machine.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}");
+  await eventually(() => phase() === "Succeeded", SOON);
+  machine.kubectl("delete", "pod", name);
+}
+
+function devices(): readonly string[] {
+  const argv = ["--list", "--noheadings", "--raw", "--output", "BACK-FILE"];
+  const files = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");
+  return files.filter((file) => file.startsWith(join(machine.dataDir, "claims")));
+}
+
+function stored(): readonly string[] {
+  return readdirSync(join(machine.dataDir, "claims"));
+}
+
+test("a claim that names no class keeps what pods write, and nothing of it stays when it is deleted", async () => {
+  const before = stored();
+  machine.apply({
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: CLAIM },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
+  });
+  await eventually(
+    () => machine.kubectl("describe", "pvc", CLAIM).includes("waiting for first consumer"),
+    SOON,
+  );
+  await run("writer", "echo kept > /v/file");
+  await run("reader", 'test "$(cat /v/file)" = kept');
+  const text = machine.kubectl("get", "pvc", CLAIM, "-o", "json");
+  const { spec, status } = JSON.parse(text) as PersistentVolumeClaim; // as it was asked
+  expect({ class: spec.storageClassName, ...status }).toEqual({
+    ...{ class: "local", phase: "Bound", accessModes: ["ReadWriteOnce"] },
+    capacity: { storage: "16Mi" },
+  });
+  await eventually(() => devices().length === 0, SOON);
+  machine.kubectl("delete", "pvc", CLAIM);
+  await eventually(() => !machine.kubectl("get", "pv").includes(`/${CLAIM} `), SOON);
+  expect(stored()).toEqual(before);
+});
