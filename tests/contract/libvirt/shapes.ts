@@ -48,7 +48,6 @@ const DISK: Disk = {
   cache: "none",
   io: "native",
   errorPolicy: "report",
-  shareable: true,
   dedicatedIOThread: true,
   bootOrder: 1,
   blockSize: { custom: { logical: 512, physical: 4096, discardGranularity: 65536 } },

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The domain that the plan makes of a VMI, with the launcher's directories elsewhere.
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
+import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core";
+import { makeOwnDirectory } from "./session.ts";
+
+/** Directories of the launcher that domains name, and where they are below the test's own. */
+const PLACES = {
+  "/run/launcher": "l",
+  "/run/disks": "d",
+  "/run/state": "s",
+  "/run/kernel-boot": "k",
+} as const;
+
+/** What the plan knows of one NIC. */
+export type NicFacts = NodeVmFacts["ifaces"][number];
+
+const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** Where a directory of the launcher is below the test's. */
+export function placeOf(base: string, there: keyof typeof PLACES): string {
+  return join(base, PLACES[there]);
+}
+
+/** Makes the directories, for the launchers' user. */
+export function makePlaces(base: string): void {
+  for (const here of Object.values(PLACES)) makeOwnDirectory(join(base, here));
+}
+
+/** The XML of an emulated VMI with these NICs, which are wired. */
+export function definitionOf(
+  base: string,
+  vmi: VirtualMachineInstance,
+  ifaces: readonly NicFacts[] = [],
+): string {
+  const network = { ...networkConfigOf(undefined), pcieRootPorts: 2 };
+  const uuid = machineUuidOf(vmi, sha256Hex);
+  const facts = { vmi, network, uuid, ifaces, domain: undefined, askedAgoMs: {} };
+  const [define] = planNodeVm({ ...facts, useEmulation: true });
+  if (define?.kind !== "defineDomain") throw new Error("the plan does not begin with the domain");
+  return Object.entries(PLACES).reduce(
+    (xml, [there, here]) => xml.replaceAll(`${there}/`, `${join(base, here)}/`),
+    define.xml,
+  );
+}
