@@ -2,7 +2,7 @@
 // Manifests as people have them for KubeVirt, and misspelt ones: what the API server and virt-controller say of them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
+import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
 import { keyOf, type KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/testing";
@@ -93,6 +93,14 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
     expect(named.filter((part) => part.startsWith("spec.")).sort()).toEqual([...fields].sort());
     const stored = await admin.store.find(VIRTUAL_MACHINES, keyOf(vm));
     expect(stored?.spec).toEqual(vm.spec);
+    const event = await eventually(
+      async () => {
+        const { items } = await admin.store.list(EVENTS, { namespace: "default" });
+        return items.find(({ involvedObject }) => involvedObject.name === vm.metadata.name);
+      },
+      { withinMs: 5000 },
+    );
+    expect([event.type, event.message]).toEqual(["Warning", message]);
   });
 });
 
