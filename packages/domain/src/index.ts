@@ -3,7 +3,6 @@
 export type { ControllerDefinition, DiskDefinition } from "./definition/disk.ts";
 export type { DomainDefinition } from "./definition/domain.ts";
 export type { NicDefinition } from "./definition/nic.ts";
-export { PLAIN_MACHINE } from "./definition/plain.ts";
 export { machineFamilyOf } from "./machine.ts";
 export { findNicModel } from "./nic-model.ts";
 export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";

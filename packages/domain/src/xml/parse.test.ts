@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { AGENT_CHANNEL } from "../definition/devices.ts";
 import type { DomainDefinition } from "../definition/domain.ts";
 import type { NicDefinition } from "../definition/nic.ts";
-import { PLAIN_MACHINE } from "../definition/plain.ts";
+import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
 import { machineFamilyOf } from "../machine.ts";
 import { printPciAddress } from "../pci/address.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";

@@ -7,7 +7,6 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { PLAIN_MACHINE } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
@@ -59,7 +58,14 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
     vcpus: 4,
     memoryMiB: 128,
     sharesMemory: true,
-    ...PLAIN_MACHINE,
+    firmware: { kind: "bios", usesSerial: false },
+    identity: {},
+    features: { acpi: true, apic: true },
+    clock: { offset: { kind: "utc" }, timers: [] },
+    ioThreads: 0,
+    controllers: [],
+    disks: [],
+    inputs: [],
     cpu: {
       model: { mode: "host-model" },
       topology: { sockets: 1, cores: 2, threads: 2 },

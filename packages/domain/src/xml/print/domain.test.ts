@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { DomainDefinition } from "../../definition/domain.ts";
 import type { NicDefinition } from "../../definition/nic.ts";
-import { PLAIN_MACHINE } from "../../definition/plain.ts";
+import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
 import { printDomain, printNic } from "./domain.ts";
 
 function aNic(more: Partial<NicDefinition> = {}): NicDefinition {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { DiskDefinition } from "../../definition/disk.ts";
 import type { DomainDefinition } from "../../definition/domain.ts";
-import { PLAIN_MACHINE } from "../../definition/plain.ts";
+import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
 import { machineFamilyOf } from "../../machine.ts";
 import type { PciAddress } from "../../pci/address.ts";
 import type { FixedDevice } from "../../pci/layouts.ts";
