@@ -40,7 +40,7 @@ interface ImageOptions {
 
 class MachineDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  readonly #doing = new Map<string, Promise<unknown>>();
+  readonly #doing = new Map<string, Promise<void>>();
 
   constructor(runner: ProcessRunner) {
     this.#runner = runner;
@@ -131,18 +131,14 @@ class MachineDisk implements VolumeDisk {
    * What is done to a directory waits for what is being done to it: a publication takes away what another has not
    * finished, and a second mount would hide what is being written into the first.
    */
-  async #inTurn<T>(path: string, act: () => Promise<T>): Promise<T> {
-    const before = this.#doing.get(path);
-    const doing = (async () => {
-      await before?.catch(() => undefined); // who started it is told
-      return act();
-    })();
-    this.#doing.set(path, doing);
-    try {
-      return await doing;
-    } finally {
-      if (this.#doing.get(path) === doing) this.#doing.delete(path);
-    }
+  #inTurn<T>(path: string, act: () => Promise<T>): Promise<T> {
+    const doing = (this.#doing.get(path) ?? Promise.resolve()).then(act);
+    const forget = (): void => {
+      if (this.#doing.get(path) === ended) this.#doing.delete(path);
+    };
+    const ended: Promise<void> = doing.then(forget, forget); // who started it is told
+    this.#doing.set(path, ended);
+    return doing;
   }
 
   async #makeImage(image: string, sizeBytes: number): Promise<void> {
