@@ -14,5 +14,6 @@ export {
   type ManifestNic,
 } from "./manifests.ts";
 export { diskVmManifest, obedientUserData } from "./debian.ts";
+export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { netnsOfPod } from "./sandbox.ts";

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A claim with the disk of an image in it, made as a user would: by a pod.
+import { names } from "@patchbay/api";
+import { eventually } from "./eventually.ts";
+import type { Machine } from "./machine.ts";
+
+/** Copying a disk of 1 GiB takes seconds, on a busy machine a minute. */
+const FILL_MS = 300_000;
+/** User of launchers, who is to open the disk. */
+const USER = 107;
+
+/** Which claim is made, and of which image the disk is that goes into it. */
+export interface FilledClaim {
+  readonly claim: string;
+  /** Its disk is `/disk/disk.qcow2`, as `patchbay image add` makes it. */
+  readonly image: string;
+}
+
+function claimManifest(name: string): unknown {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name, namespace: "default" },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "2Gi" } } },
+  };
+}
+
+/** Has the tools of the launcher's image. */
+function podManifest(name: string, { claim, image }: FilledClaim): unknown {
+  const container = {
+    name: "fill",
+    image: names.LAUNCHER_IMAGE,
+    command: ["qemu-img", "convert", "-O", "raw", "/image/disk/disk.qcow2", "/claim/disk.img"],
+    volumeMounts: [
+      { name: "image", mountPath: "/image" },
+      { name: "claim", mountPath: "/claim" },
+    ],
+  };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "default" },
+    spec: {
+      restartPolicy: "Never",
+      securityContext: { runAsUser: USER, runAsGroup: USER, fsGroup: USER, runAsNonRoot: true },
+      containers: [container],
+      volumes: [
+        { name: "image", image: { reference: image, pullPolicy: "IfNotPresent" } },
+        { name: "claim", persistentVolumeClaim: { claimName: claim } },
+      ],
+    },
+  };
+}
+
+/** Makes the claim, writes the disk of the image into it as `disk.img`, and returns when it is written. */
+export async function fillClaim(machine: Machine, filled: FilledClaim): Promise<void> {
+  const pod = `fill-${filled.claim}`;
+  machine.apply(claimManifest(filled.claim), podManifest(pod, filled));
+  const hasEnded = (): boolean =>
+    machine.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}") === "Succeeded";
+  await eventually(hasEnded, { withinMs: FILL_MS });
+  machine.kubectl("delete", "pod", pod, "--wait");
+}

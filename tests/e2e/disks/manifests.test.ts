@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests that people have, applied as they are: what becomes of them?
+import { join } from "node:path";
+import { bridgeNetworkManifest, eventually } from "@patchbay/testing";
+import { afterAll, describe, expect, test } from "vitest";
+import { CHANGE_MS, machine } from "../machine.ts";
+import { DEBIAN_BOOT_MS, DEBIAN_DISK } from "./debian.ts";
+
+const MANIFESTS = join(import.meta.dirname, "manifests");
+
+function apply(name: string): void {
+  machine.kubectl("apply", "-f", join(MANIFESTS, `${name}.yaml`));
+}
+
+function printableStatus(vm: string): string | undefined {
+  return machine.findVm(vm)?.status?.printableStatus;
+}
+
+/** What a VM's condition says of its start. */
+async function obstacleOf(vm: string): Promise<string> {
+  return eventually(
+    () => {
+      const conditions = machine.findVm(vm)?.status?.conditions ?? [];
+      return conditions.find(({ reason }) => reason === "UnsupportedSpec")?.message;
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+afterAll(() => {
+  for (const name of ["quickstart-vm", "refused-vm", "pvc-vm-services", "multus-two-interfaces"]) {
+    const file = join(MANIFESTS, `${name}.yaml`);
+    machine.kubectl("delete", "-f", file, "--ignore-not-found", "--wait");
+  }
+});
+
+describe("a manifest", () => {
+  test("of a VM that is not to run is stored; its start is refused for the binding that is not there", async () => {
+    apply("quickstart-vm");
+    await eventually(() => printableStatus("testvm") === "Stopped", { withinMs: CHANGE_MS });
+    const started = machine.try(["patchbay", "--data-dir", machine.dataDir, "start", "testvm"]);
+    expect(started.code).not.toBe(0);
+    expect(started.stderr).toContain("spec.template.spec.domain.devices.interfaces[0].masquerade");
+    expect(machine.findVmi("testvm")).toBeUndefined();
+  });
+
+  test("with hardware that is not there is stored and not started, and all of it is named", async () => {
+    apply("refused-vm");
+    const message = await obstacleOf("refused");
+    const fields = ["instancetype", "gpus", "hugepages"];
+    expect(fields.filter((field) => !message.includes(field))).toEqual([]);
+    expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");
+    const events = machine.kubectl("get", "events", "-o", "jsonpath={.items[*].message}");
+    expect(events).toContain(message);
+    expect(machine.findVmi("refused")).toBeUndefined();
+  });
+
+  test("with a Service, EFI, rng, clock and a claim is refused for nothing but its binding", async () => {
+    apply("pvc-vm-services");
+    const message = await obstacleOf("web");
+    expect(message.match(/spec\.[^\s:]+/g)).toEqual([
+      "spec.template.spec.domain.devices.interfaces[0].masquerade",
+    ]);
+  });
+
+  test(
+    "of a VMI of KubeVirt 0.8 runs, with both of its NICs",
+    { timeout: DEBIAN_BOOT_MS },
+    async () => {
+      machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", DEBIAN_DISK);
+      machine.apply(bridgeNetworkManifest("ovs-blue", "pbt-ovs"));
+      apply("multus-two-interfaces");
+      const vmi = "vmi-multus-multiple-net";
+      const isRunning = (): boolean => machine.findVmi(vmi)?.status?.phase === "Running";
+      await eventually(isRunning, { withinMs: DEBIAN_BOOT_MS });
+      // Its name comes from cloud-init's metadata.
+      const login = { timeoutMs: DEBIAN_BOOT_MS, fromStart: true };
+      await machine
+        .console(vmi)
+        .waitForLine(/^Debian GNU\/Linux 12 vmi-multus-multiple-net ttyS0/, login);
+      const interfaces = machine.findVmi(vmi)?.status?.interfaces ?? [];
+      expect(new Set(interfaces.map(({ name }) => name))).toEqual(
+        new Set(["default", "ovs-blue-net"]),
+      );
+    },
+  );
+});
