@@ -25,6 +25,8 @@ const UNTOLD: Readonly<Record<string, string>> = {
 
 /** Rights that a run may need or not. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
+  "system:serviceaccount:patchbay:binder patch events":
+    "why a claim waits is counted only where it is told again, seconds later",
   "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create persistentvolumeclaims":
