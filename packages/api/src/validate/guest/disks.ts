@@ -4,7 +4,7 @@ import type { Disk } from "../../kinds/guest/disk.ts";
 import type { Cause } from "../../kinds/meta.ts";
 import { PCI_ADDRESS } from "../../values/pci-address.ts";
 import { causeIf, diskPath, forEachDisk, type Rule } from "../rule.ts";
-import { labelFaults } from "./names.ts";
+import { labelFaults, namesAreUnique } from "./names.ts";
 
 /** Source: KubeVirt arrayLenMax. */
 const LIST_MAX = 256;
@@ -52,14 +52,7 @@ const hasVolume = forEachDisk(({ name }, path, { volumes }) =>
   }),
 );
 
-const nameIsUnique = forEachDisk((disk, path, { disks, base }) => {
-  const first = disks.findIndex((other) => other.name === disk.name);
-  return causeIf(disks[first] !== disk, {
-    reason: "FieldValueInvalid",
-    field: `${path}.name`,
-    message: `${path} and ${diskPath(base, first)} must not have the same Name.`,
-  });
-});
+const nameIsUnique = namesAreUnique(({ disks }) => disks, diskPath);
 
 /** Names of disks become names of files and of the pod's volumes. */
 const nameIsLabel = forEachDisk(({ name }, path) =>

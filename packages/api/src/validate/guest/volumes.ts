@@ -6,16 +6,9 @@ import type { Cause } from "../../kinds/meta.ts";
 import type { Volume } from "../../kinds/guest/volume.ts";
 import { causeIf, forEachVolume, volumePath, type Rule } from "../rule.ts";
 import { pathFault } from "./paths.ts";
-import { labelFaults } from "./names.ts";
+import { labelFaults, namesAreUnique } from "./names.ts";
 
-const nameIsUnique = forEachVolume((volume, path, { volumes, base }) => {
-  const first = volumes.findIndex((other) => other.name === volume.name);
-  return causeIf(volumes[first] !== volume, {
-    reason: "FieldValueInvalid",
-    field: `${path}.name`,
-    message: `${path} and ${volumePath(base, first)} must not have the same Name.`,
-  });
-});
+const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
 /** A volume that a disk names was judged with the disk. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
