@@ -110,3 +110,11 @@ export function printComparison(ours: readonly HotplugTimes[], floor: readonly F
     );
   print(`ratio of medians, request to the guest's line: ${ratio.toFixed(2)}`);
 }
+
+/** A table in milliseconds. */
+export function printTable(
+  title: string,
+  rows: readonly { readonly label: string; readonly values: readonly number[] }[],
+): void {
+  print(head(title), ...rows.map(({ label, values }) => row(label, values)));
+}
