@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VM by one command: its objects are there together, and go as they should.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually, type CommandOutcome } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { machine } from "../machine.ts";
+
+let work: string;
+
+function tryPatchbay(...args: readonly string[]): CommandOutcome {
+  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...args]);
+}
+
+function namesOf(kind: string): readonly string[] {
+  return machine.kubectl("get", kind, "-o", "name").trim().split("\n");
+}
+
+beforeAll(() => {
+  work = mkdtempSync(join(tmpdir(), "create-vm-"));
+  const disk = join(work, "disk.qcow2");
+  execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", disk, "1G"]);
+  machine.patchbay("image", "add", "made-disk", disk);
+  const order = ["--image", "made-disk", "--disk", "1Gi", "--network", "blue", "--stopped"];
+  machine.patchbay("create", "vm", "made", ...order);
+});
+afterAll(() => {
+  machine.kubectl("delete", "--ignore-not-found", "vm/made", "pvc/made-disk-1");
+  tryPatchbay("image", "remove", "made-disk");
+  rmSync(work, { recursive: true });
+});
+
+test("the VM is there with its claim and its secret, and does not run", () => {
+  expect(machine.findVm("made")?.spec.runStrategy).toBe("Halted");
+  expect(namesOf("pvc")).toContain("persistentvolumeclaim/made-disk-1");
+  expect(namesOf("secret")).toContain("secret/made-cloud-init");
+});
+
+test("a second one of its name is refused, and makes nothing", () => {
+  const { code, stderr } = tryPatchbay("create", "vm", "made", "--image", "x", "--disk", "1Gi");
+  expect(code).toBe(4);
+  expect(stderr).toContain("already exists");
+  expect(namesOf("pvc").filter((name) => name.includes("made"))).toHaveLength(1);
+});
+
+test("its image is kept for it", () => {
+  const { code, stderr } = tryPatchbay("image", "remove", "made-disk");
+  expect(code).toBe(4);
+  expect(stderr).toContain("virtualmachine default/made");
+});
+
+test("its secret goes with it, its claim stays", async () => {
+  machine.kubectl("delete", "vm", "made");
+  await eventually(() => !namesOf("secret").includes("secret/made-cloud-init"), {
+    withinMs: 20_000,
+  });
+  expect(namesOf("pvc")).toContain("persistentvolumeclaim/made-disk-1");
+  expect(tryPatchbay("image", "remove", "made-disk").code).toBe(0);
+});
