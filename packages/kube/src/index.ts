@@ -11,7 +11,6 @@ export { createTokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
 export { Turns } from "./work/turns.ts";
 export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./work/reconciler.ts";
-export { Turns } from "./work/turns.ts";
 export { printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";
