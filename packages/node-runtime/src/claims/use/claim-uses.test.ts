@@ -18,10 +18,7 @@ const VOLUME = { name: "v", claimName: "data" };
 const BOUND = aClaim({ volumeName: HANDLE }, { status: { phase: "Bound" } });
 
 /** A node with that claim, whose storage is made. */
-async function node(
-  claim: PersistentVolumeClaim = BOUND,
-  volume: PersistentVolume = aVolume(),
-) {
+async function node(claim: PersistentVolumeClaim = BOUND, volume: PersistentVolume = aVolume()) {
   const [disk, files, store] = [createFakeClaimDisk(), createFakeFiles(), createFakeStore()];
   store.put(PERSISTENT_VOLUME_CLAIMS, claim);
   store.put(PERSISTENT_VOLUMES, volume);
