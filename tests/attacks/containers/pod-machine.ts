@@ -64,7 +64,7 @@ export function compileProgram(source: string): string {
 }
 
 /** Gives the machine an image of a directory's files, as `patchbay image add` would. */
-async function addImage(
+export async function addImage(
   { containerd }: RuntimeMachine,
   name: string,
   source: string,
