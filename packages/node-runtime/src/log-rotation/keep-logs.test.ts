@@ -130,3 +130,18 @@ test("logs of runs that went while nobody looked are removed", async () => {
   start();
   await eventually(async () => (await names()).join() === "0.log,notes", WITHIN);
 });
+
+test("the log of a run that begins during the look is not taken for one that is gone", async () => {
+  await runs.run();
+  await write("7.log", LINE);
+  const files = createFiles();
+  const list = async (path: string): Promise<readonly string[]> => {
+    await runs.run();
+    await write("1.log", LINE);
+    return files.list(path);
+  };
+  const deps = { runtime, clock: createClock(), log: createSilentLogger() };
+  keepLogs({ ...deps, files: { ...files, list }, bounds: BOUNDS }, stop.signal);
+  await eventually(async () => !(await names()).includes("7.log"), WITHIN);
+  expect(await names()).toEqual(["1.log"]);
+});

@@ -88,11 +88,8 @@ class LogKeeper {
   }
 
   async #lookOnce(): Promise<void> {
-    const all = await this.#deps.runtime.listContainers();
-    const ours = all.filter(({ labels }) => podUidOf(labels) !== undefined);
     const isFirst = this.#runs.size === 0;
-    for (const container of ours) await this.#take(container);
-    const ids = new Set(ours.map(({ id }) => id));
+    const ids = await this.#takeAll();
     const gone = [...this.#runs.values()].filter(({ id }) => !ids.has(id));
     for (const { id, stop } of gone) {
       stop?.abort();
@@ -102,6 +99,14 @@ class LogKeeper {
     for (const directory of new Set(touched.map(({ path }) => dirname(path)))) {
       await this.#forget(directory);
     }
+  }
+
+  /** Takes what the runtime has of this node's pods; their ids. */
+  async #takeAll(): Promise<ReadonlySet<string>> {
+    const all = await this.#deps.runtime.listContainers();
+    const ours = all.filter(({ labels }) => podUidOf(labels) !== undefined);
+    for (const container of ours) await this.#take(container);
+    return new Set(ours.map(({ id }) => id));
   }
 
   async #take({ id, state }: ContainerSummary): Promise<void> {
@@ -124,10 +129,13 @@ class LogKeeper {
 
   async #forget(directory: string): Promise<void> {
     const { files } = this.#deps;
+    const present = await files.list(directory);
+    // A run that began meanwhile may have its file already.
+    await this.#takeAll();
     const known = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)
       .map(({ path }) => basename(path));
-    for (const name of forgottenLogs(await files.list(directory), known)) {
+    for (const name of forgottenLogs(present, known)) {
       await files.remove(join(directory, name));
     }
   }
