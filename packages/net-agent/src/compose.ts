@@ -9,16 +9,7 @@ import {
 import { createCni, createJournal, createResultCache } from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
-import {
-  createCache,
-  createEventRecorder,
-  createQueue,
-  keyOf,
-  parseKey,
-  printKey,
-  runReconciler,
-  waitForCaches,
-} from "@patchbay/kube";
+import { createCache, createEventRecorder, waitForCaches } from "@patchbay/kube";
 import {
   createFiles,
   createNamespaces,
@@ -30,11 +21,8 @@ import { createPodNetwork } from "@patchbay/podnet";
 import type { Cache } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
-import type { Deps } from "./deps.ts";
-import { createFailures } from "./failures.ts";
-import { reconcilePod } from "./reconcilers/pod/index.ts";
-import { loadTrackedPods } from "./tracked-pods.ts";
-import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
+import { runLoop, type LoopParts } from "./loop.ts";
+import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
 function startCaches(
   { client, log: logger, signal }: DaemonContext,
@@ -66,7 +54,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   });
   const caches = startCaches(context, flags);
   const node = openSandboxes({ endpoints: flags.criEndpoint, namespaces, clock, log }, signal);
-  const deps: Deps = {
+  const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
     podNetwork: createPodNetwork({ runner, clock }),
@@ -75,24 +63,17 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     }),
     resultCache: createResultCache(files, flags.cniCacheDir),
-    failures: createFailures(clock),
-    tracked: await loadTrackedPods(journal, log),
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
+    metrics: createMetrics(),
+    concurrency: flags.concurrency,
   };
   await waitForCaches([caches.pods, caches.nads], signal);
-  const circumstancesOf = (key: string): string => askedOf(caches.pods.find(parseKey(key)));
-  const queue = createQueue({ clock, concurrency: flags.concurrency, circumstancesOf });
-  wakePods(queue, caches);
-  for (const pod of caches.pods.list()) queue.add(printKey(keyOf(pod)));
-  for (const key of deps.tracked.keys()) queue.add(key);
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });
-  const reconcile = (key: string): ReturnType<typeof reconcilePod> => reconcilePod(key, deps);
-  const metrics = createMetrics();
-  await runReconciler({ name: "pod", queue, reconcile, log, clock, metrics }, signal);
+  await runLoop(parts, signal);
   await events.flush();
   node.close();
 }

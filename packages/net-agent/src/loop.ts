@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop over the pods of one node, on whatever adapters it is given.
+import {
+  createQueue,
+  keyOf,
+  parseKey,
+  printKey,
+  runReconciler,
+  type ReconcileMetrics,
+} from "@patchbay/kube";
+import type { Deps } from "./deps.ts";
+import { createFailures } from "./failures.ts";
+import { reconcilePod } from "./reconcilers/pod/index.ts";
+import { loadTrackedPods } from "./tracked-pods.ts";
+import { askedOf, wakePods } from "./wake.ts";
+
+/** A node, the caches that others fill, and how many of its pods are worked on at once. */
+export interface LoopParts extends Omit<Deps, "failures" | "tracked"> {
+  readonly metrics?: ReconcileMetrics;
+  readonly concurrency: number;
+}
+
+/** Works on each pod that changes, and on what the journal holds; resolves once the signal is aborted. */
+export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
+  const { pods, nads, journal, clock, log, concurrency } = parts;
+  const tracked = await loadTrackedPods(journal, log);
+  const deps: Deps = { ...parts, tracked, failures: createFailures(clock) };
+  const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
+  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  wakePods(queue, { pods, nads });
+  for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
+  for (const key of tracked.keys()) queue.add(key);
+  const reconcile = (key: string): ReturnType<typeof reconcilePod> => reconcilePod(key, deps);
+  await runReconciler({ ...parts, name: "pod", queue, reconcile }, signal);
+}
