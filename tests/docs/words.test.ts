@@ -15,6 +15,8 @@ const IFACE_PHASES: Readonly<Record<IfacePhase, true>> = {
   Wiring: true,
   Attaching: true,
   Ready: true,
+  PodSwapping: true,
+  Switching: true,
   Detaching: true,
   Unwiring: true,
   PodDetaching: true,

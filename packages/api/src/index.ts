@@ -114,6 +114,7 @@ export {
   isFinalPhase,
   isVmiFinal,
   type Attachment,
+  type HotplugType,
   type IfacePhase,
   type IfaceStatus,
   type VirtualMachineInstance,

@@ -24,17 +24,29 @@ const AttachmentSchema = Type.Object(
     reason: Type.Optional(Type.String()),
     message: Type.Optional(Type.String()),
   },
-  { description: "What the pod has for one interface; written by virt-controller." },
+  {
+    description:
+      "What the pod has for one interface; written by virt-controller. An interface that changes its network has two, the one that its NIC hangs on first.",
+  },
 );
 
-/** What CNI made of an iface in the pod, as virt-controller tells virt-handler. */
+/**
+ * What CNI made of an iface in the pod, as virt-controller tells virt-handler. Known by name and `podInterfaceName`: an
+ * iface that changes its network has the old one and the new one.
+ */
 export type Attachment = Static<typeof AttachmentSchema>;
 
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
+const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
+const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
+const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
 /** Where one iface is in its life; derived by `phaseOf` in core, meanings in docs/reference/phases.md. */
-export type IfacePhase = (typeof PLUG_PHASES)[number] | (typeof UNPLUG_PHASES)[number];
+export type IfacePhase = (typeof IFACE_PHASES)[number];
+
+/** What a phase is part of: the NIC comes, changes its network, or goes. */
+export type HotplugType = (typeof HOTPLUG_TYPES)[number];
 
 const IfaceStatusSchema = Type.Object(
   {
@@ -43,6 +55,12 @@ const IfaceStatusSchema = Type.Object(
     ipAddress: Type.Optional(Type.String()),
     ipAddresses: Type.Optional(Type.Array(Type.String())),
     podInterfaceName: Type.Optional(Type.String()),
+    otherPodInterfaceNames: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          "NICs in the pod beside podInterfaceName that the node still uses, or is about to.",
+      }),
+    ),
     interfaceName: Type.Optional(Type.String()),
     infoSource: Type.Optional(Type.String()),
     queueCount: Type.Optional(Type.Integer()),
@@ -50,11 +68,8 @@ const IfaceStatusSchema = Type.Object(
     pciAddress: Type.Optional(Type.String({ description: "For example 0000:02:00.0." })),
     hotplug: Type.Optional(
       Type.Object({
-        type: Type.Unsafe<"Plug" | "Unplug">({ type: "string", enum: ["Plug", "Unplug"] }),
-        phase: Type.Unsafe<IfacePhase>({
-          type: "string",
-          enum: [...PLUG_PHASES, ...UNPLUG_PHASES],
-        }),
+        type: Type.Unsafe<HotplugType>({ type: "string", enum: [...HOTPLUG_TYPES] }),
+        phase: Type.Unsafe<IfacePhase>({ type: "string", enum: [...IFACE_PHASES] }),
         reason: Type.Optional(Type.String()),
         message: Type.Optional(Type.String()),
         since: Type.Optional(Type.String({ format: "date-time" })),

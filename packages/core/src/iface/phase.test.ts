@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The phase of an iface by what there is of it: each fact counts, and none that the phase is above.
-import type { IfacePhase } from "@patchbay/api";
+import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { anIface, IN_POD, IN_USE, WIRED, type Sketch } from "../testing/node-scene.ts";
 import { kindOfPhase, letsGo, phaseOf } from "./phase.ts";
@@ -114,12 +114,14 @@ describe("the guest lets go of a device", () => {
   });
 });
 
-test.each<readonly [IfacePhase, "Plug" | "Unplug"]>([
+test.each<readonly [IfacePhase, HotplugType]>([
   ["Pending", "Plug"],
   ["PodAttaching", "Plug"],
   ["Wiring", "Plug"],
   ["Attaching", "Plug"],
   ["Ready", "Plug"],
+  ["PodSwapping", "Swap"],
+  ["Switching", "Swap"],
   ["Detaching", "Unplug"],
   ["Unwiring", "Unplug"],
   ["PodDetaching", "Unplug"],

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only function that knows where an iface is in its life.
-import { isAbsent, type Attachment, type Iface, type IfacePhase } from "@patchbay/api";
+import {
+  isAbsent,
+  type Attachment,
+  type HotplugType,
+  type Iface,
+  type IfacePhase,
+} from "@patchbay/api";
 import type { DeviceFacts, LinkFacts } from "./facts.ts";
 
 /** What the phase depends on. */
@@ -48,9 +54,11 @@ export function letsGo(facts: PhaseFacts): boolean {
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");
 }
 
-/** Whether the phase belongs to plugging or to unplugging. */
-export function kindOfPhase(phase: IfacePhase): "Plug" | "Unplug" {
-  return phase === "Detaching" || phase === "Unwiring" || phase === "PodDetaching"
-    ? "Unplug"
-    : "Plug";
+const SWAP: readonly IfacePhase[] = ["PodSwapping", "Switching"];
+const UNPLUG: readonly IfacePhase[] = ["Detaching", "Unwiring", "PodDetaching"];
+
+/** Whether the phase belongs to plugging, to a change of the network, or to unplugging. */
+export function kindOfPhase(phase: IfacePhase): HotplugType {
+  if (UNPLUG.includes(phase)) return "Unplug";
+  return SWAP.includes(phase) ? "Swap" : "Plug";
 }

@@ -11,6 +11,8 @@ const NEXT: Readonly<Record<IfacePhase, string>> = {
   Wiring: "virt-handler makes bridge and tap",
   Attaching: "virt-handler attaches the device",
   Ready: "nothing",
+  PodSwapping: "net-agent runs CNI ADD for the other network in the pod",
+  Switching: "virt-handler moves the tap to the other network",
   Detaching: "the guest lets go of the device",
   Unwiring: "virt-handler removes tap and bridge",
   PodDetaching: "virt-controller takes the network from the annotation, net-agent runs CNI DEL",
