@@ -133,6 +133,7 @@ export {
 } from "./validate/unsupported.ts";
 export type { SchemaField } from "./fields/walk.ts";
 export { inCurrentWords } from "./spellings/in-current-words.ts";
+export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
 export { normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
