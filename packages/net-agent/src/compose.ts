@@ -57,7 +57,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
-    podNetwork: createPodNetwork({ runner, clock }),
+    podNetwork: createPodNetwork({ runner }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),

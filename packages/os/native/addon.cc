@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include "files.h"
+#include "links.h"
 #include "privileges.h"
 #include "processes.h"
 #include "sockets.h"
@@ -12,6 +13,7 @@ namespace {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   registerFiles(env, exports);
+  registerLinks(env, exports);
   registerSockets(env, exports);
   registerProcesses(env, exports);
   registerPrivileges(env, exports);

@@ -10,6 +10,12 @@ export interface Peer {
   readonly gid: number;
 }
 
+/** Links of which a message told. */
+export interface LinksRead {
+  readonly links: readonly { readonly index: number; readonly name?: string }[];
+  readonly isComplete: boolean;
+}
+
 /** System calls that Node.js lacks; failures are errors with `code`, as those of node:fs. */
 export interface OsNative {
   /** `path` below the open directory, through no symbolic link. Source: openat2(2). */
@@ -34,6 +40,15 @@ export interface OsNative {
   /** Calls once when the process has ended; keeps a copy of the descriptor. Answers the number for `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
+  /**
+   * Watches the links of that network namespace, whose descriptor may be closed at once: calls once when there is
+   * something to read, and once more for each `armLinks`. Answers the number for the other three. Source: rtnetlink(7).
+   */
+  watchLinks(netnsFd: number, readable: () => void): number;
+  /** What has changed since the last reading, bounded; not complete when more was lost or is left. */
+  readLinks(watch: number): LinksRead;
+  armLinks(watch: number): void;
+  cancelLinks(watch: number): void;
   /** Becomes that user for ever: no groups, no capability, empty bounding set, no_new_privs, in every thread. */
   dropPrivileges(uid: number, gid: number): void;
 }

@@ -64,9 +64,9 @@ function networkOf(script: Readonly<Record<string, readonly Answer[]>>): {
     return typeof answer === "string" ? { stdout: answer } : answer;
   };
   const clock = createFakeClock();
-  const runner = createFakeProcessRunner({ nsenter: play, setpriv: play }, clock);
+  const runner = createFakeProcessRunner({ nsenter: play }, clock);
   const { commands } = runner;
-  const network = createPodNetwork({ runner, clock });
+  const network = createPodNetwork({ runner });
   return { network, commands, ran: () => commands.map(ranOf) };
 }
 
@@ -167,18 +167,6 @@ test("a look tells the links, and whether a wiring is complete", async () => {
 test("the list of links has all of them, by name", async () => {
   const { network } = networkOf({ [LIST]: [JSON.stringify([TAP, NIC])] });
   expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
-});
-
-test("links are watched in the namespace until that is aborted", () => {
-  const { network, commands } = networkOf({});
-  const { signal } = new AbortController();
-  let changes = 0;
-  network.watchLinks(NETNS, () => (changes += 1), AbortSignal.abort());
-  expect(commands).toEqual([]);
-  network.watchLinks(NETNS, () => (changes += 1), signal);
-  expect(commands).toMatchObject([{ inheritFds: [NETNS], signal }]);
-  commands[0]?.onOutput?.("a link");
-  expect(changes).toBe(1);
 });
 
 test("a look at a namespace of which nothing is said tells no links", async () => {

@@ -11,7 +11,6 @@ import type {
 } from "@patchbay/ports";
 import { parseForwarding, parseLinks, type ForwardingEntry, type WiredLink } from "./links.ts";
 import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
-import { watchLinks } from "./watch-links.ts";
 import { canCarryVm, isWired, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
 
 /** Names and MACs become words of a batch: nothing else may be in them. */
@@ -25,17 +24,13 @@ function assertWords(words: readonly string[]): void {
 }
 
 /** Links in a pod's network namespace, by iproute2. */
-export function createPodNetwork(iproute2: Iproute2): PodNetwork {
-  const { runner } = iproute2;
+export function createPodNetwork({ runner }: Iproute2): PodNetwork {
   return {
     look: (netns) => look(runner, netns),
     listLinks: (netns) => listLinks(runner, netns),
     wireTap: (netns, wiring) => wireTap(runner, netns, wiring),
     unwireTap: (netns, wiring) => unwireTap(runner, netns, wiring),
     removeLink: (netns, name) => removeLink(runner, netns, name),
-    watchLinks: (netns, changed, signal) => {
-      watchLinks(iproute2, netns, { changed, signal });
-    },
   };
 }
 

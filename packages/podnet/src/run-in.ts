@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs iproute2 inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
 import { AppError } from "@patchbay/core";
-import type { Clock, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
 
-/** What runs iproute2, and the clock by which a monitor that ended is replaced. */
+/** What runs iproute2. */
 export interface Iproute2 {
   readonly runner: ProcessRunner;
-  readonly clock: Clock;
 }
 
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */

@@ -58,6 +58,4 @@ export interface PodNetwork {
    * machine's own namespace. Not there is success.
    */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
-  /** Calls `changed` when a link comes, goes or changes in the namespace, until aborted. Equivalent to: `ip monitor link`. */
-  watchLinks(netns: NetnsHandle, changed: () => void, signal: AbortSignal): void;
 }

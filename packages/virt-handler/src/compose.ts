@@ -90,10 +90,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     launchers: openLaunchers(flags, node.sandboxes),
-    podNetwork: createPodNetwork({
-      runner: limitProcesses(createProcessRunner(), PROCESSES),
-      clock,
-    }),
+    podNetwork: createPodNetwork({ runner: limitProcesses(createProcessRunner(), PROCESSES) }),
     metrics: createMetrics(),
   };
   const offering = offerDevices(context, flags, kubevirts);

@@ -2,7 +2,7 @@
 // Hosts, pods and guests as network namespaces, wired by podnet.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { createClock, createProcessRunner } from "@patchbay/os";
+import { createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle, PodNetwork, TapWiring } from "@patchbay/ports";
 
@@ -54,7 +54,7 @@ export class Namespaces {
 
 /** The adapter under test. */
 export function makeNetwork(): PodNetwork {
-  return createPodNetwork({ runner: createProcessRunner(), clock: createClock() });
+  return createPodNetwork({ runner: createProcessRunner() });
 }
 
 /** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`. */

@@ -2,7 +2,7 @@
 // Does podnet keep its contract on the kernel, and do frames pass through what it makes?
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createClock, createProcessRunner } from "@patchbay/os";
+import { createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Command, CommandResult, NetnsHandle, ProcessRunner } from "@patchbay/ports";
 import { describePodNetworkContract } from "@patchbay/ports/testing";
@@ -237,7 +237,7 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
   async function cutAfter(commands: number) {
     const role = `cut${String(commands)}`;
     const netns = addPod(role);
-    const dying = createPodNetwork({ runner: new DyingRunner(commands), clock: createClock() });
+    const dying = createPodNetwork({ runner: new DyingRunner(commands) });
     const isCut = await dying.wireTap(netns, WIRING).then(
       () => false,
       () => true,

@@ -3,15 +3,7 @@
 import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-
-/** After a change nothing is listened to for this time: a hostile launcher can change names as fast as it likes. */
-const REST_MS = 50;
-
-/** How many such rests are short when nothing happened for long; one comes back in each long rest. */
-const SHORT_RESTS = 10;
-
-/** A rest when there were too many. */
-const LONG_REST_MS = 1000;
+import { Rests } from "../rests.ts";
 
 /** Changes of other names and of what is in files that are heard between two rests. */
 const NOISE_MAX = 50;
@@ -58,8 +50,7 @@ class LauncherWatch {
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   #noise = 0;
-  #shortRests = SHORT_RESTS;
-  #countedMs = performance.now();
+  readonly #rests = new Rests();
 
   constructor(path: UntrustedPath, changed: () => void) {
     this.#path = path;
@@ -114,29 +105,19 @@ class LauncherWatch {
     if (!isOurs) this.#noise += 1;
     if (!isOurs && this.#noise < NOISE_MAX) return;
     this.#deafen();
-    this.#rest(this.#nextRestMs());
+    this.#rest(this.#rests.nextMs());
     if (isOurs) this.#changed();
   }
 
-  /** What happens meanwhile costs nothing, and is told as one change at its end. */
+  /** A hostile launcher can change names as fast as it likes: what happens meanwhile costs nothing, and is told as one change at its end. */
   #rest(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       // Not placed: inotify's limits, or the directory of pods is gone.
-      if (!this.#tryPlace()) this.#rest(LONG_REST_MS);
+      if (!this.#tryPlace()) this.#rest(this.#rests.longMs);
       // Also of a socket that came just before: it is made (bind) before anybody listens on it (listen).
       this.#changed();
     }, ms);
-  }
-
-  #nextRestMs(): number {
-    const nowMs = performance.now();
-    const back = (nowMs - this.#countedMs) / LONG_REST_MS;
-    this.#countedMs = nowMs;
-    this.#shortRests = Math.min(SHORT_RESTS, this.#shortRests + back);
-    if (this.#shortRests < 1) return LONG_REST_MS;
-    this.#shortRests -= 1;
-    return REST_MS;
   }
 
   #tryPlace(): boolean {

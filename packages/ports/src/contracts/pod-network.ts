@@ -138,28 +138,6 @@ export function describePodNetworkContract(
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
       expect(await find(WIRING.podInterfaceName)).toBeUndefined();
     });
-
-    test("tells once at the start and at every change that links may have changed", async () => {
-      const stop = new AbortController();
-      let wake = Promise.withResolvers<undefined>();
-      const woken = (): Promise<undefined> => wake.promise;
-      bench.network.watchLinks(
-        bench.netns,
-        () => {
-          wake.resolve(undefined);
-        },
-        stop.signal,
-      );
-      try {
-        await woken();
-        wake = Promise.withResolvers();
-        await addNic();
-        await woken();
-        expect(await find(WIRING.podInterfaceName)).toBeDefined();
-      } finally {
-        stop.abort();
-      }
-    });
   });
 }
 /* eslint-enable max-lines-per-function -- end of the suite */

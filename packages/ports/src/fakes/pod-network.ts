@@ -23,6 +23,8 @@ export interface FakePodNetwork extends PodNetwork {
   openTap(netnsInode: string, name: string): void;
   /** The next call of this name throws the error instead. */
   failNext(call: FakePodNetworkCall, error: unknown): void;
+  /** Calls for each link that comes, goes or changes; one that loses its bridge is not told of beside that. */
+  onChange(listener: (netnsInode: string, link: Link) => void): void;
   /** The next `wireTap` makes what comes before the part and throws. */
   failBefore(part: WiringPart, error: unknown): void;
 }
@@ -36,7 +38,7 @@ export function createFakePodNetwork(): FakePodNetwork {
 
 class MemoryPodNetwork implements FakePodNetwork {
   readonly #namespaces = new Map<string, Map<string, Link>>();
-  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #listeners: ((netnsInode: string, link: Link) => void)[] = [];
   readonly #failures = new Map<string, unknown>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
@@ -46,20 +48,23 @@ class MemoryPodNetwork implements FakePodNetwork {
   putLink(netnsInode: string, link: SketchedLink): void {
     const links = this.#linksOf(netnsInode);
     const index = links.get(link.name)?.index ?? this.#nextIndex();
-    links.set(link.name, { carrier: true, ...link, index });
-    this.#notify(netnsInode);
+    const put = { carrier: true, ...link, index };
+    links.set(link.name, put);
+    this.#notify(netnsInode, put);
   }
 
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
-    if (!links.delete(name)) return;
+    const gone = links.get(name);
+    if (gone === undefined) return;
+    links.delete(name);
     for (const entry of this.#forwarding) {
       if (entry.startsWith(`${netnsInode} ${name} `)) this.#forwarding.delete(entry);
     }
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }
-    this.#notify(netnsInode);
+    this.#notify(netnsInode, gone);
   }
 
   findLink(netnsInode: string, name: string): Link | undefined {
@@ -69,6 +74,10 @@ class MemoryPodNetwork implements FakePodNetwork {
   openTap(netnsInode: string, name: string): void {
     const tap = this.findLink(netnsInode, name);
     if (tap !== undefined) this.putLink(netnsInode, { ...tap, carrier: true });
+  }
+
+  onChange(listener: (netnsInode: string, link: Link) => void): void {
+    this.#listeners.push(listener);
   }
 
   failNext(call: FakePodNetworkCall, error: unknown): void {
@@ -121,16 +130,6 @@ class MemoryPodNetwork implements FakePodNetwork {
   removeLink(netns: NetnsHandle, name: string): Promise<void> {
     return this.#call("removeLink", () => {
       this.takeLink(netns.inode, name);
-    });
-  }
-
-  watchLinks(netns: NetnsHandle, changed: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    const watchers = this.#watchers.get(netns.inode) ?? new Set();
-    this.#watchers.set(netns.inode, watchers.add(changed));
-    signal.addEventListener("abort", () => watchers.delete(changed), { once: true });
-    queueMicrotask(() => {
-      if (!signal.aborted) changed();
     });
   }
 
@@ -188,8 +187,8 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#lastIndex;
   }
 
-  #notify(inode: string): void {
-    for (const changed of this.#watchers.get(inode) ?? []) changed();
+  #notify(inode: string, link: Link): void {
+    for (const listener of this.#listeners) listener(inode, link);
   }
 
   async #call<T>(name: string, act: () => T): Promise<T> {

@@ -54,3 +54,5 @@ export {
 } from "../fakes/node/volume-disk.ts";
 export { describeDeviceNodesContract } from "../contracts/node/device-nodes.ts";
 export { createFakeDeviceNodes, type FakeDeviceNodes } from "../fakes/node/device-nodes.ts";
+export { describeLinkWatchContract } from "../contracts/node/link-watch.ts";
+export { createFakeLinkWatch, type FakeLinkWatch } from "../fakes/node/link-watch.ts";

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links of network namespaces: when they change. One netlink socket for each namespace, opened in it by a thread of its
+// own, so that no other thread is ever elsewhere than it was. Source: netlink(7), rtnetlink(7), setns(2).
+#include "links.h"
+
+#include <linux/filter.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "error.h"
+#include "readiness.h"
+
+namespace {
+
+// A message about one link has 1 to 2 KiB; what is larger is cut off, of which the kernel tells.
+constexpr size_t kReadBytes = 16 * 1024;
+// Messages that one reading takes at most: whoever makes more of them is told of at once, as "anything".
+constexpr int kReadsMax = 256;
+
+struct Failure {
+  const char *call = nullptr;
+  int number = 0;
+};
+
+int failed(Failure &failure, const char *call, int fd) {
+  failure = {call, errno};
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+// Neighbours are the kernel's own, as busy as the traffic: only entries of bridges' forwarding databases are let through.
+bool keepOnlyBridgeNeighbours(int fd) {
+  constexpr uint32_t kAll = 0xffffffff;
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWNEIGH), 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELNEIGH), 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, kAll),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, NLMSG_HDRLEN + offsetof(struct ndmsg, ndm_family)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_BRIDGE, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kAll),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  const struct sock_fprog program = {sizeof code / sizeof code[0], code};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
+// On the thread that is in the namespace.
+int openSocket(Failure &failure) {
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  if (fd < 0) return failed(failure, "socket", fd);
+  if (!keepOnlyBridgeNeighbours(fd)) return failed(failure, "setsockopt", fd);
+  struct sockaddr_nl address = {};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  if (bind(fd, reinterpret_cast<struct sockaddr *>(&address), sizeof address) < 0) {
+    return failed(failure, "bind", fd);
+  }
+  return fd;
+}
+
+// watchLinks(netnsFd, callback): number for the others. One call when there is something to read, and one for each arming.
+Napi::Value watchLinks(const Napi::CallbackInfo &info) {
+  const int netns = intArgument(info, 0);
+  const auto readable = info[1].As<Napi::Function>();
+  Failure failure;
+  int fd = -1;
+  std::thread([&] {
+    fd = setns(netns, CLONE_NEWNET) < 0 ? failed(failure, "setns", -1) : openSocket(failure);
+  }).join();
+  if (fd < 0) throw systemError(info.Env(), failure.call, failure.number);
+  Readiness &readiness = Readiness::of(info.Env());
+  return Napi::Number::New(info.Env(), readiness.add(info.Env(), fd, readable, Readiness::Mode::kAgain));
+}
+
+struct Sight {
+  // Names by index; empty where no message has it.
+  std::map<int, std::string> links;
+  bool isComplete = true;
+};
+
+void noteLink(Sight &sight, const struct nlmsghdr *header) {
+  const auto *link = static_cast<const struct ifinfomsg *>(NLMSG_DATA(header));
+  std::string &name = sight.links[link->ifi_index];
+  size_t left = IFLA_PAYLOAD(header);
+  for (const struct rtattr *part = IFLA_RTA(link); RTA_OK(part, left); part = RTA_NEXT(part, left)) {
+    if (part->rta_type != IFLA_IFNAME) continue;
+    const auto *text = static_cast<const char *>(RTA_DATA(part));
+    name.assign(text, strnlen(text, RTA_PAYLOAD(part)));
+  }
+}
+
+void note(Sight &sight, const struct nlmsghdr *header) {
+  const size_t size = header->nlmsg_len - NLMSG_HDRLEN;
+  const void *data = NLMSG_DATA(header);
+  switch (header->nlmsg_type) {
+    case RTM_NEWLINK:
+    case RTM_DELLINK:
+      if (size >= sizeof(struct ifinfomsg)) noteLink(sight, header);
+      return;
+    case RTM_NEWADDR:
+    case RTM_DELADDR:
+      if (size >= sizeof(struct ifaddrmsg)) {
+        sight.links[static_cast<int>(static_cast<const struct ifaddrmsg *>(data)->ifa_index)];
+      }
+      return;
+    case RTM_NEWNEIGH:
+    case RTM_DELNEIGH:
+      if (size >= sizeof(struct ndmsg)) sight.links[static_cast<const struct ndmsg *>(data)->ndm_ifindex];
+      return;
+    default:
+      return;
+  }
+}
+
+// One message of the kernel; false when there is no more now.
+bool readOne(int fd, Sight &sight) {
+  alignas(struct nlmsghdr) char buffer[kReadBytes];
+  struct sockaddr_nl sender = {};
+  struct iovec data = {buffer, sizeof buffer};
+  struct msghdr message = {};
+  message.msg_name = &sender;
+  message.msg_namelen = sizeof sender;
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  const ssize_t size = recvmsg(fd, &message, MSG_DONTWAIT);
+  if (size < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    // ENOBUFS: messages were lost. Whatever else: what happened is not known either.
+    if (errno != EINTR) sight.isComplete = false;
+    return true;
+  }
+  if (sender.nl_pid != 0) return true;  // somebody else's
+  if ((message.msg_flags & MSG_TRUNC) != 0) sight.isComplete = false;
+  auto left = static_cast<unsigned int>(size);
+  for (auto *header = reinterpret_cast<const struct nlmsghdr *>(buffer); NLMSG_OK(header, left);
+       header = NLMSG_NEXT(header, left)) {
+    note(sight, header);
+  }
+  return true;
+}
+
+// readLinks(watch): what has changed since the last reading, as far as one reading goes.
+Napi::Value readLinks(const Napi::CallbackInfo &info) {
+  const Napi::Env env = info.Env();
+  const int fd = Readiness::of(env).descriptorOf(static_cast<uint32_t>(intArgument(info, 0)));
+  Sight sight;
+  int reads = 0;
+  while (fd >= 0 && reads < kReadsMax && readOne(fd, sight)) reads++;
+  if (reads == kReadsMax) sight.isComplete = false;
+  Napi::Array links = Napi::Array::New(env);
+  for (const auto &[index, name] : sight.links) {
+    Napi::Object link = Napi::Object::New(env);
+    link.Set("index", Napi::Number::New(env, index));
+    if (!name.empty()) link.Set("name", Napi::String::New(env, name));
+    links.Set(links.Length(), link);
+  }
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("links", links);
+  result.Set("isComplete", Napi::Boolean::New(env, sight.isComplete));
+  return result;
+}
+
+// armLinks(watch): the next call may come.
+Napi::Value armLinks(const Napi::CallbackInfo &info) {
+  Readiness::of(info.Env()).arm(static_cast<uint32_t>(intArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
+// cancelLinks(watch): no call comes any more, and the socket is closed.
+Napi::Value cancelLinks(const Napi::CallbackInfo &info) {
+  Readiness::of(info.Env()).cancel(static_cast<uint32_t>(intArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
+}  // namespace
+
+void registerLinks(Napi::Env env, Napi::Object exports) {
+  exports.Set("watchLinks", Napi::Function::New(env, watchLinks, "watchLinks"));
+  exports.Set("readLinks", Napi::Function::New(env, readLinks, "readLinks"));
+  exports.Set("armLinks", Napi::Function::New(env, armLinks, "armLinks"));
+  exports.Set("cancelLinks", Napi::Function::New(env, cancelLinks, "cancelLinks"));
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// When do links change in a network namespace? One netlink socket for each, which is not read while it rests: whoever
+// floods it fills its buffer, and is told of as one change that nobody knows.
+import { fstatSync } from "node:fs";
+import type { LinkChanges, LinkWatch, NetnsHandle, WatchedLinks } from "@patchbay/ports";
+import { toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
+import { Rests } from "../rests.ts";
+
+class WatchedNamespace implements WatchedLinks {
+  readonly #changed: (links: LinkChanges) => void;
+  readonly #watch: number;
+  readonly #rests = new Rests();
+  #timer: NodeJS.Timeout | undefined;
+  #isOver = false;
+
+  constructor(netnsFd: number, changed: (links: LinkChanges) => void) {
+    this.#changed = changed;
+    this.#watch = osNative().watchLinks(netnsFd, () => {
+      this.#hear();
+    });
+  }
+
+  catchUp(): void {
+    if (!this.#isOver) osNative().readLinks(this.#watch);
+  }
+
+  close(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    osNative().cancelLinks(this.#watch);
+  }
+
+  /** Also after a rest: what came meanwhile is told, and then listened on when that was nothing. */
+  #hear(): void {
+    if (this.#isOver) return;
+    const { links, isComplete } = osNative().readLinks(this.#watch);
+    if (isComplete && links.length === 0) {
+      osNative().armLinks(this.#watch);
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#hear();
+    }, this.#rests.nextMs());
+    this.#changed(isComplete ? links : "unknown");
+  }
+}
+
+/** A number is not an identity: whatever has this descriptor now must be the namespace that is meant. */
+function checkedFd({ fd, inode }: NetnsHandle): number {
+  if (fstatSync(fd, { bigint: true }).ino.toString() === inode) return fd;
+  throw new Error(`the descriptor is not namespace ${inode} any more`);
+}
+
+/** Watches links by netlink; works for namespaces that this process may enter. */
+export function createLinkWatch(): LinkWatch {
+  return {
+    watch(netns, changed, signal): WatchedLinks {
+      if (signal.aborted) return { catchUp: () => undefined };
+      let watched: WatchedNamespace;
+      try {
+        watched = new WatchedNamespace(checkedFd(netns), changed);
+      } catch (error) {
+        throw toFileError(error, "watch", `network namespace ${netns.inode}`);
+      }
+      signal.addEventListener(
+        "abort",
+        () => {
+          watched.close();
+        },
+        { once: true },
+      );
+      return watched;
+    },
+  };
+}
