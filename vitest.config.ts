@@ -14,7 +14,12 @@ export default defineConfig({
         ...shared,
         test: {
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "tests/docs/*.test.ts", "hack/**/*.test.ts"],
+          include: [
+            "packages/*/src/**/*.test.ts",
+            "tests/docs/*.test.ts",
+            "tests/faults/*.test.ts",
+            "hack/**/*.test.ts",
+          ],
           // The longest takes 1.5 s on an idle machine; a busy one is no failure.
           testTimeout: 20_000,
         },

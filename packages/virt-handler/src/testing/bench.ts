@@ -7,7 +7,6 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
-import { parseDomain } from "@patchbay/domain";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
@@ -27,6 +26,7 @@ import { createMemory } from "../memory.ts";
 import { givenTo } from "../pace.ts";
 import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions.ts";
+import { openingTaps, type Qemu } from "./opening-taps.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const SOCKET_FD = 7;
@@ -110,48 +110,21 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
   });
 }
 
-/** As QEMU: a tap is opened when its device comes, and never again. */
-function openingTaps(
-  connection: HypervisorConnection,
-  bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
-): HypervisorConnection {
-  const { daemon, podNetwork } = bench;
-  const openIn = (xml = "<domain/>"): void => {
-    const parsed = parseDomain(xml);
-    for (const { tapName } of parsed.ok ? parsed.domain.nics : []) {
-      if (tapName !== undefined) podNetwork.openTap(NETNS, tapName);
-    }
-  };
-  const proxied: Partial<HypervisorConnection> = {
-    readDomainXml: async (name, target) =>
-      bench.disguise(await connection.readDomainXml(name, target)),
-    attachDevice: async (name, xml, target) => {
-      await connection.attachDevice(name, xml, target);
-      if (target === "live") openIn(`<domain><devices>${xml}</devices></domain>`);
-    },
-    startDomain: async (name) => {
-      await connection.startDomain(name);
-      openIn(daemon.xmlOf(name, "live"));
-    },
-  };
-  return new Proxy(connection, {
-    get: (target, name): unknown => {
-      const own: unknown = Reflect.get(proxied, name);
-      if (own !== undefined) return own;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
-
 function withCrashingConnections(
   hypervisor: Hypervisor,
   bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
   plan: CrashPlan,
 ): Hypervisor {
+  const qemu: Qemu = {
+    daemon: bench.daemon,
+    openTap: (name) => {
+      bench.podNetwork.openTap(NETNS, name);
+    },
+    disguise: (xml) => bench.disguise(xml),
+  };
   return {
     open: async (address): Promise<HypervisorConnection> =>
-      withCrashes(openingTaps(await hypervisor.open(address), bench), CONNECTION_EFFECTS, plan),
+      withCrashes(openingTaps(await hypervisor.open(address), qemu), CONNECTION_EFFECTS, plan),
     close: () => hypervisor.close(),
   };
 }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server in memory with what the loops live by: watches, generations, finalizers, and the end of what is owned.
+import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
+import { AppError, isEqual } from "@patchbay/core";
+import type { KubeClient, Reflection } from "@patchbay/kube";
+import type { DeleteOptions, ObjectKey, Store } from "@patchbay/ports";
+import { createFakeStore } from "@patchbay/ports/testing";
+
+type Told = Reflection<KubeObject>;
+type Selection = Parameters<KubeClient["reflect"]>[1];
+type Selector = (object: KubeObject) => boolean;
+
+interface Watch {
+  readonly resource: string;
+  readonly selects: Selector;
+  readonly tell: (told: Told) => void;
+}
+
+/** Kinds that others own. */
+const OWNED: readonly ResourceType<KubeObject>[] = [VIRTUAL_MACHINE_INSTANCES, PODS];
+
+function memberOf(object: unknown, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>(
+      (value, key) =>
+        typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
+      object,
+    );
+}
+
+/** Of the selectors that the loops use: one label, or one field, that has one value. */
+function selectorOf({ labelSelector, fieldSelector }: NonNullable<Selection>): Selector {
+  const [label, labelValue] = labelSelector?.split("=") ?? [];
+  const [field, fieldValue] = fieldSelector?.split("=") ?? [];
+  return (object) =>
+    (label === undefined || object.metadata.labels?.[label] === labelValue) &&
+    (field === undefined || memberOf(object, field) === fieldValue);
+}
+
+/** Whether somebody has to do something before the object can go. */
+function isHeld(object: KubeObject, graceSeconds: number | undefined): boolean {
+  const isBound = memberOf(object, "spec.nodeName") !== undefined;
+  const isPod = object.kind === PODS.kind;
+  return (object.metadata.finalizers ?? []).length > 0 || (isPod && isBound && graceSeconds !== 0);
+}
+
+/** The server; calls are answered one after another. */
+export class MemoryApiServer {
+  readonly #objects = createFakeStore();
+  readonly #watches = new Set<Watch>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** The calls of everybody who is not watched for a crash. */
+  readonly store: Store = {
+    find: (type, key) => this.#objects.find(type, key),
+    list: (type, options) => this.#objects.list(type, options),
+    create: (type, object, options) =>
+      this.#next(async () => {
+        const metadata = { ...object.metadata, generation: 1 };
+        const made = await this.#objects.create(type, { ...object, metadata }, options);
+        if (options?.dryRun !== true) this.#tell(type, { kind: "applied", object: made });
+        return made;
+      }),
+    update: (type, object, options) =>
+      this.#change(type, object.metadata, () => this.#objects.update(type, object, options)),
+    // eslint-disable-next-line max-params -- the port's
+    patch: (type, key, patch, options) => {
+      const write = (): ReturnType<typeof this.store.patch> =>
+        this.#objects.patch(type, key, patch, options);
+      // What the patch makes of an object is of the object's type.
+      const change = write as () => Promise<never>;
+      return options?.dryRun === true ? this.#next(change) : this.#change(type, key, change);
+    },
+    delete: (type, key, options) => this.#next(() => this.#delete(type, key, options)),
+  };
+
+  /** What a process gets; `store` is the one that it is to use. */
+  clientWith(store: Store): KubeClient {
+    return {
+      server: "memory",
+      store,
+      reflect: <T extends KubeObject>(type: ResourceType<T>, selection: Selection = {}) => {
+        const subscribe = (tell: (told: Reflection<T>) => void): { unsubscribe: () => void } =>
+          // What is kept under a type was put there with that type.
+          this.#subscribe(type, selectorOf(selection), tell as (told: Told) => void);
+        // A cache does nothing but subscribe.
+        return { subscribe } as never;
+      },
+      requestRaw: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  #next<T>(call: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(call);
+    this.#turn = done.catch(() => undefined); // told to who has called
+    return done;
+  }
+
+  #subscribe(
+    type: ResourceType<KubeObject>,
+    selects: Selector,
+    tell: (told: Told) => void,
+  ): { unsubscribe: () => void } {
+    const watch: Watch = { resource: type.resource, selects, tell };
+    void this.#next(async () => {
+      const { items } = await this.#objects.list(type);
+      tell({ kind: "listed", objects: items.filter(selects) });
+      this.#watches.add(watch);
+    });
+    return {
+      unsubscribe: () => void this.#next(() => Promise.resolve(this.#watches.delete(watch))),
+    };
+  }
+
+  #tell(type: ResourceType<KubeObject>, told: Exclude<Told, { kind: "listed" }>): void {
+    for (const { resource, selects, tell } of this.#watches) {
+      if (resource !== type.resource) continue;
+      const copy = structuredClone(told.object);
+      // Tells later, as over a connection.
+      queueMicrotask(() => {
+        tell(selects(copy) ? { kind: told.kind, object: copy } : { kind: "removed", object: copy });
+      });
+    }
+  }
+
+  #change<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    write: () => Promise<T>,
+  ): Promise<T> {
+    return this.#next(async () => {
+      const before = await this.#objects.find(type, key);
+      const written = await write();
+      const isNewSpec = !isEqual(memberOf(before, "spec"), memberOf(written, "spec"));
+      const generation = (written.metadata.generation ?? 1) + (isNewSpec ? 1 : 0);
+      const after = { ...written, metadata: { ...written.metadata, generation } };
+      this.#objects.put(type, after);
+      const stored = (await this.#objects.find(type, key)) ?? after;
+      const isLetGo = (stored.metadata.finalizers ?? []).length === 0 && type !== asKind(PODS);
+      if (stored.metadata.deletionTimestamp !== undefined && isLetGo)
+        await this.#remove(type, stored);
+      else this.#tell(type, { kind: "applied", object: stored });
+      return stored;
+    });
+  }
+
+  async #delete<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    options: DeleteOptions = {},
+  ): Promise<void> {
+    const found = await this.#objects.find(type, key);
+    if (found === undefined) return;
+    if (options.uid !== undefined && options.uid !== found.metadata.uid) {
+      throw new AppError("KUBE_CONFLICT", { resource: type.resource, object: key.name });
+    }
+    if (!isHeld(found, options.gracePeriodSeconds)) {
+      await this.#remove(type, found);
+      return;
+    }
+    if (found.metadata.deletionTimestamp !== undefined) return;
+    const metadata = { ...found.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    this.#objects.put(type, { ...found, metadata });
+    const object = (await this.#objects.find(type, key)) ?? found;
+    this.#tell(type, { kind: "applied", object });
+  }
+
+  async #remove<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<void> {
+    await this.#objects.delete(type, object.metadata);
+    this.#tell(type, { kind: "removed", object });
+    for (const owned of OWNED) {
+      const { items } = await this.#objects.list(owned);
+      const orphans = items.filter(({ metadata: { ownerReferences = [] } }) =>
+        ownerReferences.some(({ uid }) => uid === object.metadata.uid),
+      );
+      for (const orphan of orphans) await this.#delete(owned, orphan.metadata);
+    }
+  }
+}
+
+/** A type among others, by identity. */
+function asKind(type: ResourceType<KubeObject>): unknown {
+  return type;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node of fakes: kernel, CNI, disk, libvirt and launchers in memory, and all that can be seen of them.
+import {
+  createFakeCni,
+  createFakeFiles,
+  createFakeHypervisor,
+  createFakeLaunchers,
+  createFakeNamespaces,
+  createFakePodNetwork,
+  createFakeSandboxes,
+} from "@patchbay/ports/testing";
+import type { HypervisorAddress, HypervisorConnection, LauncherPod } from "@patchbay/ports";
+import { openingTaps } from "../../../packages/virt-handler/src/testing/opening-taps.ts";
+import type { PodHands } from "./kubelet.ts";
+import type { Ground } from "./processes.ts";
+
+/** A node, the kubelet's hands on it, and what is there. */
+export interface TestNode extends PodHands {
+  readonly ground: Ground;
+  /** All that is on the node, in words that are the same each time. */
+  inventory(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const DOMAIN = "default_vm1";
+
+/** Makes a node without pods. */
+export class NodeInMemory implements TestNode {
+  readonly #podNetwork = createFakePodNetwork();
+  readonly #namespaces = createFakeNamespaces();
+  readonly #sandboxes = createFakeSandboxes();
+  readonly #launchers = createFakeLaunchers();
+  readonly #hypervisor = createFakeHypervisor();
+  readonly #files = createFakeFiles();
+  readonly #cni = createFakeCni({
+    attached: ({ netnsPath = "", interfaceName }, { interfaces }) => {
+      const mac = interfaces?.[0]?.mac ?? "";
+      const link = { name: interfaceName, kind: "veth", mac, mtu: 1500, up: true };
+      this.#podNetwork.putLink(netnsPath, link);
+    },
+    detached: ({ netnsPath = "", interfaceName }) => {
+      this.#podNetwork.takeLink(netnsPath, interfaceName);
+    },
+  });
+  /** Descriptor of the launcher's socket, by the uid of its pod. */
+  readonly #sockets = new Map<string, number>();
+  readonly ground: Ground = {
+    files: this.#files,
+    podNetwork: this.#podNetwork,
+    cni: this.#cni,
+    namespaces: this.#namespaces,
+    sandboxes: this.#sandboxes,
+    launchers: this.#launchers,
+    hypervisor: {
+      open: async (address) => this.#openingTaps(address, await this.#hypervisor.open(address)),
+      close: () => this.#hypervisor.close(),
+    },
+  };
+
+  #openingTaps(address: HypervisorAddress, connection: HypervisorConnection): HypervisorConnection {
+    const [uid = ""] =
+      [...this.#sockets].find(([, fd]) => address.kind === "socket" && address.fd === fd) ?? [];
+    return openingTaps(connection, {
+      daemon: this.#hypervisor.daemonAt(address),
+      openTap: (name) => {
+        this.#podNetwork.openTap(uid, name);
+      },
+      disguise: (xml) => xml,
+    });
+  }
+
+  start(pod: LauncherPod): Promise<void> {
+    const { uid, namespace, name } = pod;
+    // One word for the path of a namespace and for its inode: the fakes do not mind.
+    this.#namespaces.put(uid, uid);
+    const sandbox = { id: `box-${uid}`, podUid: uid, pod: { namespace, name } };
+    this.#sandboxes.put({ ...sandbox, netnsPath: uid, netnsInode: uid });
+    const eth0 = { name: "eth0", kind: "veth", mac: "02:00:00:00:00:ee", mtu: 1500, up: true };
+    this.#podNetwork.putLink(uid, eth0);
+    const socketFd = 10 + this.#sockets.size;
+    this.#sockets.set(uid, socketFd);
+    this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
+    this.#launchers.start(pod, { socketFd, netns: { fd: 8, inode: uid } });
+    return Promise.resolve();
+  }
+
+  end(podUid: string): Promise<void> {
+    const fd = this.#sockets.get(podUid) ?? -1;
+    this.#hypervisor.daemonAt({ kind: "socket", fd }).stop();
+    this.#launchers.take(podUid);
+    return Promise.resolve();
+  }
+
+  async remove(podUid: string): Promise<void> {
+    this.#sandboxes.take(podUid);
+    this.#namespaces.take(podUid);
+    // The kernel's links go with their namespace.
+    const links = await this.#podNetwork.listLinks({ fd: 8, inode: podUid });
+    for (const { name } of links) this.#podNetwork.takeLink(podUid, name);
+    this.#sockets.delete(podUid);
+  }
+
+  async inventory(): Promise<unknown> {
+    const pods = [...this.#sockets].map(async ([uid, fd]) => {
+      const daemon = this.#hypervisor.daemonAt({ kind: "socket", fd });
+      const links = await this.#podNetwork.listLinks({ fd: 8, inode: uid });
+      return {
+        links: links.map((link) => ({ ...link, index: 0 })),
+        live: daemon.xmlOf(DOMAIN, "live"),
+        config: daemon.xmlOf(DOMAIN, "config"),
+      };
+    });
+    return {
+      pods: await Promise.all(pods),
+      attachments: this.#cni.attachments.toSorted(),
+      files: this.#files.paths,
+      openNamespaces: this.#namespaces.openCount,
+    };
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

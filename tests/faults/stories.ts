@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of a cluster, and is to come to the same end whoever dies on the way.
+import type { VirtualMachine } from "@patchbay/api";
+import { aVm, type NicSketch } from "@patchbay/testing";
+import type { Cluster } from "./memory/cluster.ts";
+
+const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
+const TWO: NicSketch = { name: "two", mac: "02:00:00:00:00:02" };
+const THREE: NicSketch = { name: "three", mac: "02:00:00:00:00:03", network: "red" };
+
+/** The VM of the stories. */
+function vmWith(nics: readonly NicSketch[]): VirtualMachine {
+  const { metadata, ...vm } = aVm({ nics });
+  const { name, namespace = "" } = metadata;
+  return { ...vm, metadata: { name, namespace } };
+}
+
+function withNics(vm: VirtualMachine, nics: readonly NicSketch[]): VirtualMachine {
+  return { ...vm, spec: { ...vm.spec, template: vmWith(nics).spec.template } };
+}
+
+/** One story. */
+export interface Story {
+  readonly name: string;
+  /** NICs of the VM that runs before; absent: there is none. */
+  readonly before?: readonly NicSketch[];
+  readonly act: (cluster: Cluster) => Promise<void>;
+  /** NICs that the guest has at the end. */
+  readonly after: readonly string[];
+}
+
+/** Changes the NICs of the VM that runs. */
+function nicsBecome(nics: readonly NicSketch[]): Story["act"] {
+  return (cluster) => cluster.editVm((vm) => withNics(vm, nics));
+}
+
+/** All stories. */
+export const STORIES: readonly Story[] = [
+  {
+    name: "a start",
+    act: (cluster) => cluster.createVm(vmWith([ONE, THREE])),
+    after: ["one", "three"],
+  },
+  { name: "a plug", before: [ONE], act: nicsBecome([ONE, TWO]), after: ["one", "two"] },
+  { name: "an unplug", before: [ONE, TWO], act: nicsBecome([ONE]), after: ["one"] },
+  {
+    name: "a plug and an unplug at once",
+    before: [ONE, TWO],
+    act: nicsBecome([ONE, THREE]),
+    after: ["one", "three"],
+  },
+  {
+    name: "a link that goes down",
+    before: [ONE],
+    act: nicsBecome([{ ...ONE, state: "down" }]),
+    after: ["one"],
+  },
+  { name: "the end of a VM", before: [ONE, TWO], act: (cluster) => cluster.deleteVm(), after: [] },
+];
+
+/** A cluster in which the story is about to begin. */
+export async function begin(story: Story, cluster: Cluster): Promise<Cluster> {
+  await cluster.putNetworks("blue", "red");
+  if (story.before !== undefined) await cluster.createVm(vmWith(story.before));
+  await cluster.settle();
+  return cluster;
+}
