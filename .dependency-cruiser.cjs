@@ -11,6 +11,7 @@ const CORE_FLOORS = [
   "errors",
   "spec",
   "reasons",
+  "bindings",
   "iface",
   "pcie",
   "plan/node",

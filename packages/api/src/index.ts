@@ -37,6 +37,8 @@ export {
   overcommitConfigOf,
   storageConfigOf,
   usesEmulation,
+  type BindingPlugin,
+  type BindingRegistry,
   type KubeVirt,
   type NetworkConfig,
   type OvercommitConfig,

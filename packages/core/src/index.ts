@@ -6,6 +6,15 @@ export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./er
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
 export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
+export type { Binding, BindingKind, BindingRefusal } from "./bindings/binding.ts";
+export type {
+  BridgeWiring,
+  LeftWiring,
+  MasqueradeWiring,
+  PodWiring,
+  SeenWiring,
+  TapWiring,
+} from "./bindings/pod-wiring.ts";
 export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {

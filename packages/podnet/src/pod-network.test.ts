@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Command, CommandResult, PodNetwork, TapWiring } from "@patchbay/ports";
+import type { BridgeWiring } from "@patchbay/core";
+import type { Command, CommandResult, PodNetwork } from "@patchbay/ports";
 import { createFakeClock, createFakeProcessRunner } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
-const WIRING: TapWiring = {
+const WIRING: BridgeWiring = {
+  kind: "bridge",
   ...{ podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
   ...{ mac: MAC, mtu: 1450, owner: 107, queues: 1 },
 };
@@ -135,9 +137,7 @@ describe("wiring a tap", () => {
       const message = `${JSON.stringify(tapName)} is no name of a link`;
       const refused = { code: "PODNET_FAILED", details: { message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
-      await expect(
-        network.unwireTap(NETNS, { bridgeName: "k6t-1", tapName }),
-      ).rejects.toMatchObject(refused);
+      await expect(network.unwireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
       expect(ran()).toEqual([]);
     },
   );

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and removes links in a pod by iproute2: read, plan, one batch.
-import { AppError } from "@patchbay/core";
-import type {
-  Link,
-  NetnsHandle,
-  PodNetwork,
-  PodView,
-  ProcessRunner,
-  TapWiring,
-} from "@patchbay/ports";
-import { parseForwarding, parseLinks, type ForwardingEntry, type WiredLink } from "./links.ts";
+import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
+import type { NetnsHandle, PodNetwork, PodView, ProcessRunner } from "@patchbay/ports";
+import { parseForwarding, parseLinks, type WiredLink } from "./links.ts";
 import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
-import { canCarryVm, isWired, planForwarding, planUnwiring, planWiring } from "./wiring.ts";
+import { BRIDGE } from "./wiring/bridge.ts";
+import { MASQUERADE } from "./wiring/masquerade.ts";
+import { TAP } from "./wiring/tap.ts";
+import type { Pod, Sight } from "./wiring/wirer.ts";
 
 /** Names and MACs become words of a batch: nothing else may be in them. */
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
@@ -28,20 +24,14 @@ export function createPodNetwork({ runner }: Iproute2): PodNetwork {
   return {
     look: (netns) => look(runner, netns),
     listLinks: (netns) => listLinks(runner, netns),
-    wireTap: (netns, wiring) => wireTap(runner, netns, wiring),
-    unwireTap: (netns, wiring) => unwireTap(runner, netns, wiring),
+    wireTap: (netns, wiring) => wireTap(podOf(runner, netns), wiring),
+    unwireTap: (netns, wiring) => unwireTap(podOf(runner, netns), wiring),
     removeLink: (netns, name) => removeLink(runner, netns, name),
   };
 }
 
-async function listLinks(runner: ProcessRunner, netns: NetnsHandle): Promise<readonly Link[]> {
+async function listLinks(runner: ProcessRunner, netns: NetnsHandle): Promise<readonly WiredLink[]> {
   return parseLinks(await runIn(runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
-}
-
-/** Everything in a namespace that wiring is about. */
-interface Sight {
-  readonly links: ReadonlyMap<string, WiredLink>;
-  readonly forwarding: readonly ForwardingEntry[];
 }
 
 /** Both in one process: a look begins and ends every pass. Each prints one line of JSON. */
@@ -56,63 +46,60 @@ async function see(runner: ProcessRunner, netns: NetnsHandle): Promise<Sight> {
   };
 }
 
-async function look(runner: ProcessRunner, netns: NetnsHandle): Promise<PodView> {
-  const { links, forwarding } = await see(runner, netns);
+function podOf(runner: ProcessRunner, netns: NetnsHandle): Pod {
   return {
-    links: [...links.values()],
-    isWired: (wiring) => isWired(links, forwarding, wiring),
+    see: () => see(runner, netns),
+    listLinks: () => listLinks(runner, netns),
+    ip: (commands) => runBatch(runner, netns, { program: "ip", commands }),
+    bridge: (commands) => runBatch(runner, netns, { program: "bridge", commands }),
   };
 }
 
-function nicOf({ links }: Sight, name: string): WiredLink {
-  const nic = links.get(name);
-  if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
-  if (canCarryVm(nic)) return nic;
-  throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
+async function look(runner: ProcessRunner, netns: NetnsHandle): Promise<PodView> {
+  const sight = await see(runner, netns);
+  return {
+    links: [...sight.links.values()],
+    isWired: (wiring) => isWired(sight, wiring),
+  };
 }
 
-async function wireTap(
-  runner: ProcessRunner,
-  netns: NetnsHandle,
-  wiring: TapWiring,
-): Promise<void> {
-  const { podInterfaceName, bridgeName, tapName, mac } = wiring;
-  assertWords([podInterfaceName, bridgeName, tapName, mac]);
-  const before = await see(runner, netns);
-  const nic = nicOf(before, podInterfaceName);
-  const commands = planWiring(nic, before.links, wiring);
-  await runBatch(runner, netns, { program: "ip", commands });
-  const present = await forwardingAfter(commands, { before, nic }, () => see(runner, netns));
-  await runBatch(runner, netns, {
-    program: "bridge",
-    commands: planForwarding(wiring, present),
-  });
+function isWired(sight: Sight, wiring: SeenWiring): boolean {
+  switch (wiring.kind) {
+    case "bridge":
+      return BRIDGE.isWired(sight, wiring);
+    case "masquerade":
+      return MASQUERADE.isWired(sight, wiring);
+    case "tap":
+      return TAP.isWired(sight, wiring);
+  }
 }
 
-/** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
-async function forwardingAfter(
-  commands: readonly string[],
-  { before, nic }: { readonly before: Sight; readonly nic: WiredLink },
-  seeAgain: () => Promise<Sight>,
-): Promise<readonly ForwardingEntry[] | undefined> {
-  if (commands.length === 0) return before.forwarding;
-  return nic.master === undefined ? undefined : (await seeAgain()).forwarding;
+async function wireTap(pod: Pod, wiring: PodWiring): Promise<void> {
+  const { podInterfaceName, tapName, mac } = wiring;
+  assertWords([podInterfaceName, tapName, mac]);
+  switch (wiring.kind) {
+    case "bridge":
+      assertWords([wiring.bridgeName]);
+      return BRIDGE.wire(pod, wiring);
+    case "masquerade":
+      assertWords([wiring.bridgeName]);
+      return MASQUERADE.wire(pod, wiring);
+    case "tap":
+      return TAP.wire(pod, wiring);
+  }
 }
 
-async function unwireTap(
-  runner: ProcessRunner,
-  netns: NetnsHandle,
-  wiring: Pick<TapWiring, "tapName" | "bridgeName">,
-): Promise<void> {
-  assertWords([wiring.tapName, wiring.bridgeName]);
-  const commands = planUnwiring(await listLinks(runner, netns), wiring);
-  try {
-    await runBatch(runner, netns, { program: "ip", commands });
-  } catch (error) {
-    // Somebody else may have removed one meanwhile: what counts is what is there now.
-    const left = planUnwiring(await listLinks(runner, netns), wiring);
-    if (left.length === commands.length) throw error;
-    await runBatch(runner, netns, { program: "ip", commands: left });
+async function unwireTap(pod: Pod, wiring: LeftWiring): Promise<void> {
+  assertWords([wiring.tapName]);
+  switch (wiring.kind) {
+    case "bridge":
+      assertWords([wiring.bridgeName]);
+      return BRIDGE.unwire(pod, wiring);
+    case "masquerade":
+      assertWords([wiring.bridgeName]);
+      return MASQUERADE.unwire(pod, wiring);
+    case "tap":
+      return TAP.unwire(pod, wiring);
   }
 }
 

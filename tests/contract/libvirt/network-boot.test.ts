@@ -54,6 +54,7 @@ function iface(bootOrder: number | undefined): NicFacts {
   return {
     name,
     iface: { name, bridge: {}, macAddress: "02:00:00:00:00:01", ...order },
+    binding: { kind: "bridge" },
     podInterfaceName: "pod1",
     attachment: { name, podInterfaceName: "pod1", state: "Attached" },
     links: { podInterface: true, tap: true, bridge: true, wired: true, tapOpen: false, mtu: 1500 },

@@ -46,7 +46,8 @@ async function wire(sandbox: Sandbox): Promise<void> {
   if (netns === undefined) throw new Error("the sandbox has no namespace");
   const network = createPodNetwork({ runner: createProcessRunner() });
   const links = { podInterfaceName: "net1", bridgeName: "k6t-net1", tapName: "tap1" };
-  await network.wireTap(netns, { ...links, mac: MAC, mtu: 1500, owner: 107, queues: 1 });
+  const tap = { mac: MAC, mtu: 1500, owner: 107, queues: 1 };
+  await network.wireTap(netns, { kind: "bridge", ...links, ...tap });
   netns.close();
 }
 

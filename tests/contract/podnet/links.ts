@@ -2,9 +2,10 @@
 // Hosts, pods and guests as network namespaces, wired by podnet.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
+import type { BridgeWiring } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle, PodNetwork, TapWiring } from "@patchbay/ports";
+import type { NetnsHandle, PodNetwork } from "@patchbay/ports";
 
 /** Names of this process' namespaces begin with it. */
 export const PREFIX = `pbt${String(process.pid)}`;
@@ -12,7 +13,8 @@ export const PREFIX = `pbt${String(process.pid)}`;
 export const MAC = "02:00:00:00:5e:01";
 
 /** Around one NIC. */
-export const WIRING: TapWiring = {
+export const WIRING: BridgeWiring = {
+  kind: "bridge",
   podInterfaceName: "pod1",
   bridgeName: "k6t-1",
   tapName: "tap1",
@@ -86,7 +88,7 @@ export function addHost(namespaces: Namespaces): string {
 }
 
 /** Around the NIC of the guest of that number. */
-export function guestWiring(number: number): TapWiring {
+export function guestWiring(number: number): BridgeWiring {
   return { ...WIRING, mac: `02:00:00:00:5e:0${String(number)}`, mtu: 1400 };
 }
 

@@ -27,7 +27,7 @@ describe("the cluster's configuration", () => {
     ...META,
     spec: configuration === undefined ? {} : { configuration },
   });
-  const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true };
+  const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, bindings: {} };
 
   test.each([
     { name: "no object", kubevirt: undefined, want: DEFAULTS },
@@ -37,7 +37,12 @@ describe("the cluster's configuration", () => {
     {
       name: "values that are false or zero",
       kubevirt: aKubeVirt({ network: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false } }),
-      want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false },
+      want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, bindings: {} },
+    },
+    {
+      name: "bindings that are registered",
+      kubevirt: aKubeVirt({ network: { binding: { own: { domainAttachmentType: "tap" } } } }),
+      want: { ...DEFAULTS, bindings: { own: { domainAttachmentType: "tap" } } },
     },
   ])("of networks: $name", ({ kubevirt, want }) => {
     expect(networkConfigOf(kubevirt)).toEqual(want);

@@ -13,6 +13,33 @@ const DEFAULT_PORTS = 32;
 /** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
 const DEFAULT_MAX_QUEUES = 8;
 
+/** A way of binding that the cluster has registered. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
+const BINDING_PLUGIN = Type.Object(
+  {
+    domainAttachmentType: Type.Optional(
+      Type.String({
+        description:
+          "What the guest's NIC hangs on: tap, which the plugin makes, or managedTap, a tap and a bridge that are made for it.",
+      }),
+    ),
+    networkAttachmentDefinition: Type.Optional(
+      Type.String({
+        description:
+          "NetworkAttachmentDefinition that the pod joins for each such interface, as NAME or NAMESPACE/NAME.",
+      }),
+    ),
+    sidecarImage: Type.Optional(
+      Type.String({ description: "Image of a container beside the guest's; not supported yet." }),
+    ),
+  },
+  OPEN,
+);
+
+/** A way of binding that the cluster has registered. */
+export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
+/** All of them, by name. */
+export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
+
 /** The part of KubeVirt's configuration that is acted on; the rest is kept. */
 export const KubeVirtSpecSchema = Type.Object(
   {
@@ -34,6 +61,11 @@ export const KubeVirtSpecSchema = Type.Object(
                     minimum: 1,
                     maximum: QUEUES_MAX,
                     description: `Most pairs of queues of an interface of a VM with networkInterfaceMultiqueue; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
+                  }),
+                ),
+                binding: Type.Optional(
+                  Type.Record(Type.String(), BINDING_PLUGIN, {
+                    description: "Bindings that interfaces may name, by name.",
                   }),
                 ),
                 sharedMemory: Type.Optional(
@@ -163,6 +195,8 @@ export interface NetworkConfig {
   readonly maxQueues: number;
   /** Whether guests' memory can be shared with other processes. */
   readonly sharedMemory: boolean;
+  /** Ways of binding beside those that are always there. */
+  readonly bindings: BindingRegistry;
 }
 
 /** The cluster's settings, with defaults for what it does not say. */
@@ -172,5 +206,6 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     pcieRootPorts: given?.pcieRootPorts ?? DEFAULT_PORTS,
     maxQueues: given?.maxQueues ?? DEFAULT_MAX_QUEUES,
     sharedMemory: given?.sharedMemory ?? true,
+    bindings: given?.binding ?? {},
   };
 }

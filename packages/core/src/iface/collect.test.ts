@@ -14,7 +14,13 @@ const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
+  const nothing = {
+    links: [],
+    isWired: () => false,
+    nics: [],
+    guestNames: new Map(),
+    bindings: {},
+  };
   return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => HASH);
 }
 
@@ -42,6 +48,7 @@ test("of an iface that is declared only, its entry, its network and the names th
       podInterfaceName: POD_NIC,
       iface: { name: "one", bridge: {}, macAddress: MAC },
       network: { name: "one", multus: { networkName: "blue" } },
+      binding: { kind: "bridge" },
       links: NO_LINKS,
     },
   ]);
@@ -117,6 +124,7 @@ describe("links", () => {
     });
     expect(asked).toEqual([
       {
+        kind: "bridge",
         podInterfaceName: POD_NIC,
         bridgeName: "k6t-0123456789a",
         tapName: "tap0123456789a",
@@ -207,6 +215,7 @@ test("what was reported last, and the word on the pod, are passed on", () => {
     podInterfaceName: "pod1",
     attachment: attachments[0],
     reported: interfaces[0],
+    binding: { kind: "bridge" },
     links: NO_LINKS,
   });
 });

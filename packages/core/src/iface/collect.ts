@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings together what is known of each iface of one VMI on its node.
-import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import type {
+  BindingRegistry,
+  Iface,
+  IfaceStatus,
+  Network,
+  VirtualMachineInstance,
+} from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
+import type { Binding, BindingRefusal } from "../bindings/binding.ts";
+import { bindingOf } from "../bindings/binding-of.ts";
+import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import { type DeviceFacts, type IfaceFacts, type LinkFacts, NO_LINKS } from "./facts.ts";
-import { nameOfAlias, podInterfaceNameOf, podInterfaceOfTap, type Sha256Hex } from "./names.ts";
-import { wiringOf, type LinkWiring, type WiredIface } from "./wiring.ts";
+import {
+  namesOf,
+  nameOfAlias,
+  podInterfaceNameOf,
+  podInterfaceOfTap,
+  type Sha256Hex,
+} from "./names.ts";
+import { moduleOf, wiringOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
 export interface KernelLink {
@@ -22,11 +37,13 @@ export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
   /** Whether everything that wiring makes is there. */
-  readonly isWired: (wiring: LinkWiring & Pick<KernelLink, "mtu">) => boolean;
+  readonly isWired: (wiring: SeenWiring) => boolean;
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
   /** What the guest calls its NICs, by MAC. */
   readonly guestNames: ReadonlyMap<string, string>;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
 }
 
 /** NIC in the pod, by the first source that knows the iface; what is done keeps the name that it was done with. */
@@ -45,19 +62,37 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
 function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
   const { links } = sources;
-  const nic = findByName(links, iface.podInterfaceName);
-  const own = nic?.mac === undefined ? {} : { mac: nic.mac };
-  const wiring = wiringOf({ ...iface, links: own });
-  const tap = findByName(links, wiring.tapName);
+  const { bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
+  const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
+  const isMade = tapName === names.tapName && iface.binding.kind !== "tap";
+  const tap = findByName(links, tapName);
+  const nic = findByName(links, iface.podInterfaceName) ?? (isMade ? undefined : tap);
+  const own = {
+    mtu: nic?.mtu ?? 0,
+    ...(nic?.mac === undefined ? {} : { mac: nic.mac }),
+    ...(isMade ? {} : { tapName }),
+  };
   return {
     podInterface: nic !== undefined,
-    bridge: findByName(links, wiring.bridgeName) !== undefined,
-    tap: tap !== undefined,
-    wired: nic !== undefined && sources.isWired({ ...wiring, mtu: nic.mtu }),
+    bridge: findByName(links, bridgeName) !== undefined,
+    tap: isMade && tap !== undefined,
+    wired: nic !== undefined && sources.isWired(wiringOf({ ...iface, links: own })),
     tapOpen: tap?.carrier === true,
-    mtu: nic?.mtu ?? 0,
     ...own,
   };
+}
+
+/** How an iface is bound; what is left of a deleted one tells it by its links: a tap without our bridge is the plugin's. */
+function bindingFactsOf(
+  { name, podInterfaceName }: Pick<WiredIface, "name" | "podInterfaceName">,
+  declared: { readonly iface?: Iface; readonly network?: Network },
+  { links, bindings }: IfaceSources,
+): Binding | BindingRefusal {
+  const { iface, network } = declared;
+  if (iface !== undefined) return bindingOf(iface, network, bindings);
+  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
+  const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
+  return { kind: tap !== undefined && bridge === undefined ? "tap" : "bridge" };
 }
 
 /** What the guest says; while it says nothing, what it said of the same device before. */
@@ -105,11 +140,15 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
   const attachment = findByName(vmi.status?.attachments, name);
   const device = deviceFactsOf(name, sources);
   const reported = findByName(vmi.status?.interfaces, name);
-  const known = {
-    name,
-    podInterfaceName: podInterfaceOf(name, sources, sha256Hex),
+  const declared = {
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
+  };
+  const named = { name, podInterfaceName: podInterfaceOf(name, sources, sha256Hex) };
+  const known = {
+    ...named,
+    ...declared,
+    binding: bindingFactsOf(named, declared, sources),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),

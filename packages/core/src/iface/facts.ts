@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each observer may say about one iface. One owner for each member.
 import type { Attachment, Iface, IfaceStatus, Network } from "@patchbay/api";
+import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 
-/** The tap and the bridge of an iface, as the kernel has them. */
+/** The links of an iface, as the kernel has them. */
 export interface LinkFacts {
-  /** The NIC that CNI made is in the namespace. */
+  /** What CNI made is in the namespace. */
   readonly podInterface: boolean;
+  /** Ours: made for the iface, and to be removed with it. */
   readonly tap: boolean;
+  /** Ours too. */
   readonly bridge: boolean;
   /** Everything that wiring makes is there. */
   readonly wired: boolean;
@@ -16,6 +19,8 @@ export interface LinkFacts {
   readonly mtu: number;
   /** The pod NIC's; absent without one. */
   readonly mac?: string;
+  /** What the device opens; absent: what is made for the iface. */
+  readonly tapName?: string;
 }
 
 /** The NIC in the live domain. */
@@ -39,6 +44,8 @@ export interface IfaceFacts {
   /** Entry of the VMI's spec; absent when it was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;
+  /** How it is bound, or why it cannot be; of one that was deleted, how its links look. */
+  readonly binding: Binding | BindingRefusal;
   /** virt-controller's word on the pod. */
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;

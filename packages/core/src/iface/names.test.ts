@@ -39,7 +39,13 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
-  const known = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
+  const known = {
+    links: [],
+    isWired: () => false,
+    nics: [],
+    guestNames: new Map(),
+    bindings: {},
+  };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources, sha256Hex).map(({ name, podInterfaceName }) => [

@@ -33,7 +33,13 @@ function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts
 }
 
 function aFact(name: string, iface: Partial<Iface> = {}): IfaceFacts {
-  return { name, iface: { name, ...iface }, podInterfaceName: `pod${name}`, links: NO_LINKS };
+  return {
+    name,
+    iface: { name, ...iface },
+    binding: { kind: "bridge" },
+    podInterfaceName: `pod${name}`,
+    links: NO_LINKS,
+  };
 }
 
 function aVmiWith(kept: Readonly<Record<string, string>>): VirtualMachineInstance {

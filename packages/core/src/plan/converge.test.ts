@@ -17,9 +17,9 @@ import type { NicFacts } from "@patchbay/domain";
 import { aVm, type NicSketch } from "@patchbay/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { isEqual } from "../equal.ts";
 import { collectIfaceFacts, type KernelLink } from "../iface/collect.ts";
-import type { LinkWiring } from "../iface/wiring.ts";
 import { namesOf } from "../iface/names.ts";
 import { withMacs } from "../iface/mac.ts";
 import { withNics } from "../spec/nics.ts";
@@ -185,7 +185,14 @@ class World {
     return {
       vmi,
       ifaces: collectIfaceFacts(
-        { vmi, links, isWired: (wiring) => this.#isWired(wiring), nics, guestNames: new Map() },
+        {
+          vmi,
+          links,
+          isWired: (wiring) => this.#isWired(wiring),
+          nics,
+          guestNames: new Map(),
+          bindings: NETWORK.bindings,
+        },
         sha256Hex,
       ),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
@@ -196,7 +203,9 @@ class World {
     };
   }
 
-  #isWired({ podInterfaceName, bridgeName, tapName }: LinkWiring): boolean {
+  #isWired(wiring: SeenWiring): boolean {
+    if (wiring.kind !== "bridge") return false;
+    const { podInterfaceName, bridgeName, tapName } = wiring;
     const ports = [podInterfaceName, tapName];
     return ports.every((port) => this.links.get(port)?.master === bridgeName);
   }
@@ -218,14 +227,14 @@ class World {
   }
 
   #perform(action: NodeAction): void {
-    if (action.kind === "wireTap") {
+    if (action.kind === "wireTap" && action.wiring.kind === "bridge") {
       const { podInterfaceName, bridgeName, tapName } = action.wiring;
       const port = { mtu: 1500, master: bridgeName };
       this.links.set(podInterfaceName, { ...port, name: podInterfaceName, carrier: true });
       this.links.set(tapName, { ...port, name: tapName, carrier: false });
       this.links.set(bridgeName, { name: bridgeName, mtu: 1500, carrier: false });
     }
-    if (action.kind === "unwireTap") {
+    if (action.kind === "unwireTap" && action.wiring.kind === "bridge") {
       const { tapName, bridgeName } = action.wiring;
       if ([...this.nics.values()].some((nic) => nic.tapName === tapName))
         this.violations.push(`${tapName} removed under its device`);

@@ -176,6 +176,7 @@ function ifaceFactsOf(
   const facts: IfaceFacts = {
     name: nic.name,
     iface,
+    binding: { kind: "bridge" },
     podInterfaceName,
     links: {
       ...NO_LINKS,

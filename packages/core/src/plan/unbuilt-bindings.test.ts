@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { networkConfigOf, type Iface, type Network, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
+import { bindingOf } from "../bindings/binding-of.ts";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { withNics } from "../spec/nics.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
@@ -45,6 +46,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     name: NIC,
     iface: { name: NIC, ...binding },
     network: BLUE,
+    binding: bindingOf({ name: NIC, ...binding }, BLUE, {}),
     podInterfaceName,
     links: { ...NO_LINKS, podInterface: true, mtu: 1500, ...links },
     attachment: { name: NIC, podInterfaceName, state: "Attached" },

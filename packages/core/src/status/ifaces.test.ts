@@ -2,6 +2,7 @@
 // What is reported of each iface, from facts as the loop has them.
 import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import { bindingOf } from "../bindings/binding-of.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
@@ -20,9 +21,16 @@ const WIRED = {
 const DEVICE: DeviceFacts = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
 const FULL = { reason: "NoFreePciePort", message: "full" } as const;
 
+const BARE: IfaceFacts = {
+  name: "one",
+  podInterfaceName: "pod1",
+  binding: { kind: "bridge" },
+  links: NO_LINKS,
+};
+
 function facts(more: Partial<IfaceFacts> = {}): IfaceFacts {
   const iface = { name: "one", bridge: {} };
-  return { name: "one", podInterfaceName: "pod1", iface, links: NO_LINKS, ...more };
+  return { ...BARE, iface, ...more };
 }
 
 function statusOf(
@@ -40,8 +48,7 @@ function statusOf(
 
 describe("what is there of an iface", () => {
   test("is nothing of one that nobody knows any more", () => {
-    const gone = { name: "one", podInterfaceName: "pod1", links: NO_LINKS };
-    expect(statusOf(gone)).toBeUndefined();
+    expect(statusOf(BARE)).toBeUndefined();
   });
 
   test("is its name while it is only declared", () => {
@@ -159,7 +166,8 @@ describe("why a plug waits", () => {
 
   test("for a field that is not built, before the pod and a port", () => {
     const iface = { name: "one", bridge: {}, dhcpOptions: {} };
-    const status = statusOf(facts({ iface, attachment: FAILED }), { portless });
+    const binding = bindingOf(iface, undefined, {});
+    const status = statusOf(facts({ iface, binding, attachment: FAILED }), { portless });
     expect(status?.hotplug).toMatchObject({ reason: field.reason, attempts: 0 });
     expect(status?.hotplug?.message).toMatch(field.message);
   });

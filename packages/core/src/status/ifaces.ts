@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
-import { unbuiltPartOf, type IfacePhase, type IfaceStatus } from "@patchbay/api";
+import type { IfacePhase, IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../pcie/ports.ts";
@@ -28,10 +28,9 @@ function attachmentHindrance(
   return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
 }
 
-function bindingHindrance({ iface }: IfaceFacts): Hindrance | undefined {
-  const unbuilt = iface === undefined ? undefined : unbuiltPartOf(iface);
-  if (unbuilt === undefined) return undefined;
-  const { field, reason, message } = unbuilt;
+function bindingHindrance({ binding }: IfaceFacts): Hindrance | undefined {
+  if (binding.kind !== "refused") return undefined;
+  const { field, reason, message } = binding;
   return { reason, message: `${field}: ${message}`, attempts: 0 };
 }
 

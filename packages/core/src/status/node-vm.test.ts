@@ -99,6 +99,7 @@ describe("the ports of a VMI", () => {
       name,
       podInterfaceName: name,
       iface: { name, bridge: {} },
+      binding: { kind: "bridge" as const },
       links: NO_LINKS,
       ...(name === "a"
         ? {
@@ -143,7 +144,7 @@ describe("while libvirt does not answer", () => {
       nics: [{ name: "one", state }],
       status: { interfaces: [{ name: "one", hotplug, ...more }], attachments: [attachment] },
     });
-    return unreachableIfaces(vmi, error, { now: NOW, sha256Hex })[0];
+    return unreachableIfaces(vmi, error, { now: NOW, sha256Hex, bindings: {} })[0];
   }
   const device = { mac: "02:00:00:00:00:01", queueCount: 2, linkState: "up" };
   const held = { reason: "LibvirtTimedOut", attempts: 3 };
@@ -194,7 +195,11 @@ describe("while libvirt does not answer", () => {
       nics: [{ name: "one" }],
       status: { attachments: [{ name: "one", podInterfaceName: "pod1", state: "Attached" }] },
     });
-    const [status] = unreachableIfaces(vmi, new Error("gone"), { now: NOW, sha256Hex });
+    const [status] = unreachableIfaces(vmi, new Error("gone"), {
+      now: NOW,
+      sha256Hex,
+      bindings: {},
+    });
     expect(status?.hotplug).toEqual({
       type: "Plug",
       phase: "Wiring",

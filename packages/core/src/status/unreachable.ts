@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of the ifaces of a VMI whose libvirt does not answer, so that nothing of them can be seen.
-import type { IfacePhase, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import type {
+  BindingRegistry,
+  IfacePhase,
+  IfaceStatus,
+  VirtualMachineInstance,
+} from "@patchbay/api";
 import { collectIfaceFacts } from "../iface/collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
 import type { Sha256Hex } from "../iface/names.ts";
@@ -56,15 +61,24 @@ function asReported(facts: IfaceFacts): IfaceFacts {
   };
 }
 
-/** What holds up the ifaces of a VMI because of `error`, written now (RFC 3339). */
+/** What is known without libvirt. */
+export interface Surroundings {
+  /** RFC 3339. */
+  readonly now: string;
+  readonly sha256Hex: Sha256Hex;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
+}
+
+/** What holds up the ifaces of a VMI because of `error`. */
 export function unreachableIfaces(
   vmi: VirtualMachineInstance,
   error: unknown,
-  { now, sha256Hex }: { readonly now: string; readonly sha256Hex: Sha256Hex },
+  { now, sha256Hex, bindings }: Surroundings,
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
-  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map() };
+  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map(), bindings };
   const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,

@@ -93,6 +93,7 @@ function statusOf({ networks, networkStatus }: StatusRow): unknown {
     isWired: () => false,
     nics: [],
     guestNames: new Map<string, string>(),
+    bindings: {},
   };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   const ifaces = collectIfaceFacts(sources, sha256Hex);

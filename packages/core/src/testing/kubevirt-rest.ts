@@ -97,6 +97,7 @@ function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
   return {
     name: iface.name,
     iface,
+    binding: { kind: "bridge" },
     podInterfaceName: "pod1",
     links: { ...NO_LINKS, podInterface: true, tap: isUp, bridge: isUp, wired: isUp },
     attachment: { name: iface.name, podInterfaceName: "pod1", state: "Attached" },

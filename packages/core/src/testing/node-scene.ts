@@ -22,6 +22,8 @@ export interface Sketch {
   readonly name?: string;
   /** Of the entry in the spec; null: there is none any more. */
   readonly iface?: Partial<Iface> | null;
+  /** Default: bridge. */
+  readonly binding?: IfaceFacts["binding"];
   readonly attachment?: Attachment["state"];
   readonly links?: Partial<LinkFacts>;
   readonly device?: Partial<DeviceFacts>;
@@ -29,11 +31,13 @@ export interface Sketch {
 
 /** The facts of one iface, whose NIC in the pod is called `pod0NAME`. */
 export function anIface(sketch: Sketch = {}): IfaceFacts {
-  const { name = "a", iface = {}, attachment, links = {}, device } = sketch;
+  const { name = "a", iface = {}, binding = { kind: "bridge" }, links = {} } = sketch;
+  const { attachment, device } = sketch;
   const podInterfaceName = `pod0${name}`;
   return {
     name,
     podInterfaceName,
+    binding,
     links: { ...NO_LINKS, ...links },
     ...(iface === null ? {} : { iface: { name, bridge: {}, ...iface } }),
     ...(attachment === undefined

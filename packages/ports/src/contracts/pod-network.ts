@@ -2,8 +2,9 @@
 // What every PodNetwork must do; run on the fake and on the kernel.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { BridgeWiring } from "@patchbay/core";
 import type { NetnsHandle } from "../namespaces.ts";
-import type { Link, PodNetwork, TapWiring } from "../pod-network.ts";
+import type { Link, PodNetwork } from "../pod-network.ts";
 
 /** A pod's namespace to try things in. */
 export interface PodNetworkBench {
@@ -20,7 +21,8 @@ export interface PodNetworkBench {
 }
 
 const MAC = "02:00:00:00:5e:01";
-const WIRING: TapWiring = {
+const WIRING: BridgeWiring = {
+  kind: "bridge",
   podInterfaceName: "podc0ffee",
   bridgeName: "k6t-c0ffee",
   tapName: "tapc0ffee",

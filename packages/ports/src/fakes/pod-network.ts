@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of pods in memory.
-import { AppError } from "@patchbay/core";
+import {
+  AppError,
+  type BridgeWiring,
+  type LeftWiring,
+  type PodWiring,
+  type SeenWiring,
+} from "@patchbay/core";
 import type { NetnsHandle } from "../namespaces.ts";
-import type { Link, PodNetwork, PodView, TapWiring } from "../pod-network.ts";
+import type { Link, PodNetwork, PodView } from "../pod-network.ts";
 
 /** A link as a test puts it; it has a carrier unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier"> & { readonly carrier?: boolean };
@@ -94,14 +100,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       const forwarding = new Set(this.#forwarding);
       return {
         links: this.#sortedLinks(netns.inode),
-        isWired: ({ podInterfaceName, bridgeName, tapName, mac, mtu }) => {
-          const [nic, tap] = [podInterfaceName, tapName].map((name) => links.get(name));
-          const isPort = (link: Link | undefined): boolean =>
-            link?.up === true && link.master === bridgeName;
-          const arePorts = links.get(bridgeName)?.up === true && isPort(nic) && isPort(tap);
-          const isForwarded = forwarding.has(entryOf(netns.inode, tapName, mac));
-          return arePorts && nic?.mac === mac && tap?.mtu === mtu && isForwarded;
-        },
+        isWired: (wiring) => isWired(wiring, { inode: netns.inode, links, forwarding }),
       };
     });
   }
@@ -114,14 +113,24 @@ class MemoryPodNetwork implements FakePodNetwork {
     return [...this.#linksOf(inode).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  wireTap(netns: NetnsHandle, wiring: TapWiring): Promise<void> {
+  wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void> {
     return this.#call("wireTap", () => {
-      this.#wire(netns.inode, wiring);
+      switch (wiring.kind) {
+        case "bridge":
+          this.#wireBridge(netns.inode, wiring);
+          return;
+        case "tap":
+          this.#setUp(netns.inode, wiring.tapName);
+          return;
+        case "masquerade":
+          throw new AppError("PODNET_FAILED", { message: "masquerade is not built" });
+      }
     });
   }
 
-  unwireTap(netns: NetnsHandle, wiring: Pick<TapWiring, "tapName" | "bridgeName">): Promise<void> {
+  unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void> {
     return this.#call("unwireTap", () => {
+      if (wiring.kind === "tap") return;
       this.takeLink(netns.inode, wiring.tapName);
       this.takeLink(netns.inode, wiring.bridgeName);
     });
@@ -133,7 +142,14 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  #wire(inode: string, wiring: TapWiring): void {
+  #setUp(inode: string, tapName: string): void {
+    const tap = this.findLink(inode, tapName);
+    if (tap === undefined) throw new AppError("PODNET_LINK_MISSING", { link: tapName });
+    if (!canOpen(tap)) throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: tap.kind });
+    if (!tap.up) this.putLink(inode, { ...tap, up: true });
+  }
+
+  #wireBridge(inode: string, wiring: BridgeWiring): void {
     const { podInterfaceName, bridgeName: master, tapName, mtu, mac } = wiring;
     const nic = this.findLink(inode, podInterfaceName);
     if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: podInterfaceName });
@@ -198,6 +214,44 @@ class MemoryPodNetwork implements FakePodNetwork {
     this.#failures.delete(name);
     throw error;
   }
+}
+
+/** What of a namespace tells whether something is wired there. */
+interface Seen {
+  readonly inode: string;
+  readonly links: ReadonlyMap<string, Link>;
+  /** As `INODE TAP MAC`. */
+  readonly forwarding: ReadonlySet<string>;
+}
+
+function canOpen({ kind }: Link): boolean {
+  return kind === "tun" || kind === "macvtap";
+}
+
+function isWired(wiring: SeenWiring, seen: Seen): boolean {
+  switch (wiring.kind) {
+    case "bridge":
+      return isBridged(wiring, seen);
+    case "tap": {
+      const tap = seen.links.get(wiring.tapName);
+      return tap?.up === true && canOpen(tap);
+    }
+    case "masquerade":
+      return false;
+  }
+}
+
+function isBridged(
+  wiring: Extract<SeenWiring, { kind: "bridge" }>,
+  { inode, links, forwarding }: Seen,
+): boolean {
+  const { podInterfaceName, bridgeName, tapName, mac, mtu } = wiring;
+  const [nic, tap] = [podInterfaceName, tapName].map((name) => links.get(name));
+  const isPort = (link: Link | undefined): boolean =>
+    link?.up === true && link.master === bridgeName;
+  const arePorts = links.get(bridgeName)?.up === true && isPort(nic) && isPort(tap);
+  const isForwarded = forwarding.has(entryOf(inode, tapName, mac));
+  return arePorts && nic?.mac === mac && tap?.mtu === mtu && isForwarded;
 }
 
 function withoutMaster(link: Link): Link {

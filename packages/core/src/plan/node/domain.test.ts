@@ -37,6 +37,7 @@ function wired(name: string): IfaceFacts {
   return {
     name,
     iface: { name, macAddress: "02-00-00-00-00-0A" },
+    binding: { kind: "bridge" },
     podInterfaceName: `pod0${name}`,
     links: { ...NO_LINKS, mtu: 1450 },
   };

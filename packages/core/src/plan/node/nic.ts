@@ -16,13 +16,14 @@ export interface NicMaking extends NicPlace {
 /** The NIC of an iface that is wired and has its MAC. */
 export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
+  const { links } = facts;
   const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {
     alias,
     mac: macOf(facts),
     model: modelOf(facts.iface),
-    tapName,
-    mtu: facts.links.mtu,
+    tapName: links.tapName ?? tapName,
+    mtu: links.mtu,
     linkUp: facts.iface?.state !== "down",
     ...place,
     ...(bootOrder === undefined ? {} : { bootOrder }),

@@ -80,6 +80,7 @@ describe("a VM is started", () => {
         kind: "wireTap",
         iface: "b",
         wiring: {
+          kind: "bridge",
           podInterfaceName: "pod0b",
           bridgeName: "k6t-0b",
           tapName: "tap0b",
@@ -125,7 +126,12 @@ describe("without a running domain", () => {
   const unwire = {
     kind: "unwireTap",
     iface: "a",
-    wiring: { tapName: "tap0a", bridgeName: "k6t-0a" },
+    wiring: {
+      kind: "bridge",
+      podInterfaceName: "pod0a",
+      tapName: "tap0a",
+      bridgeName: "k6t-0a",
+    },
   };
 
   test("links that nobody wants go, before the VM starts", () => {

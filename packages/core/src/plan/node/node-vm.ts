@@ -2,35 +2,25 @@
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
 import {
   names,
-  unbuiltPartOf,
   type IfacePhase,
   type NetworkConfig,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
+import { leftOf, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { wiringOf, type LinkWiring } from "../../iface/wiring.ts";
+import { wiringOf } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { findByName } from "../../spec/nics.ts";
 import { nicDefinitionOf } from "./nic.ts";
 
-/** Bridge and tap around a pod NIC, with all that is needed to make them. */
-export interface WiringPlan extends LinkWiring {
-  /** Bytes; the pod NIC's. */
-  readonly mtu: number;
-  /** User and group that may open the tap: the launcher's. */
-  readonly owner: number;
-  /** Pairs of queues of the tap; it must have as many as its device. */
-  readonly queues: number;
-}
-
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
-  | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: WiringPlan }
+  | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
   | { readonly kind: "defineDomain"; readonly xml: string }
   | { readonly kind: "startDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
@@ -40,7 +30,7 @@ export type NodeAction =
   | {
       readonly kind: "unwireTap";
       readonly iface: string;
-      readonly wiring: Pick<WiringPlan, "tapName" | "bridgeName">;
+      readonly wiring: LeftWiring;
     }
   | {
       readonly kind: "wait";
@@ -78,18 +68,17 @@ export interface NodeVmFacts {
 /** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
 const DETACH_AGAIN_MS = 10_000;
 
-function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): WiringPlan {
-  return {
-    ...wiringOf(iface),
-    mtu: iface.links.mtu,
-    owner: names.LAUNCHER_UID,
-    queues: queuesOf(vmi.spec, iface.iface, network),
-  };
+/** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
+function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): PodWiring {
+  const seen = wiringOf(iface);
+  if (seen.kind === "tap") return seen;
+  const queues = queuesOf(vmi.spec, iface.iface, network);
+  return { ...seen, owner: names.LAUNCHER_UID, queues };
 }
 
 /** Whether the iface can become a NIC: its binding is one that is built. */
-function isBuilt({ iface }: IfaceFacts): boolean {
-  return iface === undefined || unbuiltPartOf(iface) === undefined;
+function isBuilt({ binding }: IfaceFacts): boolean {
+  return binding.kind !== "refused";
 }
 
 /** Whether the iface may be wired: it is wanted and the pod has it. */
@@ -130,8 +119,7 @@ function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): NodeActi
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
-  const { tapName, bridgeName } = wiringOf(facts);
-  return [{ kind: "unwireTap", iface: facts.name, wiring: { tapName, bridgeName } }];
+  return [{ kind: "unwireTap", iface: facts.name, wiring: leftOf(wiringOf(facts)) }];
 }
 
 function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {

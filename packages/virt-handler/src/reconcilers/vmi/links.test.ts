@@ -18,7 +18,7 @@ import {
 const MAC = "02:00:00:00:00:01";
 const { podInterfaceName } = attachment("one");
 const LINKS = linkNamesOf("one");
-const WIRING = { ...LINKS, podInterfaceName, mac: MAC };
+const WIRING = { kind: "bridge", ...LINKS, podInterfaceName, mac: MAC } as const;
 
 async function isWired(bench: Bench): Promise<boolean> {
   const view = await bench.podNetwork.look({ fd: 8, inode: NETNS });

@@ -47,14 +47,17 @@ export async function observeNodeVm(
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
   const guestNames = deps.guestNames.namesOf(uid);
-  const ifaces = collectIfaceFacts({ vmi, links, isWired, nics, guestNames }, deps.sha256Hex);
   const kubevirt = deps.kubevirts.list()[0];
+  const network = networkConfigOf(kubevirt);
+  const { bindings } = network;
+  const sources = { vmi, links, isWired, nics, guestNames, bindings };
+  const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
   return {
     vmi,
     ifaces,
     domain,
     useEmulation: usesEmulation(kubevirt),
-    network: networkConfigOf(kubevirt),
+    network,
     uuid: machineUuidOf(vmi, deps.sha256Hex),
     askedAgoMs: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.agoMs(uid, name)]),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes virt-handler's fields of the VMI's status when they say something new.
 import {
+  networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
   type VmiStatus,
@@ -96,10 +97,11 @@ export async function reportFailure(
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = hindranceAfter(vmi, failure, now);
-  const clock = { now, sha256Hex: deps.sha256Hex };
+  const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
+  const known = { now, sha256Hex: deps.sha256Hex, bindings };
   const ifaces =
     vmi.status?.phase === "Running"
-      ? { interfaces: [...unreachableIfaces(vmi, failure.error, clock)] }
+      ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] }
       : {};
   await write(vmi, { ...ifaces, ...hindrance }, deps);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands make bridge and tap around a pod NIC, given the links that are there. Why each: docs/design/pod-links.md.
-import type { Link, TapWiring } from "@patchbay/ports";
-import type { ForwardingEntry, WiredLink } from "./links.ts";
+import type { BridgeWiring } from "@patchbay/core";
+import type { Link } from "@patchbay/ports";
+import type { ForwardingEntry, WiredLink } from "../links.ts";
 
 /** How the tap is made; it stays so. */
-type Tap = Pick<TapWiring, "owner" | "queues">;
+type Tap = Pick<BridgeWiring, "owner" | "queues">;
 /** What can be seen to be there. */
-type Wiring = Omit<TapWiring, keyof Tap>;
+type Wiring = Omit<BridgeWiring, keyof Tap>;
 
 /** A tap that is there is taken as it was made. */
 const ANY_TAP: Tap = { owner: 0, queues: 1 };
@@ -107,7 +108,7 @@ function tapSteps(
 export function planWiring(
   nic: WiredLink,
   links: ReadonlyMap<string, WiredLink>,
-  wiring: TapWiring,
+  wiring: BridgeWiring,
 ): readonly string[] {
   return [
     ...bridgeSteps(links.get(wiring.bridgeName), wiring),
@@ -151,7 +152,7 @@ export function isWired(
 /** Commands for `ip -batch` that remove what is there: the tap before its bridge. */
 export function planUnwiring(
   links: readonly Link[],
-  wiring: Pick<TapWiring, "tapName" | "bridgeName">,
+  wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
 ): readonly string[] {
   return [wiring.tapName, wiring.bridgeName]
     .filter((name) => links.some((link) => link.name === name))

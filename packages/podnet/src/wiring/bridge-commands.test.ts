@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { TapWiring } from "@patchbay/ports";
+import type { BridgeWiring } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import type { WiredLink } from "./links.ts";
+import type { WiredLink } from "../links.ts";
 import {
   bridgeMacOf,
   canCarryVm,
@@ -9,10 +9,11 @@ import {
   planForwarding,
   planUnwiring,
   planWiring,
-} from "./wiring.ts";
+} from "./bridge-commands.ts";
 
 const MAC = "02:00:00:00:00:0A";
-const WIRING: TapWiring = {
+const WIRING: BridgeWiring = {
+  kind: "bridge",
   podInterfaceName: "pod1",
   bridgeName: "k6t-1",
   tapName: "tap1",

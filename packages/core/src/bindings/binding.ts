@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a way of binding an iface to its network is: the same few answers of each.
+import type { Iface, Network } from "@patchbay/api";
+import type { SeenWiring } from "./pod-wiring.ts";
+
+/** Every way that is built. Two of them are asked for by the name of a plugin that the cluster has registered. */
+export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap";
+
+/** How an iface is bound. */
+export interface Binding {
+  readonly kind: BindingKind;
+  /** NAMESPACE/NAME or NAME of a network definition that the pod joins beside the iface's own network. */
+  readonly extraNetwork?: string;
+}
+
+/** Why an iface gets no NIC. */
+export interface BindingRefusal {
+  readonly kind: "refused";
+  /** The field, below the iface. */
+  readonly field: string;
+  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  readonly reason: "BindingNotSupported" | "FieldNotSupported";
+  /** No full sentence: the field comes before it. */
+  readonly message: string;
+}
+
+/** What a wiring is made from. */
+export interface WiringFacts {
+  readonly podInterfaceName: string;
+  readonly bridgeName: string;
+  readonly tapName: string;
+  /** The guest's. */
+  readonly mac: string;
+  /** Bytes; the pod NIC's. */
+  readonly mtu: number;
+  /** Absent when it was deleted. */
+  readonly iface?: Iface;
+  readonly network?: Network;
+}
+
+/** What of an iface with this binding can be changed while the guest runs. */
+export interface LiveChanges {
+  /** It comes and goes. */
+  readonly plug: boolean;
+  /** Its link goes up and down. */
+  readonly link: boolean;
+  /** It joins another network, and the device stays. */
+  readonly network: boolean;
+}
+
+/** One way of binding. */
+export interface BindingModule {
+  readonly kind: BindingKind;
+  /** What it needs in the pod. */
+  readonly wiringOf: (facts: WiringFacts) => SeenWiring;
+  /** The tap that the device opens, of the links that are there (by name). */
+  readonly tapOf: (
+    names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
+    links: ReadonlySet<string>,
+  ) => string;
+  readonly live: LiveChanges;
+  /** Whose addresses the status shows: those that the guest has, or the pod's, behind which the guest is hidden. */
+  readonly addressesOf: "guest" | "pod";
+}

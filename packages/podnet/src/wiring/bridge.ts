@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bridge and tap around the pod NIC: read, plan, one batch of each program.
+import { AppError, type BridgeWiring } from "@patchbay/core";
+import type { ForwardingEntry, WiredLink } from "../links.ts";
+import {
+  canCarryVm,
+  isWired,
+  planForwarding,
+  planUnwiring,
+  planWiring,
+} from "./bridge-commands.ts";
+import type { Pod, Sight, Wirer } from "./wirer.ts";
+
+function nicOf({ links }: Sight, name: string): WiredLink {
+  const nic = links.get(name);
+  if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
+  if (canCarryVm(nic)) return nic;
+  throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
+}
+
+async function wire(pod: Pod, wiring: BridgeWiring): Promise<void> {
+  const before = await pod.see();
+  const nic = nicOf(before, wiring.podInterfaceName);
+  const commands = planWiring(nic, before.links, wiring);
+  await pod.ip(commands);
+  const present = await forwardingAfter(commands, { before, nic }, pod);
+  await pod.bridge(planForwarding(wiring, present));
+}
+
+/** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
+async function forwardingAfter(
+  commands: readonly string[],
+  { before, nic }: { readonly before: Sight; readonly nic: WiredLink },
+  pod: Pod,
+): Promise<readonly ForwardingEntry[] | undefined> {
+  if (commands.length === 0) return before.forwarding;
+  return nic.master === undefined ? undefined : (await pod.see()).forwarding;
+}
+
+async function unwire(
+  pod: Pod,
+  wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
+): Promise<void> {
+  const commands = planUnwiring(await pod.listLinks(), wiring);
+  try {
+    await pod.ip(commands);
+  } catch (error) {
+    // Somebody else may have removed one meanwhile: what counts is what is there now.
+    const left = planUnwiring(await pod.listLinks(), wiring);
+    if (left.length === commands.length) throw error;
+    await pod.ip(left);
+  }
+}
+
+export const BRIDGE: Wirer<"bridge"> = {
+  isWired: ({ links, forwarding }, wiring) => isWired(links, forwarding, wiring),
+  wire,
+  unwire,
+};
