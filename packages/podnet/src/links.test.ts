@@ -4,7 +4,7 @@ import { parseForwarding, parseLinks } from "./links.ts";
 
 /** Captured from iproute2 6.1, shortened. */
 const LINKS = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"link_type":"loopback",
-"address":"00:00:00:00:00:00","linkinfo":{},"addr_info":[{"family":"inet","local":"127.0.0.1"}]},{},
+"address":"00:00:00:00:00:00","linkinfo":{},"addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}]},{},
 {"ifindex":4,"ifname":"tap1","flags":["NO-CARRIER","BROADCAST","MULTICAST","UP"],"mtu":1400,"master":"k6t-1",
 "link_type":"ether","address":"16:0d:a3:7f:6f:38","linkinfo":{"info_kind":"tun","info_data":{"type":"tap"},
 "info_slave_kind":"bridge","info_slave_data":{"learning":false}},"addr_info":[]},
@@ -19,7 +19,7 @@ const FORWARDING = `[{"mac":"33:33:00:00:00:01","ifname":"pod1","flags":["self"]
 {"mac":"6e:5a:aa:b4:d2:27","ifname":"pod1","flags":[],"master":"k6t-1","state":""}]`;
 
 test("links are read with all that wiring sets, sorted by name", () => {
-  const plainLink = { addresses: 0, noArp: false, plain: false, learning: true };
+  const plainLink = { addresses: [], noArp: false, plain: false, learning: true };
   expect(parseLinks(LINKS)).toEqual([
     {
       ...plainLink,
@@ -29,7 +29,7 @@ test("links are read with all that wiring sets, sorted by name", () => {
     {
       ...plainLink,
       ...{ name: "lo", index: 1, kind: "", mac: "00:00:00:00:00:00", mtu: 65536 },
-      ...{ up: true, carrier: true, addresses: 1 },
+      ...{ up: true, carrier: true, addresses: ["127.0.0.1/8"] },
     },
     {
       ...plainLink,
@@ -57,7 +57,7 @@ test.each(["", "\n"])("no output, %j, means no links", (text) => {
 
 test("what is no link, or says something in another form, is left out", () => {
   expect(parseLinks('[null, 1, {"ifname": "a", "mtu": "9000", "address": 7}]')).toMatchObject([
-    { name: "a", mtu: 0, mac: "", index: 0, addresses: 0 },
+    { name: "a", mtu: 0, mac: "", index: 0, addresses: [] },
   ]);
 });
 

@@ -14,8 +14,6 @@ function numberOf(value: unknown): number {
 
 /** A link with what wiring sets on it. Source: `ip -j -d addr`. */
 export interface WiredLink extends Link {
-  /** How many addresses it has. */
-  readonly addresses: number;
   /** It neither asks nor answers for addresses. */
   readonly noArp: boolean;
   /** Of a bridge: neither spanning tree nor delay nor snooping of multicast. */
@@ -31,6 +29,10 @@ function childOf(value: unknown, key: string): JsonObject {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+function addressOf(entry: JsonObject): string {
+  return `${textOf(entry["local"])}/${String(numberOf(entry["prefixlen"]))}`;
 }
 
 /** Values as the kernel has them, by name. */
@@ -50,7 +52,7 @@ function linkOf(entry: JsonObject): WiredLink {
     up: flags.includes("UP"),
     carrier: flags.includes("LOWER_UP"),
     ...(master === "" ? {} : { master }),
-    addresses: listOf(entry["addr_info"]).length,
+    addresses: listOf(entry["addr_info"]).filter(isJsonObject).map(addressOf),
     noArp: flags.includes("NOARP"),
     plain: Object.entries(PLAIN_BRIDGE).every(([name, value]) => bridge[name] === value),
     learning: childOf(info, "info_slave_data")["learning"] !== false,

@@ -15,6 +15,8 @@ export interface Link {
   readonly up: boolean;
   /** Of a tap: somebody has it open. */
   readonly carrier: boolean;
+  /** ADDRESS/LENGTH, of every scope, in the order of the kernel. */
+  readonly addresses: readonly string[];
   /** Name of the bridge that it is a port of. */
   readonly master?: string;
 }

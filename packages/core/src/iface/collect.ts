@@ -29,6 +29,8 @@ export interface KernelLink {
   readonly mtu: number;
   /** Of a tap: somebody has it open. */
   readonly carrier: boolean;
+  /** ADDRESS/LENGTH. */
+  readonly addresses?: readonly string[];
   readonly mac?: string;
 }
 

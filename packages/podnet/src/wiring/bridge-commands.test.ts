@@ -30,7 +30,7 @@ const NIC: WiredLink = {
   mtu: 1450,
   up: true,
   carrier: true,
-  addresses: 0,
+  addresses: [],
   noArp: false,
   plain: false,
   learning: true,
@@ -143,7 +143,7 @@ describe("the plan to wire", () => {
     },
     {
       name: "has an address at the NIC",
-      change: { nic: { ...ENSLAVED, addresses: 1 } },
+      change: { nic: { ...ENSLAVED, addresses: ["10.9.0.101/24"] } },
       commands: ["link set pod1 addrgenmode none", "addr flush dev pod1"],
     },
     {

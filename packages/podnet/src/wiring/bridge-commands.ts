@@ -65,7 +65,7 @@ function portSteps(port: WiredLink | undefined, name: string, wiring: Wiring): r
 
 /** The guest owns the addresses; the pod must have none on this network. */
 function silenceSteps(port: WiredLink, wiring: Wiring): readonly Step[] {
-  const isDone = port.master === wiring.bridgeName && port.addresses === 0;
+  const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
     { isDone, command: `link set ${port.name} addrgenmode none` },
     { isDone, command: `addr flush dev ${port.name}` },

@@ -10,8 +10,9 @@ import {
 import type { NetnsHandle } from "../namespaces.ts";
 import type { Link, PodNetwork, PodView } from "../pod-network.ts";
 
-/** A link as a test puts it; it has a carrier unless told otherwise. */
-export type SketchedLink = Omit<Link, "index" | "carrier"> & { readonly carrier?: boolean };
+/** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
+export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
+  Partial<Pick<Link, "carrier" | "addresses">>;
 
 /** What `wireTap` makes, in this order. */
 export const WIRING_PARTS = ["bridge", "tap", "nic", "forwarding"] as const;
@@ -54,7 +55,7 @@ class MemoryPodNetwork implements FakePodNetwork {
   putLink(netnsInode: string, link: SketchedLink): void {
     const links = this.#linksOf(netnsInode);
     const index = links.get(link.name)?.index ?? this.#nextIndex();
-    const put = { carrier: true, ...link, index };
+    const put = { carrier: true, addresses: [], ...link, index };
     links.set(link.name, put);
     this.#notify(netnsInode, put);
   }
@@ -192,6 +193,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       mtu: 65536,
       up: true,
       carrier: true,
+      addresses: [],
     };
     const links = new Map([[lo.name, lo]]);
     this.#namespaces.set(inode, links);
@@ -255,8 +257,8 @@ function isBridged(
 }
 
 function withoutMaster(link: Link): Link {
-  const { name, index, kind, mac, mtu, up, carrier } = link;
-  return { name, index, kind, mac, mtu, up, carrier };
+  const { master: _master, ...rest } = link;
+  return rest;
 }
 
 function entryOf(inode: string, tapName: string, mac: string): string {
