@@ -39,6 +39,7 @@ export {
   type MacTwin,
   type RandomBytes,
 } from "./iface/mac.ts";
+export { heededLinks } from "./iface/heeded.ts";
 export { aliasOf, isOwnPodInterfaceName, type Sha256Hex } from "./iface/names.ts";
 export { letsGo } from "./iface/phase.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";

@@ -12,6 +12,7 @@ import {
   createDeviceNodes,
   createFiles,
   createLaunchers,
+  createLinkWatch,
   createNamespaces,
   createProcessRunner,
   limitProcesses,
@@ -90,6 +91,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     launchers: openLaunchers(flags, node.sandboxes),
+    linkWatch: createLinkWatch(),
     podNetwork: createPodNetwork({ runner: limitProcesses(createProcessRunner(), PROCESSES) }),
     metrics: createMetrics(),
   };

@@ -6,20 +6,25 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import type { Hypervisor } from "@patchbay/ports";
 import {
   createFakeCache,
   createFakeClock,
   createFakeHypervisor,
   createFakeLaunchers,
+  createFakeLinkWatch,
   createFakeLogger,
   createFakePodNetwork,
   createFakeStore,
+  settle,
+  type FakeDaemon,
 } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runLoop } from "./loop.ts";
 import { NETNS, sha256Hex } from "./testing/bench.ts";
-import { aScheduledVmi, putNicAt } from "./testing/scene.ts";
+import { openingTaps } from "./testing/opening-taps.ts";
+import { aScheduledVmi, attachment, linkNamesOf, putNicAt } from "./testing/scene.ts";
 import { launcherOf } from "./reconcilers/vmi/index.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
@@ -29,12 +34,15 @@ const SOON = { withinMs: 5_000 };
 
 /** A node with one launcher that listens and one NIC in its pod. */
 function aNode() {
+  const podNetwork = createFakePodNetwork();
   const node = {
     store: createFakeStore(),
     vmis: createFakeCache<VirtualMachineInstance>(),
     hypervisor: createFakeHypervisor(),
-    podNetwork: createFakePodNetwork(),
+    podNetwork,
+    linkWatch: createFakeLinkWatch(podNetwork),
     launchers: createFakeLaunchers(),
+    clock: createFakeClock(),
     stop: new AbortController(),
     results: [] as string[],
     loop: Promise.resolve(),
@@ -60,13 +68,43 @@ async function put(vmi: VirtualMachineInstance): Promise<void> {
   await look();
 }
 
+/** Its QEMU opens the taps of its devices. */
+function openingHypervisor(): Hypervisor {
+  const { hypervisor, podNetwork } = node;
+  const qemu = {
+    daemon: theDaemon(),
+    openTap: (name: string): void => {
+      podNetwork.openTap(NETNS, name);
+    },
+    disguise: (xml: string): string => xml,
+  };
+  return {
+    open: async (address) => openingTaps(await hypervisor.open(address), qemu),
+    close: () => hypervisor.close(),
+  };
+}
+
+function theDaemon(): FakeDaemon {
+  return node.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+}
+
 function start(): void {
-  const { store, vmis, hypervisor, podNetwork, launchers, stop } = node;
+  const { store, vmis, podNetwork, linkWatch, launchers, clock, stop } = node;
+  const hypervisor = openingHypervisor();
   const parts = {
-    ...{ nodeName: NODE, store, vmis, hypervisor, podNetwork, launchers, concurrency: 2 },
+    ...{
+      nodeName: NODE,
+      store,
+      vmis,
+      hypervisor,
+      podNetwork,
+      linkWatch,
+      launchers,
+      concurrency: 2,
+    },
     kubevirts: createFakeCache<KubeVirt>(),
     events: { record: () => undefined, flush: () => Promise.resolve() },
-    clock: createFakeClock(),
+    clock,
     log: createFakeLogger(),
     metrics: { observeReconcile: ({ result }: { result: string }) => node.results.push(result) },
   };
@@ -129,7 +167,7 @@ test("an event of the guest wakes the loop", async () => {
   await put(aScheduledVmi(["one"]));
   start();
   await eventually(isRunning, SOON);
-  node.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD }).endDomain("default_vm1", "stopped");
+  theDaemon().endDomain("default_vm1", "stopped");
   await eventually(() => node.vmis.find(KEY)?.status?.phase === "Succeeded", SOON);
 });
 
@@ -142,4 +180,112 @@ test("an abort closes all sessions, and a change wakes nobody any more", async (
   await eventually(() => node.launchers.openCount === 0, SOON);
   await put(aScheduledVmi(["one"]));
   expect(node.launchers.openCount).toBe(0);
+});
+
+describe("of a VM that runs and has its NIC", () => {
+  const { tapName, bridgeName } = linkNamesOf("one");
+  const { podInterfaceName } = attachment("one");
+
+  function isReady(): boolean {
+    const [iface] = node.vmis.find(KEY)?.status?.interfaces ?? [];
+    const tap = node.podNetwork.findLink(NETNS, tapName);
+    return isRunning() && iface?.hotplug?.phase === "Ready" && tap?.carrier === true;
+  }
+
+  /** Nothing is left to be done: neither is anything queued, nor does a timer run. */
+  async function rest(): Promise<number> {
+    await eventually(isReady, SOON);
+    await settle();
+    return node.results.length;
+  }
+
+  beforeEach(async () => {
+    await put(aScheduledVmi(["one"]));
+    start();
+  });
+
+  test("nothing is looked at as long as nothing happens", async () => {
+    const passes = await rest();
+    await node.clock.advance(24 * 3600 * 1000);
+    expect(node.results).toHaveLength(passes);
+    expect(node.linkWatch.countOf(NETNS)).toBe(1);
+  });
+
+  test.each([
+    { name: "its tap goes", link: tapName },
+    { name: "its bridge goes", link: bridgeName },
+  ])("$name, and is there again at once", async ({ link }) => {
+    await rest();
+    node.podNetwork.takeLink(NETNS, link);
+    expect(isReady() && link === tapName).toBe(false);
+    await eventually(() => node.podNetwork.findLink(NETNS, link) !== undefined && isReady(), SOON);
+  });
+
+  test("its tap is moved to another bridge, and moves back", async () => {
+    await rest();
+    const tap = node.podNetwork.findLink(NETNS, tapName);
+    if (tap !== undefined) node.podNetwork.putLink(NETNS, { ...tap, master: "br9" });
+    const master = (): string | undefined => node.podNetwork.findLink(NETNS, tapName)?.master;
+    expect(master()).toBe("br9");
+    await eventually(() => master() === bridgeName, SOON);
+  });
+
+  test("its device is taken out by hand, and is plugged again", async () => {
+    await rest();
+    const calls = theDaemon().calls.length;
+    const connection = await node.hypervisor.open({ kind: "socket", fd: SOCKET_FD });
+    await connection.detachDevice("default_vm1", "ua-one", "live");
+    const again = /^attachDevice default_vm1 ua-one live/;
+    await eventually(
+      () =>
+        theDaemon()
+          .calls.slice(calls)
+          .some((call) => again.test(call)),
+      SOON,
+    );
+    await eventually(isReady, SOON);
+  });
+
+  test("its links change because of us, for which it is looked at once more at most", async () => {
+    const before = await rest();
+    node.podNetwork.takeLink(NETNS, bridgeName);
+    await eventually(() => node.podNetwork.findLink(NETNS, bridgeName) !== undefined, SOON);
+    expect((await rest()) - before).toBeLessThanOrEqual(2);
+  });
+
+  test("other links change, for which it is not looked at", async () => {
+    const before = await rest();
+    node.podNetwork.putLink(NETNS, { name: "eth9", kind: "veth", mac: "", mtu: 1, up: true });
+    await settle();
+    expect(node.results).toHaveLength(before);
+  });
+
+  test("more links change than can be told, for which it is looked at once", async () => {
+    const before = await rest();
+    node.linkWatch.overflow(NETNS);
+    await eventually(() => node.results.length === before + 1, SOON);
+  });
+
+  test("its NIC goes that CNI made, which is told, and comes again, which is seen", async () => {
+    await rest();
+    node.podNetwork.takeLink(NETNS, podInterfaceName);
+    const reason = (): string | undefined =>
+      node.vmis.find(KEY)?.status?.interfaces?.[0]?.hotplug?.reason;
+    await eventually(() => reason() === "PodInterfaceMissing", SOON);
+    putNicAt(node.podNetwork, "one");
+    await eventually(isReady, SOON);
+  });
+
+  test("its launcher cannot be watched, which is told as any trouble with it", async () => {
+    await rest();
+    node.linkWatch.failNext(
+      new AppError("OS_FILE_FAILED", { call: "watch", path: "", reason: "" }),
+    );
+    theDaemon().dropConnections("libvirt closed it");
+    await settle();
+    await node.clock.advance(1_000);
+    await eventually(() => node.results.includes("failed"), SOON);
+    await node.clock.advance(3_000);
+    await eventually(() => node.linkWatch.countOf(NETNS) === 1, SOON);
+  });
 });

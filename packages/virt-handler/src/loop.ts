@@ -11,7 +11,7 @@ import {
   runReconciler,
   type ReconcileMetrics,
 } from "@patchbay/kube";
-import type { Change, Hypervisor, Launchers } from "@patchbay/ports";
+import type { Change, Hypervisor, Launchers, LinkWatch } from "@patchbay/ports";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
@@ -23,15 +23,16 @@ import { createSessions } from "./sessions.ts";
 interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
   readonly hypervisor: Hypervisor;
+  readonly linkWatch: LinkWatch;
   readonly metrics?: ReconcileMetrics;
   readonly concurrency: number;
 }
 
 function depsOf(parts: LoopParts): Deps {
-  const { launchers, hypervisor, clock, log } = parts;
+  const { launchers, hypervisor, linkWatch, clock, log } = parts;
   return {
     ...parts,
-    sessions: withPenalties(createSessions({ launchers, hypervisor, log }), clock),
+    sessions: withPenalties(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
     ...createMemory(clock),
     ownWrites: createOwnWrites(),
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),

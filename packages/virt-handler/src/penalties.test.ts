@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
 import type { Clock, Launchers } from "@patchbay/ports";
-import { createFakeHypervisor, type FakeDaemon } from "@patchbay/ports/testing";
+import {
+  createFakeHypervisor,
+  createFakeLinkWatch,
+  type FakeDaemon,
+} from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withPenalties } from "./penalties.ts";
@@ -39,7 +43,8 @@ const launchers: Launchers = {
   watch: () => undefined,
 };
 
-const ignore = (): void => undefined;
+const ignore = { wake: () => undefined, hear: () => undefined };
+const linkWatch = createFakeLinkWatch();
 
 async function settle(): Promise<void> {
   await new Promise(setImmediate);
@@ -78,7 +83,7 @@ beforeEach(() => {
   sleepers = [];
   const hypervisor = createFakeHypervisor();
   daemon = hypervisor.daemonAt({ kind: "socket", fd: 7 });
-  const inner = createSessions({ launchers, hypervisor, log: createSilentLogger() });
+  const inner = createSessions({ launchers, hypervisor, linkWatch, log: createSilentLogger() });
   sessions = withPenalties(inner, clock);
 });
 

@@ -3,7 +3,7 @@
 import { AppError, isAppError } from "@patchbay/core";
 import { createPauses, type Pauses } from "@patchbay/kube";
 import type { Clock, LauncherPod } from "@patchbay/ports";
-import type { Session, Sessions } from "./sessions.ts";
+import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** The first pause is short: a libvirt that was started anew is back by then. */
 const RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
@@ -31,11 +31,11 @@ class WarySessions implements Sessions {
 
   async use<T>(
     pod: LauncherPod,
-    wake: () => void,
+    listener: Listener,
     work: (session: Session) => Promise<T>,
   ): Promise<T> {
     try {
-      return await this.#sessions.use(pod, wake, (session) => {
+      return await this.#sessions.use(pod, listener, (session) => {
         this.#follow(pod, session);
         return this.#inTime(session, work);
       });

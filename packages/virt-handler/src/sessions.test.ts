@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import type { Hypervisor, Launcher, LauncherPod, Launchers } from "@patchbay/ports";
+import type {
+  Hypervisor,
+  HypervisorEvent,
+  Launcher,
+  LauncherPod,
+  Launchers,
+} from "@patchbay/ports";
 import {
   createFakeHypervisor,
+  createFakeLinkWatch,
   createFakeLogger,
   type FakeHypervisor,
+  type FakeLinkWatch,
   type FakeLogger,
 } from "@patchbay/ports/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -81,8 +89,16 @@ let sessions: Sessions;
 let log: FakeLogger;
 let wakes = 0;
 
-const wake = (): void => {
-  wakes += 1;
+let heard: HypervisorEvent[] = [];
+let linkWatch: FakeLinkWatch;
+
+const listener = {
+  wake: (): void => {
+    wakes += 1;
+  },
+  hear: (event: HypervisorEvent): void => {
+    heard.push(event);
+  },
 };
 const same = (session: Session): Promise<Session> => Promise.resolve(session);
 
@@ -98,7 +114,7 @@ function answeringBy(
     open: (address, options) => open(address, given.push(options?.timeoutMs)),
     close: () => Promise.resolve(),
   };
-  sessions = createSessions({ launchers, hypervisor: timed, log });
+  sessions = createSessions({ launchers, hypervisor: timed, linkWatch, log });
   return given;
 }
 
@@ -107,36 +123,41 @@ beforeEach(() => {
   hypervisor = createFakeHypervisor();
   hypervisor.daemonAt({ kind: "socket", fd: 7 });
   log = createFakeLogger();
-  sessions = createSessions({ launchers, hypervisor, log });
+  linkWatch = createFakeLinkWatch();
+  sessions = createSessions({ launchers, hypervisor, linkWatch, log });
   wakes = 0;
+  heard = [];
 });
 
 test("a session is opened once and used again", async () => {
-  const first = await sessions.use(POD, wake, same);
-  expect(await sessions.use(POD, wake, same)).toBe(first);
+  const first = await sessions.use(POD, listener, same);
+  expect(await sessions.use(POD, listener, same)).toBe(first);
   expect(launchers.opened).toHaveLength(1);
   expect(launchers.watches).toBe(0);
 });
 
 test("the session of a pod is not given to a VMI whose launcher has another name", async () => {
-  const first = await sessions.use(POD, wake, same);
+  const first = await sessions.use(POD, listener, same);
   const foreign = { ...POD, namespace: "ns2" };
   sessions.close(foreign);
-  expect(await sessions.use(POD, wake, same)).toBe(first);
-  expect(await sessions.use(foreign, wake, same)).not.toBe(first);
+  expect(await sessions.use(POD, listener, same)).toBe(first);
+  expect(await sessions.use(foreign, listener, same)).not.toBe(first);
 });
 
 test("libvirt is given longer each time that it does not answer", async () => {
   const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
   const given = answeringBy(() => Promise.reject(late));
   for (let turn = 0; turn < 5; turn += 1) {
-    await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
+    await expect(sessions.use(POD, listener, same)).rejects.toBe(late);
   }
   expect(given).toEqual([5000, 10_000, 20_000, 30_000, 30_000]);
 });
 
 test("two that come at once share one", async () => {
-  const both = await Promise.all([sessions.use(POD, wake, same), sessions.use(POD, wake, same)]);
+  const both = await Promise.all([
+    sessions.use(POD, listener, same),
+    sessions.use(POD, listener, same),
+  ]);
   expect(both[0]).toBe(both[1]);
   expect(launchers.opened).toHaveLength(1);
 });
@@ -165,7 +186,7 @@ describe("descriptors that are in use", () => {
   test.each(losses)("stay open when $name, until the last user is done", async ({ lose }) => {
     const one = longWork();
     const two = longWork();
-    const used = [sessions.use(POD, wake, one.work), sessions.use(POD, wake, two.work)];
+    const used = [sessions.use(POD, listener, one.work), sessions.use(POD, listener, two.work)];
     await settle();
     const [launcher] = launchers.opened;
     lose();
@@ -184,19 +205,19 @@ describe("descriptors that are in use", () => {
 
   test("do not hold up the next session of the pod", async () => {
     const one = longWork();
-    const used = sessions.use(POD, wake, one.work);
+    const used = sessions.use(POD, listener, one.work);
     await settle();
     daemon().dropConnections("gone");
     await settle();
     expect(wakes).toBe(1);
-    expect((await sessions.use(POD, wake, same)).launcher).toBe(launchers.opened[1]);
+    expect((await sessions.use(POD, listener, same)).launcher).toBe(launchers.opened[1]);
     one.end();
     await used;
     expect(launchers.opened.map(({ closed }) => closed)).toEqual([1, 0]);
   });
 
   test("are closed when the work fails", async () => {
-    const failing = sessions.use(POD, wake, () => {
+    const failing = sessions.use(POD, listener, () => {
       sessions.close(POD);
       return Promise.reject(new Error("no"));
     });
@@ -208,7 +229,7 @@ describe("descriptors that are in use", () => {
 describe("a session that is closed while it is opened", () => {
   test("is not left open", async () => {
     launchers.isHeld = true;
-    const used = sessions.use(POD, wake, same);
+    const used = sessions.use(POD, listener, same);
     await settle();
     sessions.close(POD);
     expect(launchers.watches).toBe(0);
@@ -217,7 +238,7 @@ describe("a session that is closed while it is opened", () => {
     await settle();
     expect(launchers.opened[0]?.closed).toBe(1);
     launchers.isHeld = false;
-    await sessions.use(POD, wake, same);
+    await sessions.use(POD, listener, same);
     expect(launchers.opened).toHaveLength(2);
   });
 });
@@ -225,16 +246,16 @@ describe("a session that is closed while it is opened", () => {
 describe("a launcher that cannot be opened", () => {
   test("is watched for, and opened at the next try", async () => {
     launchers.error = new Error("not yet");
-    await expect(sessions.use(POD, wake, same)).rejects.toThrow("not yet");
+    await expect(sessions.use(POD, listener, same)).rejects.toThrow("not yet");
     expect(launchers.watches).toBe(1);
     launchers.error = undefined;
-    await sessions.use(POD, wake, same);
+    await sessions.use(POD, listener, same);
     expect(launchers.watches).toBe(0);
   });
 
   test("keeps no descriptor when its libvirt does not answer", async () => {
     hypervisor.daemonAt({ kind: "socket", fd: 7 }).stop();
-    await expect(sessions.use(POD, wake, same)).rejects.toMatchObject({
+    await expect(sessions.use(POD, listener, same)).rejects.toMatchObject({
       code: "LIBVIRT_UNREACHABLE",
     });
     expect(launchers.opened[0]?.closed).toBe(1);
@@ -246,11 +267,11 @@ test("libvirt is given as long as at first again when it has answered once", asy
   const given = answeringBy((address, attempt) =>
     attempt === 2 ? hypervisor.open(address) : Promise.reject(late),
   );
-  await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
-  await sessions.use(POD, wake, same);
+  await expect(sessions.use(POD, listener, same)).rejects.toBe(late);
+  await sessions.use(POD, listener, same);
   launchers.opened.at(-1)?.die();
   await settle();
-  await expect(sessions.use(POD, wake, same)).rejects.toBe(late);
+  await expect(sessions.use(POD, listener, same)).rejects.toBe(late);
   expect(given).toEqual([5_000, 10_000, 5_000]);
 });
 
@@ -259,18 +280,18 @@ test("an error of another kind does not make libvirt's time longer", async () =>
     Promise.reject(new AppError("LIBVIRT_UNREACHABLE", { message: "no" })),
   );
   for (let turn = 0; turn < 2; turn += 1) {
-    await expect(sessions.use(POD, wake, same)).rejects.toThrow("no");
+    await expect(sessions.use(POD, listener, same)).rejects.toThrow("no");
   }
   expect(given).toEqual([5_000, 5_000]);
 });
 
 test("the log has each session's begin and its one end, with the reason", async () => {
-  await sessions.use(POD, wake, same);
+  await sessions.use(POD, listener, same);
   launchers.opened[0]?.die();
   await settle();
   sessions.close(POD);
   await settle();
-  await sessions.use(POD, wake, same);
+  await sessions.use(POD, listener, same);
   sessions.close(POD);
   await settle();
   const uid = POD.uid;
@@ -283,15 +304,70 @@ test("the log has each session's begin and its one end, with the reason", async 
 });
 
 test("an event of the domain wakes whoever works with the launcher", async () => {
-  const session = await sessions.use(POD, wake, same);
+  const session = await sessions.use(POD, listener, same);
   await session.connection.defineDomain("<domain><name>vm</name></domain>");
   const before = wakes;
   await session.connection.startDomain("vm");
   expect(wakes).toBeGreaterThan(before);
 });
 
+test("what libvirt tells is heard at once, also by whoever is at work", async () => {
+  await sessions.use(POD, listener, async ({ connection }) => {
+    await connection.defineDomain("<domain><name>vm</name></domain>");
+    await settle();
+    expect(heard).toMatchObject([{ kind: "lifecycle", domain: "vm", event: "defined" }]);
+    expect(wakes).toBe(0);
+  });
+  expect(wakes).toBe(1);
+});
+
+describe("links of the launcher's namespace", () => {
+  const tap = { index: 4, name: "tap1" };
+
+  test("wake while nobody is at work, and not for what a look has seen", async () => {
+    await sessions.use(POD, listener, async (session) => {
+      linkWatch.tell("42", tap);
+      await settle();
+      session.look();
+    });
+    expect(wakes).toBe(0);
+    linkWatch.tell("42", tap);
+    await settle();
+    expect(wakes).toBe(1);
+  });
+
+  test("wake only where they are heeded", async () => {
+    await sessions.use(POD, listener, (session) => {
+      session.heed((changes) => changes === "unknown");
+      return Promise.resolve();
+    });
+    linkWatch.tell("42", tap);
+    await settle();
+    expect(wakes).toBe(0);
+    linkWatch.overflow("42");
+    await settle();
+    expect(wakes).toBe(1);
+  });
+
+  test("are watched as long as the session lasts", async () => {
+    await sessions.use(POD, listener, same);
+    expect(linkWatch.countOf("42")).toBe(1);
+    launchers.opened[0]?.die();
+    await settle();
+    expect(linkWatch.countOf("42")).toBe(0);
+  });
+
+  test("that cannot be watched leave nothing open", async () => {
+    linkWatch.failNext(new Error("no more"));
+    await expect(sessions.use(POD, listener, same)).rejects.toThrow("no more");
+    expect(launchers.opened[0]?.closed).toBe(1);
+    await sessions.use(POD, listener, same);
+    expect(linkWatch.countOf("42")).toBe(1);
+  });
+});
+
 test("closing all closes what is not used at once", async () => {
-  await sessions.use(POD, wake, same);
+  await sessions.use(POD, listener, same);
   sessions.closeAll();
   await settle();
   expect(launchers.opened[0]?.closed).toBe(1);

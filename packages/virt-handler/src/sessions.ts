@@ -4,28 +4,44 @@ import { AppError, isAppError } from "@patchbay/core";
 import type {
   Hypervisor,
   HypervisorConnection,
+  HypervisorEvent,
   Launcher,
   LauncherPod,
   Launchers,
+  LinkWatch,
   Logger,
+  WatchedLinks,
 } from "@patchbay/ports";
+import { Attention } from "./attention.ts";
 
 /** A launcher whose libvirt answers. Its descriptors are open, and name what they did, while somebody uses it. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
+  /** A look at the guest and its links begins: what happened until now wakes nobody any more. */
+  look(): void;
+  /** From now on only such changes of links wake the listener. */
+  heed: Attention["heed"];
+}
+
+/** Whoever works with a launcher. */
+export interface Listener {
+  /** Something about the launcher may have changed, which nobody has looked at since. */
+  readonly wake: () => void;
+  /** What libvirt told, for what it tells beside that. */
+  readonly hear: (event: HypervisorEvent) => void;
 }
 
 /** Opens a session at its first use and keeps it until either end is gone. */
 export interface Sessions {
   /**
    * Works with the session of a pod. A session that is lost or closed meanwhile keeps its descriptors until the last
-   * `work` with it has ended, since their numbers would be given to the next that is opened. `wake` is called whenever
-   * something about the launcher may have changed, also when it comes later.
+   * `work` with it has ended, since their numbers would be given to the next that is opened. The listener of the first
+   * use is told, also of a launcher that comes later.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
-   *   LIBVIRT_TIMED_OUT; and what `work` throws
+   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and what `work` throws
    */
-  use<T>(pod: LauncherPod, wake: () => void, work: (session: Session) => Promise<T>): Promise<T>;
+  use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
   /** How long the pod's launcher is to be left alone, milliseconds; 0: it may be asked. */
   pauseMs(pod: LauncherPod): number;
   /** Closes what belongs to the pod; what is still used, when its last user is done. */
@@ -33,27 +49,54 @@ export interface Sessions {
   closeAll(): void;
 }
 
+/** A launcher that was found, and whose libvirt answers. */
+type Reached = Pick<Session, "launcher" | "connection">;
+
 /** A session and those who work with it. */
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
+  readonly #attention: Attention;
+  readonly #over = new AbortController();
+  readonly #links: WatchedLinks;
   #users = 0;
-  #isOver = false;
 
-  constructor({ launcher, connection }: Session) {
+  /** @throws AppError with OS_FILE_FAILED; nothing is closed then */
+  constructor({ launcher, connection }: Reached, linkWatch: LinkWatch, listener: Listener) {
     this.launcher = launcher;
     this.connection = connection;
+    this.#attention = new Attention(listener.wake);
+    this.#links = linkWatch.watch(
+      launcher.netns,
+      (changes) => {
+        this.#attention.noteLinks(changes);
+      },
+      this.#over.signal,
+    );
+    connection.onEvent((event) => {
+      listener.hear(event);
+      this.#attention.noteEvent();
+    });
+  }
+
+  look(): void {
+    this.#links.catchUp();
+    this.#attention.look();
+  }
+
+  heed(isWorthLook: Parameters<Attention["heed"]>[0]): void {
+    this.#attention.heed(isWorthLook);
   }
 
   /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
   async use<T>(pod: LauncherPod, work: (session: Session) => Promise<T>): Promise<T> {
-    if (this.#isOver) {
+    if (this.#over.signal.aborted) {
       const reason = "its session was closed meanwhile";
       throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${pod.uid}`, reason });
     }
     this.#users += 1;
     try {
-      return await work(this);
+      return await this.#attention.during(() => work(this));
     } finally {
       this.#users -= 1;
       this.#closeUnused();
@@ -62,15 +105,15 @@ class SharedSession implements Session {
 
   /** Ends the connection at once, so that whoever works with it soon hears. False when it had ended. */
   end(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
+    if (this.#over.signal.aborted) return false;
+    this.#over.abort(new Error("the session is over"));
     void this.connection.close();
     this.#closeUnused();
     return true;
   }
 
   #closeUnused(): void {
-    if (this.#isOver && this.#users === 0) this.launcher.close();
+    if (this.#over.signal.aborted && this.#users === 0) this.launcher.close();
   }
 }
 
@@ -100,6 +143,7 @@ function idOf({ uid, namespace, name }: LauncherPod): string {
 
 interface SessionsOptions {
   readonly launchers: Launchers;
+  readonly linkWatch: LinkWatch;
   readonly hypervisor: Hypervisor;
   readonly log: Logger;
 }
@@ -114,11 +158,11 @@ class LauncherSessions implements Sessions {
 
   async use<T>(
     pod: LauncherPod,
-    wake: () => void,
+    listener: Listener,
     work: (session: Session) => Promise<T>,
   ): Promise<T> {
     const entry = this.#entryOf(pod);
-    entry.session ??= this.#begin(pod, entry, wake);
+    entry.session ??= this.#begin(pod, entry, listener);
     const session = await entry.session;
     return session.use(pod, work);
   }
@@ -155,8 +199,8 @@ class LauncherSessions implements Sessions {
     return entry;
   }
 
-  #begin(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
-    const opening = this.#open(pod, entry, wake);
+  #begin(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
+    const opening = this.#open(pod, entry, listener);
     opening.then(
       () => (entry.late = 0),
       (error: unknown) => {
@@ -167,14 +211,24 @@ class LauncherSessions implements Sessions {
     return opening;
   }
 
-  async #open(pod: LauncherPod, entry: Entry, wake: () => void): Promise<SharedSession> {
-    this.#awaitLauncher(pod, entry, wake);
-    const session = new SharedSession(await this.#connect(pod, entry));
+  async #open(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
+    this.#awaitLauncher(pod, entry, listener.wake);
+    const session = this.#share(await this.#connect(pod, entry), listener);
     entry.watch?.abort();
     entry.watch = undefined;
     this.#options.log.info("opened session", { uid: pod.uid });
-    this.#follow(pod, { entry, session }, wake);
+    this.#follow(pod, { entry, session }, listener.wake);
     return session;
+  }
+
+  #share(reached: Reached, listener: Listener): SharedSession {
+    try {
+      return new SharedSession(reached, this.#options.linkWatch, listener);
+    } catch (error) {
+      void reached.connection.close();
+      reached.launcher.close();
+      throw error;
+    }
   }
 
   /** The socket comes later, or again: inotify tells. */
@@ -184,7 +238,7 @@ class LauncherSessions implements Sessions {
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod, { late }: Entry): Promise<Session> {
+  async #connect(pod: LauncherPod, { late }: Entry): Promise<Reached> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
@@ -207,7 +261,6 @@ class LauncherSessions implements Sessions {
       entry.session = undefined;
       wake();
     };
-    session.connection.onEvent(wake);
     void session.connection.closed.then(({ reason }) => {
       lose(reason);
     });

@@ -9,7 +9,11 @@ import {
 import { keyOf, type EventRecorder } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { Cache, Change, HypervisorAddress, Launchers, Logger, Store } from "@patchbay/ports";
-import { createFakePodNetwork, createFakeStore } from "@patchbay/ports/testing";
+import {
+  createFakeLinkWatch,
+  createFakePodNetwork,
+  createFakeStore,
+} from "@patchbay/ports/testing";
 import { aVmi } from "@patchbay/testing";
 import { runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
@@ -82,6 +86,7 @@ export class AttackedLoop {
       kubevirts: new OneObject<KubeVirt>(),
       launchers,
       hypervisor: node.hypervisor,
+      linkWatch: createFakeLinkWatch(),
       podNetwork: createFakePodNetwork(),
       events: this.#recorder(),
       clock: createClock(),

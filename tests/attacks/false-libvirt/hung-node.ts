@@ -3,6 +3,7 @@
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { LauncherPod, Launchers } from "@patchbay/ports";
+import { createFakeLinkWatch } from "@patchbay/ports/testing";
 import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
 
@@ -26,7 +27,12 @@ export class NodeLoop {
     const clock = createClock();
     const { hypervisor, log } = this.node;
     const sessions = withPenalties(
-      createSessions({ launchers: this.#launchers(), hypervisor, log }),
+      createSessions({
+        launchers: this.#launchers(),
+        linkWatch: createFakeLinkWatch(),
+        hypervisor,
+        log,
+      }),
       clock,
     );
     this.queue = createQueue({ clock, concurrency: WORKERS });
@@ -37,7 +43,7 @@ export class NodeLoop {
       const pod = podOf(key);
       const pauseMs = sessions.pauseMs(pod);
       if (pauseMs > 0) return after(pauseMs);
-      await sessions.use(pod, wake, async ({ connection }) => {
+      await sessions.use(pod, { wake, hear: () => undefined }, async ({ connection }) => {
         await connection.findDomain(DOMAIN);
         await connection.readDomainXml(DOMAIN, "live");
       });

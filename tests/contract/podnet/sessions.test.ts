@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
 import { closeSync, fstatSync, openSync } from "node:fs";
+import { createLinkWatch } from "@patchbay/os";
 import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/ports";
 import { createFakeHypervisor } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -58,8 +59,13 @@ afterEach(() => {
 test("a session that ends under a pass does not lead it into another pod's namespace", async () => {
   const hypervisor = createFakeHypervisor();
   hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
-  const sessions = createSessions({ launchers, hypervisor, log: createSilentLogger() });
-  const ignore = (): void => undefined;
+  const sessions = createSessions({
+    launchers,
+    hypervisor,
+    linkWatch: createLinkWatch(),
+    log: createSilentLogger(),
+  });
+  const ignore = { wake: () => undefined, hear: () => undefined };
   await sessions.use(podOf("one"), ignore, async (one) => {
     await podNetwork.listLinks(one.launcher.netns);
     sessions.close(podOf("one"));

@@ -5,6 +5,7 @@ import {
   createFakeFiles,
   createFakeHypervisor,
   createFakeLaunchers,
+  createFakeLinkWatch,
   createFakeNamespaces,
   createFakePodNetwork,
   createFakeSandboxes,
@@ -51,6 +52,7 @@ export class NodeInMemory implements TestNode {
     namespaces: this.#namespaces,
     sandboxes: this.#sandboxes,
     launchers: this.#launchers,
+    linkWatch: createFakeLinkWatch(this.#podNetwork),
     hypervisor: {
       open: async (address) => this.#openingTaps(address, await this.#hypervisor.open(address)),
       close: () => this.#hypervisor.close(),

@@ -16,6 +16,7 @@ import type {
   Files,
   Hypervisor,
   Launchers,
+  LinkWatch,
   Logger,
   Namespaces,
   PodNetwork,
@@ -36,6 +37,7 @@ export interface Ground {
   readonly namespaces: Namespaces;
   readonly sandboxes: Sandboxes;
   readonly launchers: Launchers;
+  readonly linkWatch: LinkWatch;
   readonly hypervisor: Hypervisor;
 }
 
@@ -103,6 +105,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       ...{ nodeName: NODE, store: client.store, vmis, kubevirts, clock, log, hypervisor },
       podNetwork: life.bind(ground.podNetwork),
       launchers: ground.launchers,
+      linkWatch: ground.linkWatch,
       events: eventsOf(surroundings, "virt-handler"),
       concurrency: 16,
     },

@@ -33,6 +33,22 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^pod[0-9a-f]{11}$/.test(name);
 }
 
+/**
+ * The NIC in the pod around which a link of that name would be: the bridge or the tap of {@link namesOf}; undefined for
+ * names that are not of that form.
+ */
+export function podInterfaceOfLink(name: string): string | undefined {
+  const [, bridged, tapped] = /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
+  if (tapped !== undefined) return podInterfaceOfTap(name);
+  if (bridged === undefined) return undefined;
+  return bridged === DEFAULT_POD_INTERFACE ? bridged : POD_PREFIX + bridged;
+}
+
+/** Whether a link is called as those that we make. */
+export function isOwnLinkName(name: string): boolean {
+  return podInterfaceOfLink(name) !== undefined;
+}
+
 /** How aliases of ours begin. Source: KubeVirt; libvirt keeps no others. */
 const ALIAS_PREFIX = "ua-";
 

@@ -66,6 +66,13 @@ export const TAP_REPLACED: Told = {
     "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then",
 };
 
+/** CNI made a NIC that is no more. */
+export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
+  reason: "PodInterfaceMissing",
+  message:
+    "the NIC that CNI made is not in the pod any more; remove the interface and add it again, which makes it anew",
+};
+
 /** A network is named as none can be; admission refuses such a name, where it is asked. */
 export function networkNameInvalid(networkName: string): Told {
   const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;

@@ -8,6 +8,7 @@ import {
   guestKeeps,
   modelNeedsIoPorts,
   noFreePort,
+  POD_INTERFACE_MISSING,
   TAP_REPLACED,
   type Told,
 } from "../reasons/words.ts";
@@ -115,6 +116,8 @@ export function hindranceOfWait(
       return { ...guestKeeps(asked, facts.domain?.isPaused === true), attempts: asked };
     case "TapReplaced":
       return { ...TAP_REPLACED, attempts: asked };
+    case "PodInterfaceMissing":
+      return { ...POD_INTERFACE_MISSING, attempts: 0 };
     case "NoFreePciePort":
     case "PciAddressInUse":
     case "ModelNeedsIoPorts":

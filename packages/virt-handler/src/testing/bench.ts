@@ -13,6 +13,7 @@ import {
   createFakeCache,
   createFakeHypervisor,
   createFakeLaunchers,
+  createFakeLinkWatch,
   createFakeLogger,
   createFakePodNetwork,
   createFakeStore,
@@ -239,6 +240,7 @@ class MemoryBench implements Bench {
       sessions: createSessions({
         launchers: this.#launchers,
         hypervisor: withCrashingConnections(this.#hypervisor, this, this.#plan),
+        linkWatch: createFakeLinkWatch(),
         log,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),

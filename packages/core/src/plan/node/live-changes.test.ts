@@ -29,9 +29,9 @@ describe("while the VM runs, an iface", () => {
       want: ["wireTap a"],
     },
     {
-      name: "is not wired while its link is not in the pod",
+      name: "waits while its link is not in the pod",
       facts: anIface({ attachment: "Attached" }),
-      want: [],
+      want: ["wait a"],
     },
     {
       name: "is plugged when it is wired",

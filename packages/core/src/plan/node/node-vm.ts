@@ -40,7 +40,7 @@ export type NodeAction =
     };
 
 /** What an iface waits for; stable, shown in `hotplug.reason`. */
-export type WaitReason = NoPlace | "GuestRefused" | "TapReplaced";
+export type WaitReason = NoPlace | "GuestRefused" | "TapReplaced" | "PodInterfaceMissing";
 
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
@@ -81,13 +81,20 @@ function isBuilt({ binding }: IfaceFacts): boolean {
   return binding.kind !== "refused";
 }
 
-/** Whether the iface may be wired: it is wanted and the pod has it. */
+/** Whether the iface is to be wired: it is wanted, and the pod is said to have it. */
+function isAttached(facts: IfaceFacts): boolean {
+  return isWanted(facts) && isBuilt(facts) && facts.attachment?.state === "Attached";
+}
+
+/** Whether the iface may be wired: the pod has it indeed. */
 function isWirable(facts: IfaceFacts): boolean {
-  const inPod = facts.attachment?.state === "Attached" && facts.links.podInterface;
-  return isWanted(facts) && isBuilt(facts) && inPod;
+  return isAttached(facts) && facts.links.podInterface;
 }
 
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
+  if (!iface.links.podInterface) {
+    return { kind: "wait", iface: iface.name, reason: "PodInterfaceMissing" };
+  }
   return { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) };
 }
 
@@ -152,7 +159,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isWirable(iface) ? [planWire(facts, iface)] : []),
+    Wiring: (iface) => (isAttached(iface) ? [planWire(facts, iface)] : []),
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,

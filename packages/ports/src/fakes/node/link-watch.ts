@@ -46,13 +46,19 @@ class MemoryWatch implements WatchedLinks {
   }
 }
 
-/** No namespace is watched yet. */
-export function createFakeLinkWatch(): FakeLinkWatch {
+/** Whoever has links, for example the links of pods in memory. */
+interface HasLinks {
+  onChange(listener: (netnsInode: string, link: ChangedLink) => void): void;
+}
+
+/** No namespace is watched yet; `links` tell of their changes by themselves. */
+export function createFakeLinkWatch(links?: HasLinks): FakeLinkWatch {
   const watches = new Map<string, Set<MemoryWatch>>();
   const failures: unknown[] = [];
   const note = (inode: string, link?: ChangedLink): void => {
     for (const watch of watches.get(inode) ?? []) watch.note(link);
   };
+  links?.onChange(note);
   return {
     tell: note,
     overflow: (inode) => {

@@ -14,8 +14,6 @@ import { stepsOf } from "./iface-steps.ts";
 import { reportNodeVm } from "./report.ts";
 import { START_STEP } from "./start-guest.ts";
 
-/** Of a link that somebody deletes nothing tells: each VM is looked at so often at least, milliseconds. */
-const LOOK_AGAIN_MS = 300_000;
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Wire, attach, and look once more; each pass does what the one before made possible. */
@@ -69,7 +67,9 @@ async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps)
   await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
   const askInMs = await askNames(facts, session, deps);
-  return after(Math.min(LOOK_AGAIN_MS, outcome.againInMs ?? Infinity, askInMs ?? Infinity));
+  // At rest nothing is looked at: the kernel tells of links, libvirt of the guest, the API server of what is wanted.
+  const dueInMs = [outcome.changed ? 0 : [], outcome.againInMs ?? [], askInMs ?? []].flat();
+  return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
 }
 
 /** One pass over one VMI of this node. Safe to repeat. */
@@ -89,11 +89,14 @@ export async function reconcileNodeVm(
   }
   const heldMs = heldBack(vmi, pod, deps);
   if (heldMs !== undefined) return after(heldMs);
-  const wakeMe = (): void => {
-    wake(key);
+  const listener = {
+    wake: () => {
+      wake(key);
+    },
+    hear: () => undefined,
   };
   try {
-    const next = await deps.sessions.use(pod, wakeMe, (session) => workOn(vmi, session, deps));
+    const next = await deps.sessions.use(pod, listener, (session) => workOn(vmi, session, deps));
     noteSuccess(vmi, deps);
     return next;
   } catch (error) {

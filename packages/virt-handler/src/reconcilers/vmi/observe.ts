@@ -5,6 +5,7 @@ import {
   AppError,
   collectIfaceFacts,
   domainNameOf,
+  heededLinks,
   machineUuidOf,
   type DomainSnapshot,
   type NodeVmFacts,
@@ -42,6 +43,7 @@ export async function observeNodeVm(
   session: Session,
   deps: Deps,
 ): Promise<NodeVmFacts> {
+  session.look();
   const domain = await observeDomain(domainNameOf(vmi), session.connection);
   const { links, isWired } = await deps.podNetwork.look(session.launcher.netns);
   const nics = domain?.running === true ? domain.facts.nics : [];
@@ -52,6 +54,7 @@ export async function observeNodeVm(
   const { bindings } = network;
   const sources = { vmi, links, isWired, nics, guestNames, bindings };
   const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
+  session.heed(heededLinks(ifaces, links));
   return {
     vmi,
     ifaces,
