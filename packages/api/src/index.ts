@@ -21,6 +21,7 @@ export {
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
+export { bindingsOf, isBinding } from "./kinds/binding.ts";
 export type { ConfigMap, Secret } from "./kinds/config.ts";
 export type {
   ApiService,
@@ -128,7 +129,7 @@ export type { Volume } from "./kinds/guest/volume.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltPartOf,
+  unbuiltFieldOf,
   vmFields,
   type FieldProblem,
   type UnactedFields,
@@ -143,6 +144,7 @@ export { isJsonObject, parseJson, type JsonObject } from "./values/json.ts";
 export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
+export { ifacePath } from "./validate/rule.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { guestProblems, validateVmiSpec } from "./validate/spec.ts";
-export { validatePluggedBindings, validateVmiNetworkChange } from "./validate/vmi-change.ts";
+export { validateVmiNetworkChange } from "./validate/vmi-change.ts";

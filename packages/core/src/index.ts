@@ -6,7 +6,7 @@ export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./er
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
 export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
-export type { Binding, BindingKind, BindingRefusal } from "./bindings/binding.ts";
+export { bindingProblems } from "./bindings/binding-of.ts";
 export type {
   BridgeWiring,
   LeftWiring,
@@ -87,6 +87,7 @@ export {
   type RunStatePlan,
 } from "./plan/request/run-state.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
+export { pluggedBindingCauses } from "./plan/request/plugged-bindings.ts";
 export { refuseVmiChange } from "./plan/request/vmi-change.ts";
 export {
   guestHindranceField,

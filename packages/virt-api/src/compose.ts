@@ -2,6 +2,8 @@
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
 import {
+  KUBEVIRTS,
+  networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ObjectMeta,
@@ -77,7 +79,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     logger: log,
     trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
   });
-  const caches = [vms, vmis];
+  const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });
+  const caches = [vms, vmis, kubevirts];
   for (const cache of caches) cache.start(signal);
   const [callers, certificate] = await Promise.all([
     callersOf(context, flags),
@@ -93,6 +96,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     mayReadNetwork: askApiServer(client.store),
     nodeOfPod: askForPods(client.store),
     listMacOwners: () => listMacOwners(vms, vmis),
+    networkConfig: () => networkConfigOf(kubevirts.list()[0]),
   };
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with.
+import type { NetworkConfig } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { Turns } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/ports";
@@ -17,4 +18,6 @@ export interface Deps {
   readonly nodeOfPod: NodeOfPod;
   /** VMs, and VMIs without a VM, as far as they are known. */
   readonly listMacOwners: () => readonly MacOwner[];
+  /** What the cluster has set for NICs, as far as it is known. */
+  readonly networkConfig: () => NetworkConfig;
 }

@@ -124,15 +124,11 @@ export const IFACE_FIELDS = {
 
 const USE_BRIDGE = { hint: "use bridge" };
 
-/** Every binding but bridge. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
+/** Every binding but bridge and those that the cluster registers. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
 export const BINDING_FIELDS = {
   masquerade: unbuilt(object("The pod's address is shared by NAT."), USE_BRIDGE),
   sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
   passtBinding: unbuilt(object("The pod's address is shared by passt."), USE_BRIDGE),
-  binding: unbuilt(
-    object("A binding that a plugin makes.", { name: text("Name of the plugin.") }, ["name"]),
-    USE_BRIDGE,
-  ),
   slirp: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
   passt: unbuilt(object("Taken out of KubeVirt; see passtBinding."), USE_BRIDGE),
   macvtap: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),

@@ -51,6 +51,12 @@ export const IfaceSchema = Type.Object(
     bridge: Type.Optional(
       Type.Object({}, { description: "The guest has the pod NIC's place on the network." }),
     ),
+    binding: Type.Optional(
+      Type.Object(
+        { name: Type.String({ description: "Name of the binding in the KubeVirt object." }) },
+        { description: "A binding that the cluster has registered." },
+      ),
+    ),
     ...BINDING_FIELDS,
     bootOrder: Type.Optional(
       Type.Integer({ minimum: 1, description: "Place in the order of boot devices, from 1." }),

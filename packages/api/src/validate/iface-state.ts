@@ -38,13 +38,18 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-const absentNeedsBridge = forEachIface((iface, path) =>
-  causeIf(iface.state === "absent" && iface.bridge === undefined && countBindings(iface) > 0, {
+/** Those that a NIC can have which comes and goes. KubeVirt has only the first. */
+const PLUGGABLE: readonly Binding[] = ["bridge", "binding"];
+
+const absentNeedsPluggable = forEachIface((iface, path) => {
+  const bindings = bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
+  const isPluggable = bindings.length === 0 || bindings.some((each) => PLUGGABLE.includes(each));
+  return causeIf(iface.state === "absent" && !isPluggable, {
     reason: "FieldValueInvalid",
     field: `${path}.state`,
     message: `"${iface.name}" interface's state "absent" is supported only for bridge binding`,
-  }),
-);
+  });
+});
 
 const absentNeedsSecondary = forEachIface((iface, path, spec) =>
   causeIf(iface.state === "absent" && isOnDefaultNetwork(spec, iface), {
@@ -88,7 +93,7 @@ const masqueradeMacIsFree = forEachIface((iface, path) =>
 export const IFACE_STATE_RULES: readonly Rule[] = [
   stateIsKnown,
   linkStateNeedsTap,
-  absentNeedsBridge,
+  absentNeedsPluggable,
   absentNeedsSecondary,
   oneBinding,
   masqueradeNeedsPodNetwork,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
-import { isBinding } from "../kinds/binding.ts";
 import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
@@ -64,19 +63,7 @@ export function vmFields(): readonly SchemaField[] {
   return schemaFields(VmSpecSchema, "spec");
 }
 
-/** Why an iface gets no NIC. */
-interface UnbuiltPart extends FieldProblem {
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
-  readonly reason: "BindingNotSupported" | "FieldNotSupported";
-}
-
-/**
- * The one guard of every door to a running guest: an iface for which this says something gets no annotation element, no
- * link and no device, and a VM with it is not started. The field is the one below the iface.
- */
-export function unbuiltPartOf(iface: Iface): UnbuiltPart | undefined {
-  const first = split(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
-  if (first === undefined) return undefined;
-  const reason = isBinding(first.field) ? "BindingNotSupported" : "FieldNotSupported";
-  return { ...first, reason };
+/** The first field of an iface, by its place below the iface, without which the NIC would be another. */
+export function unbuiltFieldOf(iface: Iface): FieldProblem | undefined {
+  return split(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
 }

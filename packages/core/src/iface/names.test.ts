@@ -104,7 +104,9 @@ describe("NICs in the pod are called as KubeVirt calls them", () => {
 function askedFor(interfaces: readonly string[]): readonly (string | undefined)[] {
   const elements = interfaces.map((link) => ({ name: "other", interface: link }));
   const vmi = aVmiOn([secondary("red", "rednet")]);
-  return planPodNetworks(vmi, elements, sha256Hex).map((element) => element.interface);
+  return planPodNetworks({ vmi, bindings: {} }, elements, sha256Hex).map(
+    (element) => element.interface,
+  );
 }
 
 const ORDINAL: readonly NetworkStatus[] = [

@@ -7,7 +7,7 @@ import { noFreePort } from "../reasons/words.ts";
 import { bookPorts, ifacesWithoutPort, lacksIoPorts } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
-  return [...ifacesWithoutPort(vmi, vmi.spec)].map(([name, { reason }]) => `${name} ${reason}`);
+  return [...ifacesWithoutPort(vmi, vmi.spec, {})].map(([name, { reason }]) => `${name} ${reason}`);
 }
 
 function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
@@ -67,7 +67,7 @@ describe("the book of ports", () => {
   test("promises them to those first for which the pod has something", () => {
     const attachments = [{ name: "c", podInterfaceName: "pod1", state: "Requested" as const }];
     const vmi = running(3, { attachments });
-    expect(bookPorts(vmi, vmi.spec)).toEqual({ total: 4, free: 3, promised: ["c", "a", "b"] });
+    expect(bookPorts(vmi, vmi.spec, {})).toEqual({ total: 4, free: 3, promised: ["c", "a", "b"] });
   });
 
   test("promises none to what gets no device behind a port", () => {
@@ -88,12 +88,12 @@ describe("the book of ports", () => {
     ];
     const domain = { ...vmi.spec.domain, devices: { interfaces } };
     const spec = { ...vmi.spec, domain, networks };
-    expect(bookPorts({ ...vmi, spec }, spec)?.promised).toEqual(["a"]);
+    expect(bookPorts({ ...vmi, spec }, spec, {})?.promised).toEqual(["a"]);
   });
 
   test("is not there while the VM does not run", () => {
     const vmi = aVmi({ nics: [{ name: "a" }] });
-    expect(bookPorts(vmi, vmi.spec)).toBeUndefined();
+    expect(bookPorts(vmi, vmi.spec, {})).toBeUndefined();
   });
 });
 
@@ -130,7 +130,7 @@ describe("people are told", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
     const { message } = noFreePort(vmi);
-    expect([...ifacesWithoutPort(vmi, spec).values()]).toEqual(
+    expect([...ifacesWithoutPort(vmi, spec, {}).values()]).toEqual(
       ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
     );
   });

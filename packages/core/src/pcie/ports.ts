@@ -3,12 +3,13 @@
 import {
   isAbsent,
   isSecondary,
-  unbuiltPartOf,
+  type BindingRegistry,
   type Iface,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
+import { canBind } from "../bindings/binding-of.ts";
 import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
@@ -29,21 +30,29 @@ function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
 }
 
 /** Secondary ifaces that are to have a device and have none yet. */
-function withoutDevice(vmi: VirtualMachineInstance, spec: VmiSpec): readonly Iface[] {
+function withoutDevice(
+  vmi: VirtualMachineInstance,
+  spec: VmiSpec,
+  registry: BindingRegistry,
+): readonly Iface[] {
   return ifacesOf(spec).filter(
     (iface) =>
       !isAbsent(iface) &&
-      unbuiltPartOf(iface) === undefined &&
+      canBind(spec, iface, registry) &&
       isSecondary(iface, networksOf(spec)) &&
       !hasDevice(vmi, iface),
   );
 }
 
 /** The book of a VMI for a specification that it is to have; undefined while the VMI does not run. */
-export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook | undefined {
+export function bookPorts(
+  vmi: VirtualMachineInstance,
+  spec: VmiSpec,
+  registry: BindingRegistry,
+): PortBook | undefined {
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
-  const waiting = withoutDevice(vmi, spec).filter(
+  const waiting = withoutDevice(vmi, spec, registry).filter(
     (iface) => lacksIoPorts(vmi, iface) === undefined,
   );
   const begun = ({ name }: Iface): boolean =>
@@ -56,10 +65,11 @@ export function bookPorts(vmi: VirtualMachineInstance, spec: VmiSpec): PortBook 
 export function ifacesWithoutPort(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
+  registry: BindingRegistry,
 ): ReadonlyMap<string, NoPort> {
-  const book = bookPorts(vmi, spec);
+  const book = bookPorts(vmi, spec, registry);
   if (book === undefined) return new Map();
-  const unfit = withoutDevice(vmi, spec).flatMap((iface): readonly [string, NoPort][] => {
+  const unfit = withoutDevice(vmi, spec, registry).flatMap((iface): readonly [string, NoPort][] => {
     const told = lacksIoPorts(vmi, iface);
     return told === undefined ? [] : [[iface.name, told]];
   });

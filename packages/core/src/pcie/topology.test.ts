@@ -41,7 +41,7 @@ function layoutOf(vmi: VirtualMachineInstance): unknown {
 
 function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
   return vmStatus(
-    { vm, vmi, startProblems: [], isNameTaken: false, failures: [] },
+    { vm, vmi, startProblems: [], isNameTaken: false, failures: [], bindings: {} },
     "2026-01-01T00:00:00Z",
   );
 }

@@ -70,6 +70,7 @@ class World {
       isNameTaken: false,
       startProblems: [],
       missingDataVolumes: [],
+      bindings: NETWORK.bindings,
     });
     for (const action of plan) {
       if (action.kind === "createVmi")

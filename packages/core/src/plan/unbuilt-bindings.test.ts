@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // An iface whose binding is not built never becomes a NIC, whatever door it comes in by.
 import { createHash } from "node:crypto";
-import { networkConfigOf, type Iface, type Network, type VmiSpec } from "@patchbay/api";
+import {
+  networkConfigOf,
+  validateVmiSpec,
+  type BindingRegistry,
+  type Iface,
+  type Network,
+  type VmiSpec,
+} from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { bindingOf } from "../bindings/binding-of.ts";
@@ -16,7 +23,14 @@ import type { IfaceFields } from "./request/nic-body.ts";
 import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
-const NETWORK = networkConfigOf(undefined);
+const BINDINGS: BindingRegistry = {
+  own: { domainAttachmentType: "tap" },
+  bridged: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
+  helped: { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" },
+  odd: { domainAttachmentType: "vhostuser" },
+  bare: {},
+};
+const NETWORK = { ...networkConfigOf(undefined), bindings: BINDINGS };
 const NIC = "nic1";
 const BLUE: Network = { name: NIC, multus: { networkName: "blue" } };
 
@@ -26,13 +40,18 @@ const ROWS = (
     { field: "masquerade", binding: { masquerade: {} } },
     { field: "sriov", binding: { sriov: {} } },
     { field: "passtBinding", binding: { passtBinding: {} } },
-    { field: "binding", binding: { binding: { name: "plugin" } } },
+    { field: "binding", binding: { binding: { name: "unheard" } } },
+    { field: "binding", binding: { binding: { name: "constructor" } } },
+    { field: "binding", binding: { binding: { name: "helped" } } },
+    { field: "binding", binding: { binding: { name: "odd" } } },
+    { field: "binding", binding: { binding: { name: "bare" } } },
+    { field: "binding", binding: { bridge: {}, binding: { name: "own" } } },
     { field: "slirp", binding: { slirp: {} } },
     { field: "passt", binding: { passt: {} } },
     { field: "macvtap", binding: { macvtap: {} } },
     { field: "sriov", binding: { bridge: {}, sriov: {} } },
   ] as readonly { field: string; binding: Omit<Iface, "name"> }[]
-).map((row) => ({ ...row, shown: Object.keys(row.binding).join("+") }));
+).map((row) => ({ ...row, shown: JSON.stringify(row.binding) }));
 
 function specWith(binding: Omit<Iface, "name">): VmiSpec {
   return withNics(aVmi({}).spec, [BLUE], [{ name: NIC, ...binding }]);
@@ -46,7 +65,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     name: NIC,
     iface: { name: NIC, ...binding },
     network: BLUE,
-    binding: bindingOf({ name: NIC, ...binding }, BLUE, {}),
+    binding: bindingOf({ name: NIC, ...binding }, BLUE, BINDINGS),
     podInterfaceName,
     links: { ...NO_LINKS, podInterface: true, mtu: 1500, ...links },
     attachment: { name: NIC, podInterfaceName, state: "Attached" },
@@ -84,7 +103,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     };
     const vmi = aVmi({ status: { phase: "Running" } });
     const target = { kind: "vm", vm, vmi } as const;
-    const plan = planAddIface({ target, request, nadExists: true });
+    const plan = planAddIface({ target, request, nadExists: true, bindings: BINDINGS });
     expect(plan).toMatchObject({ kind: "refused", refusal: { code: 422 } });
     expect(JSON.stringify(plan)).toContain(`"FieldValueNotSupported","field":"${field}"`);
     const stored = { ...vm, spec: { template: { spec: specWith(binding) } } };
@@ -92,24 +111,25 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
       target: { kind: "vm", vm: stored, vmi },
       request,
       nadExists: true,
+      bindings: BINDINGS,
     });
     expect(again).toMatchObject({ kind: "refused", refusal: { causes: [{ field }] } });
   });
 
   test("is not taken over from the VM by its running VMI", () => {
-    expect(nicsAfter(specWith(binding), aVmi({}))).toEqual({ networks: [], ifaces: [] });
+    expect(nicsAfter(specWith(binding), aVmi({}), BINDINGS)).toEqual({ networks: [], ifaces: [] });
   });
 
   test("does not take back the unplug of the NIC that had the name", () => {
     const absent = aVmi({ nics: [{ name: NIC, state: "absent" }] });
     const left = { ...absent, status: { attachments: [{ name: NIC }] } };
-    const nics = nicsAfter(specWith(binding), left as typeof absent);
+    const nics = nicsAfter(specWith(binding), left as typeof absent, BINDINGS);
     expect(nics.ifaces).toEqual([{ name: NIC, bridge: {}, state: "absent" }]);
   });
 
   test("gets no element of the pod's annotation", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(planPodNetworks(vmi, [], sha256Hex)).toEqual([]);
+    expect(planPodNetworks({ vmi, bindings: BINDINGS }, [], sha256Hex)).toEqual([]);
   });
 
   test("keeps the VM from being started", () => {
@@ -150,11 +170,43 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   });
 });
 
-test("bridge, and no binding at all, become NICs", () => {
-  for (const binding of [{ bridge: {} }, {}]) {
-    expect(nicsAfter(specWith(binding), aVmi({})).ifaces).toHaveLength(1);
+describe.each([
+  {},
+  { bridge: {} },
+  { binding: { name: "own" } },
+  { binding: { name: "bridged" } },
+] satisfies readonly Omit<Iface, "name">[])("%j", (binding) => {
+  test("becomes a NIC", () => {
+    expect(nicsAfter(specWith(binding), aVmi({}), BINDINGS).ifaces).toHaveLength(1);
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(planPodNetworks(vmi, [], sha256Hex)).toHaveLength(1);
+    const elements = planPodNetworks({ vmi, bindings: BINDINGS }, [], sha256Hex);
+    expect(elements[0]).toMatchObject({ name: "blue" });
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
-  }
+    expect(planNodeVm(nodeFacts(binding, {}))).toMatchObject([{ kind: "wireTap" }]);
+  });
+
+  test("comes and goes while the guest runs", () => {
+    const absent = { ...specWith({ ...binding, state: "absent" }) };
+    const vmi = { ...aVmi({ status: { phase: "Running" } }), spec: absent };
+    const left = { ...vmi, status: { attachments: [{ name: NIC }] } } as typeof vmi;
+    expect(nicsAfter(specWith(binding), left, BINDINGS).ifaces).toEqual([
+      { name: NIC, ...binding },
+    ]);
+    expect(validateVmiSpec(absent, "spec")).toEqual([]);
+  });
+});
+
+test.each([
+  { name: "unheard", says: '"unheard" is not registered in spec.configuration.network.binding' },
+  { name: "helped", says: '"helped" needs a sidecar (sidecarImage), which is not supported yet' },
+  { name: "odd", says: '"odd" is registered with vhostuser; use tap or managedTap' },
+  { name: "bare", says: '"bare" is registered with no domainAttachmentType; use tap or' },
+])("of the binding $name it is said why", ({ name, says }) => {
+  const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
+  expect(sayProblems(vmiStartProblems(vmi, NETWORK))).toContain(says);
+});
+
+test("masquerade is for the pod network", () => {
+  const iface = { name: NIC, masquerade: {} };
+  expect(bindingOf(iface, BLUE, BINDINGS)).toMatchObject({ kind: "refused", field: "masquerade" });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { unbuiltPartOf } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import { bindingOf } from "../bindings/binding-of.ts";
 import { eventTypeOf, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
@@ -25,9 +25,8 @@ describe("the event of a reason", () => {
   });
 });
 
-test.each([{ sriov: {} }, { dhcpOptions: {} }])(
-  "what api does not build of %j has an entry",
-  (part) => {
-    expect(Object.keys(REASONS)).toContain(unbuiltPartOf({ name: "nic", ...part })?.reason);
-  },
-);
+test.each([{ sriov: {} }, { dhcpOptions: {} }])("what is not built of %j has an entry", (part) => {
+  const binding = bindingOf({ name: "nic", ...part }, undefined, {});
+  expect(binding).toMatchObject({ kind: "refused" });
+  expect(Object.keys(REASONS)).toContain("reason" in binding && binding.reason);
+});

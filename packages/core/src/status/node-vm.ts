@@ -41,7 +41,7 @@ export function nodeVmStatus(
   const interfaces = ifaceStatuses({
     ...report,
     ifaces: facts.ifaces,
-    portless: ifacesWithoutPort(seen, seen.spec),
+    portless: ifacesWithoutPort(seen, seen.spec, facts.network.bindings),
   });
   return {
     interfaces: [...interfaces],

@@ -309,6 +309,7 @@ describe("a VM is held up", () => {
     startProblems: [],
     isNameTaken: false,
     failures: [],
+    bindings: {},
   };
   const nameTaken = {
     reason: "NameTaken",

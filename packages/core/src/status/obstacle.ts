@@ -2,6 +2,7 @@
 // Why a VM or VMI does not become what its specification says: what people see first.
 import {
   isVmiFinal,
+  type BindingRegistry,
   type Condition,
   type ContainerStatus,
   type FieldProblem,
@@ -190,6 +191,8 @@ export interface VmSituation {
   readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
 }

@@ -133,6 +133,7 @@ test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) =
   const found = restartRequiredFields(
     { ...vm, spec: { ...vm.spec, template: { spec: wanted } } },
     { ...aVmi(), spec: running },
+    {},
   );
   expect(found).toEqual(fields);
   const same = kubevirt === undefined || found.length > 0 === kubevirt;
@@ -153,7 +154,7 @@ test("disks and volumes are named one by one", () => {
     const vm = aVm();
     const template = { ...vm.spec.template, spec: wanted };
     const vmi = { ...aVmi(), spec: running };
-    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi);
+    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, {});
   };
   const base = "spec.template.spec";
   const image = { name: "a", containerDisk: { image: "new" } };

@@ -4,6 +4,7 @@ import {
   isAbsent,
   isDefaultNetwork,
   isJsonObject,
+  type BindingRegistry,
   type Iface,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -61,11 +62,12 @@ function isLeaving(actual: Nics, name: string): boolean {
   return iface !== undefined && isAbsent(iface);
 }
 
-function changedIfaces(wanted: Nics, actual: Nics): readonly string[] {
+function changedIfaces(wanted: Nics, actual: Nics, bindings: BindingRegistry): readonly string[] {
   return wanted.ifaces.flatMap((iface, index) => {
     const path = `${IFACES}[${String(index)}]`;
     const running = findByName(actual.ifaces, iface.name);
-    if (running === undefined) return isAbsent(iface) || canPlug(iface, wanted) ? [] : [path];
+    if (running === undefined)
+      return isAbsent(iface) || canPlug(iface, wanted, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
     return differingLeaves(withoutState(iface), withoutState(running), path);
   });
@@ -95,13 +97,14 @@ function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
 export function restartRequiredFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
 ): readonly string[] {
   const { spec } = vm.spec.template;
   const [wanted, actual] = [nicsOf(spec), nicsOf(vmi.spec)];
   const fields = [
     ...differingLeaves(withNics(spec, [], []), withNics(vmi.spec, [], []), BASE),
     ...changedNetworks(wanted, actual),
-    ...changedIfaces(wanted, actual),
+    ...changedIfaces(wanted, actual, bindings),
     ...removedDefault(wanted, actual),
   ];
   return [...new Set(fields)].sort();

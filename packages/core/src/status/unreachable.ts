@@ -90,7 +90,7 @@ export function unreachableIfaces(
   return ifaceStatuses({
     ifaces,
     hindrances,
-    portless: ifacesWithoutPort(vmi, vmi.spec),
+    portless: ifacesWithoutPort(vmi, vmi.spec, bindings),
     now,
   });
 }

@@ -32,7 +32,7 @@ function hindered(type: string, reason: string) {
 }
 
 function statusOf(situation: Pick<VmSituation, "vm" | "vmi" | "failures">) {
-  return vmStatus({ ...situation, startProblems: [], isNameTaken: false }, NOW);
+  return vmStatus({ ...situation, startProblems: [], isNameTaken: false, bindings: {} }, NOW);
 }
 
 const FAILED_ONCE = {

@@ -82,8 +82,8 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-function restartRequired({ vm, vmi }: VmSituation): readonly NewCondition[] {
-  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi);
+function restartRequired({ vm, vmi, bindings }: VmSituation): readonly NewCondition[] {
+  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi, bindings);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];

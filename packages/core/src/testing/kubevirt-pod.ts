@@ -29,7 +29,7 @@ interface AnnotationRow extends RowNics {
 }
 
 function elementsOf(row: AnnotationRow): readonly NetworkSelection[] {
-  return planPodNetworks(vmiOf(row), row.currentAnnotation ?? [], sha256Hex);
+  return planPodNetworks({ vmi: vmiOf(row), bindings: {} }, row.currentAnnotation ?? [], sha256Hex);
 }
 
 function annotationOf(row: AnnotationRow): unknown {

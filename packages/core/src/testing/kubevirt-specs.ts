@@ -94,8 +94,8 @@ interface OldRow {
 /** Version 1.1.1 asked whether the pod's annotation has to change. */
 function annotationChange({ interfaces, status }: OldRow): unknown {
   const there = vmiOf({ interfaces: interfaces.filter(({ name }) => status.includes(name)) });
-  const current = planPodNetworks(there, [], sha256Hex);
-  const next = planPodNetworks(vmiOf({ interfaces }), current, sha256Hex);
+  const current = planPodNetworks({ vmi: there, bindings: {} }, [], sha256Hex);
+  const next = planPodNetworks({ vmi: vmiOf({ interfaces }), bindings: {} }, current, sha256Hex);
   const changeRequired = JSON.stringify(current) !== JSON.stringify(next);
   return { changeRequired, annotate: changeRequired ? next : null };
 }
@@ -166,7 +166,7 @@ function needsRestart(vmi: Nicked, vm: Nicked): boolean {
   const { spec } = vmiOf(vm);
   const plain = aVm();
   return (
-    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi))
+    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi), {})
       .length > 0
   );
 }

@@ -61,7 +61,7 @@ export function add(
   nadExists = true,
 ): NicPlan {
   const defaults = { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields: {} };
-  return planAddIface({ target, request: { ...defaults, ...request }, nadExists });
+  return planAddIface({ target, request: { ...defaults, ...request }, nadExists, bindings: {} });
 }
 
 export function remove(target: NicTarget, name = "blue"): NicPlan {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The networks and ifaces that a VMI has after one look at its VM, when the API server takes them all.
-import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import type { BindingRegistry, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import type { Nics } from "../spec/nics.ts";
 import { planNicsChange, withPlug } from "../plan/vm/nics.ts";
 
-export function nicsAfter(template: VmiSpec, vmi: VirtualMachineInstance): Nics {
-  const { kept, plugs } = planNicsChange(template, vmi);
+export function nicsAfter(
+  template: VmiSpec,
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry = {},
+): Nics {
+  const { kept, plugs } = planNicsChange(template, vmi, bindings);
   return plugs.reduce(withPlug, kept);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission says of fields and bindings that are not built.
 import {
+  networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
+  type BindingRegistry,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -109,52 +111,103 @@ describe("fields that are not acted on", () => {
   });
 });
 
-describe("of an interface whose binding is not built", () => {
-  const SRIOV = vmWith({ sriov: {} });
-  const FIELD = "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].sriov";
+const BINDINGS: BindingRegistry = {
+  own: { domainAttachmentType: "tap" },
+  helped: { domainAttachmentType: "managedTap", sidecarImage: "example.com/sidecar" },
+};
 
-  function putVmi(status: VirtualMachineInstance["status"]): void {
-    const owner = {
-      apiVersion: "kubevirt.io/v1",
-      kind: "VirtualMachine",
-      name: "vm",
-      uid: "uid",
-    };
-    const running = vmiWith("vm", undefined);
-    const metadata = { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] };
-    store.put(VIRTUAL_MACHINE_INSTANCES, { ...running, metadata, ...(status && { status }) });
+function depsWith(bindings: BindingRegistry): Deps {
+  return { ...deps(), networkConfig: () => ({ ...networkConfigOf(undefined), bindings }) };
+}
+
+function putVmi(status: VirtualMachineInstance["status"]): void {
+  const owner = {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    name: "vm",
+    uid: "uid",
+  };
+  const running = vmiWith("vm", undefined);
+  const metadata = { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] };
+  store.put(VIRTUAL_MACHINE_INSTANCES, { ...running, metadata, ...(status && { status }) });
+}
+
+function of(vm: VirtualMachine): VirtualMachine {
+  return { ...vm, metadata: { ...vm.metadata, uid: "uid" } };
+}
+
+describe.each([
+  { field: "sriov", binding: { sriov: {} } },
+  { field: "passtBinding", binding: { passtBinding: {} } },
+  { field: "binding", binding: { binding: { name: "unheard" } } },
+  { field: "binding", binding: { binding: { name: "helped" } } },
+])("of an interface whose binding is not built: $binding", ({ field, binding }) => {
+  const UNBUILT = vmWith(binding);
+  const PATH = `spec.template.spec.domain.devices.interfaces[1].${field}`;
+
+  function judged(...request: Parameters<typeof asked>): ReturnType<typeof validate> {
+    return validate(depsWith(BINDINGS), asked(...request));
   }
 
-  function of(vm: VirtualMachine): VirtualMachine {
-    return { ...vm, metadata: { ...vm.metadata, uid: "uid" } };
-  }
+  test("warns where the VM is stored, and once", async () => {
+    const verdict = await judged(UNBUILT);
+    expect(verdict).toMatchObject({ allowed: true });
+    expect(JSON.stringify(verdict)).toContain(PATH);
+    const halted = { ...UNBUILT, spec: { ...UNBUILT.spec, runStrategy: "Halted" as const } };
+    expect(await judged(halted, UNBUILT)).toEqual({ allowed: true, warnings: [] });
+  });
 
   test("refuses it while the guest runs", async () => {
     putVmi({ phase: "Running" });
-    const verdict = await validate(deps(), asked(of(SRIOV), of(vmWith(undefined))));
-    expect(causesOf(verdict)).toEqual([FIELD]);
+    const verdict = await judged(of(UNBUILT), of(vmWith(undefined)));
+    expect(causesOf(verdict)).toEqual([`FieldValueNotSupported ${PATH}`]);
     const leaving = of(vmWith({ bridge: {}, state: "absent" }));
-    expect(causesOf(await validate(deps(), asked(of(SRIOV), leaving)))).toEqual([FIELD]);
+    expect(causesOf(await judged(of(UNBUILT), leaving))).toEqual([
+      `FieldValueNotSupported ${PATH}`,
+    ]);
   });
 
   test("keeps it in a VM that does not run, or whose guest has ended", async () => {
-    const request = asked(of(SRIOV), of(vmWith(undefined)));
-    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    const edit = [of(UNBUILT), of(vmWith(undefined))] as const;
+    expect(await judged(...edit)).toMatchObject({ allowed: true });
     putVmi({ phase: "Succeeded" });
-    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    expect(await judged(...edit)).toMatchObject({ allowed: true });
   });
 
   test("does not judge what was stored before", async () => {
     putVmi({ phase: "Running" });
-    const halted = { ...SRIOV.spec, runStrategy: "Halted" as const };
-    const request = asked(of({ ...SRIOV, spec: halted }), of(SRIOV));
-    expect(await validate(deps(), request)).toMatchObject({ allowed: true });
+    const halted = { ...UNBUILT.spec, runStrategy: "Halted" as const };
+    const verdict = await judged(of({ ...UNBUILT, spec: halted }), of(UNBUILT));
+    expect(verdict).toMatchObject({ allowed: true });
   });
 
   test("refuses it to a running VMI without a VM", async () => {
-    const request = asked(vmiWith("lone", { sriov: {} }), vmiWith("lone", undefined));
-    expect(causesOf(await validate(deps(), request))).toEqual([
-      "FieldValueNotSupported spec.domain.devices.interfaces[1].sriov",
+    const verdict = await judged(vmiWith("lone", binding), vmiWith("lone", undefined));
+    expect(causesOf(verdict)).toEqual([
+      `FieldValueNotSupported spec.domain.devices.interfaces[1].${field}`,
     ]);
   });
+});
+
+test("a binding that is registered is plugged into a VM and into a VMI without one", async () => {
+  putVmi({ phase: "Running" });
+  const own = { binding: { name: "own" } };
+  const edits = [
+    asked(of(vmWith(own)), of(vmWith(undefined))),
+    asked(vmiWith("lone", own), vmiWith("lone", undefined)),
+  ];
+  for (const edit of edits) {
+    expect(await validate(depsWith(BINDINGS), edit)).toMatchObject({ allowed: true });
+    expect(await validate(depsWith({}), edit)).toMatchObject({ allowed: false });
+  }
+});
+
+test("why a binding cannot be is said", async () => {
+  const verdict = await validate(
+    depsWith(BINDINGS),
+    asked(vmWith({ binding: { name: "helped" } })),
+  );
+  expect(JSON.stringify(verdict)).toContain(
+    'binding: \\"helped\\" needs a sidecar (sidecarImage), which is not supported yet',
+  );
 });

@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a person is told about fields that are not acted on.
-import { unactedFieldsOfVm, unactedFieldsOfVmi, type UnactedFields } from "@patchbay/api";
-import type { Subject } from "./subject.ts";
+import {
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  type BindingRegistry,
+  type FieldProblem,
+  type UnactedFields,
+} from "@patchbay/api";
+import { bindingProblems } from "@patchbay/core";
+import { vmiSpecOf, type Subject } from "./subject.ts";
 
 /** Fields that are named in one warning; the rest is counted, so that all warnings reach the client. */
 const NAMED_MAX = 10;
 
-function fieldsOf(subject: Subject): UnactedFields {
-  return subject.kind === "vm"
+/** What a person is told about. */
+interface Told extends UnactedFields {
+  /** Bindings that cannot be. */
+  readonly unbound: readonly FieldProblem[];
+}
+
+const NOTHING: Told = { unbuilt: [], harmless: [], unbound: [] };
+
+function fieldsOf(subject: Subject, bindings: BindingRegistry): Told {
+  const isVm = subject.kind === "vm";
+  const fields = isVm
     ? unactedFieldsOfVm(subject.vm.spec)
     : unactedFieldsOfVmi(subject.vmi.spec, "spec");
+  const base = isVm ? "spec.template.spec" : "spec";
+  return { ...fields, unbound: bindingProblems(vmiSpecOf(subject), base, bindings) };
 }
 
 function sayFields(fields: readonly string[]): string {
@@ -18,18 +36,28 @@ function sayFields(fields: readonly string[]): string {
   return more > 0 ? `${named} and ${String(more)} more` : named;
 }
 
-/** One warning for the fields that keep the guest from being started, and one for those that are only kept; none for what was there before. */
-export function unactedWarnings(subject: Subject, old: Subject | undefined): readonly string[] {
-  const now = fieldsOf(subject);
-  const before = old === undefined ? { unbuilt: [], harmless: [] } : fieldsOf(old);
+function isSame(one: FieldProblem, other: FieldProblem): boolean {
+  return one.field === other.field && one.message === other.message;
+}
+
+/** One warning for the fields that keep the guest from being started, one for each binding that cannot be, and one for those that are only kept; none for what was there before. */
+export function unactedWarnings(
+  subject: Subject,
+  old: Subject | undefined,
+  bindings: BindingRegistry,
+): readonly string[] {
+  const now = fieldsOf(subject, bindings);
+  const before = old === undefined ? NOTHING : fieldsOf(old, bindings);
   const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
   const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
   const harmless = now.harmless.filter((field) => !known.has(field));
-  const name = subject.kind === "vm" ? "VM" : "VMI";
+  const unbound = now.unbound.filter(
+    (problem) => !before.unbound.some((it) => isSame(it, problem)),
+  );
+  const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is kept and cannot be started`;
   return [
-    ...(unbuilt.length === 0
-      ? []
-      : [`the ${name} is kept and cannot be started: not supported yet: ${sayFields(unbuilt)}`]),
+    ...(unbuilt.length === 0 ? [] : [`${kept}: not supported yet: ${sayFields(unbuilt)}`]),
+    ...unbound.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
     ...(harmless.length === 0 ? [] : [`kept without effect: ${sayFields(harmless)}`]),
   ];
 }

@@ -3,14 +3,20 @@
 import {
   isAbsent,
   names,
-  validatePluggedBindings,
   validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
   type Cause,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findByName, ifacesOf, isOver, isOwnedBy, messageOf } from "@patchbay/core";
+import {
+  findByName,
+  ifacesOf,
+  isOver,
+  isOwnedBy,
+  messageOf,
+  pluggedBindingCauses,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -63,9 +69,12 @@ function causesOf(
   const { namespace } = request;
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
+  const { bindings } = deps.networkConfig();
   return [
     ...validateVmChange(old?.spec, vm.spec),
-    ...(vmi === undefined ? [] : validatePluggedBindings(before ?? vmi.spec, spec, BASE)),
+    ...(vmi === undefined
+      ? []
+      : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
     ...twinCauses(deps, { spec, old: before, namespace, name: vm.metadata.name, base: BASE }),
   ];
 }
@@ -86,12 +95,13 @@ export async function validateVm(
   const vmi = isOwn ? undefined : await findLiveVmi(deps, vm, specs);
   const causes = causesOf(deps, request, { ...vms, vmi });
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
+  const { bindings } = deps.networkConfig();
   return toVerdict(
     [],
     [
-      ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }),
+      ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, bindings),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
-      ...capacityWarnings(vmi, spec),
+      ...capacityWarnings(vmi, spec, bindings),
     ],
   );
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VMI may be stored; who may change it, core says.
 import {
-  validatePluggedBindings,
   validateVmiNetworkChange,
   validateVmiChange,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { ownerVmOf, refuseVmiChange } from "@patchbay/core";
+import { ownerVmOf, pluggedBindingCauses, refuseVmiChange } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -38,13 +37,14 @@ export async function validateVmi(
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
   const isOwned = ownerVmOf(vmi) !== undefined;
+  const { bindings } = deps.networkConfig();
   const causes = [
     ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined
       ? []
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
-          ...validatePluggedBindings(old.spec, vmi.spec, "spec"),
+          ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
     // The MACs of a VM were judged when the VM was stored.
     ...(isOwned
@@ -55,9 +55,9 @@ export async function validateVmi(
   return toVerdict(
     [],
     [
-      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }),
+      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, bindings),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
-      ...capacityWarnings(vmi, vmi.spec),
+      ...capacityWarnings(vmi, vmi.spec, bindings),
     ],
   );
 }

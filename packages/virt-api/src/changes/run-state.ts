@@ -46,7 +46,7 @@ async function tryOnce(
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await observeVm(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
-  const planned = plan(facts);
+  const planned = plan({ ...facts, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
   try {
     await write(deps, planned, call);

@@ -26,7 +26,10 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
       deps,
       {
         asked,
-        plan: async (target) => planAddIface({ target, request, newMac, nadExists: await nad }),
+        plan: async (target) => {
+          const { bindings } = deps.networkConfig();
+          return planAddIface({ target, request, newMac, nadExists: await nad, bindings });
+        },
         done: (target) => {
           const object = `${call.namespace}/${call.name}`;
           deps.log.info("interface is to be plugged", {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with in tests.
+import { networkConfigOf } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { Turns } from "@patchbay/kube";
@@ -15,6 +16,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),
     listMacOwners: () => [],
+    networkConfig: () => networkConfigOf(undefined),
     ...others,
   };
 }

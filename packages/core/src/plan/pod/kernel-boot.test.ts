@@ -27,7 +27,7 @@ function partsOf(container: Boot, keepsImageVolumes: boolean) {
 }
 
 function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
-  const request = { ...SETTINGS, keepsImageVolumes, ports: 0, claims: new Map() };
+  const request = { ...SETTINGS, keepsImageVolumes, ports: 0, claims: new Map(), bindings: {} };
   return launcherPodOf(vmiWith(container), request, () => "0123456789abcdef");
 }
 

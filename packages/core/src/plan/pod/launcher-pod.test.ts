@@ -12,7 +12,7 @@ function sha256Hex(): string {
 }
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
-  const request = { ...SETTINGS, useEmulation, ports: 8, claims: new Map() };
+  const request = { ...SETTINGS, useEmulation, ports: 8, claims: new Map(), bindings: {} };
   return launcherPodOf(vmi, request, sha256Hex);
 }
 

@@ -3,6 +3,7 @@
 import {
   controllerOf,
   names,
+  type BindingRegistry,
   type Container,
   type OvercommitConfig,
   type Pod,
@@ -19,6 +20,7 @@ import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
+import type { NetworksWish } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 
 /** What the cluster decides about launchers. */
@@ -36,6 +38,8 @@ export interface LauncherSettings {
 export interface LauncherRequest extends LauncherSettings, DiskFacts {
   /** PCIe ports of the domain. */
   readonly ports: number;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
 }
 
 /** What is written beside the guest's disks: one directory for sockets and the console's log, one for libvirt's files. */
@@ -104,12 +108,13 @@ function containerOf(
   };
 }
 
-function metadataOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Pod["metadata"] {
+function metadataOf(wish: NetworksWish, sha256Hex: Sha256Hex): Pod["metadata"] {
+  const { vmi } = wish;
   return {
     name: launcherPodName(vmi, sha256Hex),
     namespace: vmi.metadata.namespace ?? "",
     labels: podLabelsOf(vmi),
-    annotations: podAnnotationsOf(vmi, sha256Hex),
+    annotations: podAnnotationsOf(wish, sha256Hex),
     ownerReferences: [
       {
         apiVersion: vmi.apiVersion,
@@ -148,7 +153,7 @@ export function launcherPodOf(
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: metadataOf(vmi, sha256Hex),
+    metadata: metadataOf({ vmi, bindings: request.bindings }, sha256Hex),
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: grace + EXTRA_GRACE_SECONDS,

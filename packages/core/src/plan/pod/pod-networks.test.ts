@@ -22,7 +22,7 @@ import { planPodNetworks } from "./pod-networks.ts";
 const sha256Hex = (text: string): string => Buffer.from(text).toString("hex").padEnd(64, "0");
 
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {
-  const text = printNetworks(planPodNetworks(aVmi({ nics }), [], sha256Hex));
+  const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, [], sha256Hex));
   const parsed = parseNetworks(text);
   if (!parsed.ok) throw new Error(`${names.NETWORKS_ANNOTATION}: ${parsed.reason}`);
   return parsed.elements.map(({ name, namespace = "" }) => `${namespace}/${name}`);
@@ -63,7 +63,7 @@ function planned(
   vmi: VirtualMachineInstance,
   current: readonly NetworkSelection[] = [],
 ): readonly NetworkSelection[] {
-  return planPodNetworks(vmi, current, sha256Hex);
+  return planPodNetworks({ vmi, bindings: {} }, current, sha256Hex);
 }
 
 test("an element says all that the iface asks for, and no more", () => {

@@ -5,12 +5,13 @@ import {
   isDefaultNetwork,
   isReadableSelection,
   NETWORKS_MAX,
-  unbuiltPartOf,
+  type BindingRegistry,
   type Iface,
   type Network,
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { canBind } from "../../bindings/binding-of.ts";
 import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../../iface/names.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
@@ -34,19 +35,26 @@ function elementOf(
   };
 }
 
+/** Whose networks the pod is to have. */
+export interface NetworksWish {
+  readonly vmi: VirtualMachineInstance;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
+}
+
 /**
  * The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC, nor for a name
  * that slipped past admission: it would make the whole annotation unreadable.
  */
 function wantedElements(
-  vmi: VirtualMachineInstance,
+  { vmi, bindings }: NetworksWish,
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
-  const portless = ifacesWithoutPort(vmi, vmi.spec);
+  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
-    if (portless.has(iface.name) || unbuiltPartOf(iface) !== undefined) return [];
+    if (portless.has(iface.name) || !canBind(vmi.spec, iface, bindings)) return [];
     if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
     const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
     const element = elementOf(iface, network, { podInterfaceName, namespace });
@@ -75,13 +83,13 @@ function claimOf(
  * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept.
  */
 export function planPodNetworks(
-  vmi: VirtualMachineInstance,
+  wish: NetworksWish,
   current: readonly NetworkSelection[],
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
-  const wanted = wantedElements(vmi, sha256Hex);
+  const wanted = wantedElements(wish, sha256Hex);
   const stays = (name: string): boolean => {
-    const claim = claimOf(vmi, wanted, name);
+    const claim = claimOf(wish.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";
   };
   const kept = current.filter(

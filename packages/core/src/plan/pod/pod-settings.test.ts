@@ -50,7 +50,7 @@ test("labels and annotations of the VMI are the pod's, but not those that say wh
   };
   const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
   const vmi = vmiWith({ annotations, labels });
-  expect(podAnnotationsOf(vmi, sha256Hex)).toEqual({
+  expect(podAnnotationsOf({ vmi, bindings: {} }, sha256Hex)).toEqual({
     "example.com/team": "a",
     "kubevirt.io/domain": "vm1",
   });

@@ -4,7 +4,7 @@ import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@pa
 import type { Sha256Hex } from "../../iface/names.ts";
 import { hostnameOf } from "../../spec/hostname.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
-import { planPodNetworks } from "./pod-networks.ts";
+import { planPodNetworks, type NetworksWish } from "./pod-networks.ts";
 
 /** Written by programs for themselves on the VMI, which would say something else, or something wrong, on its pod. */
 const NOT_THE_PODS = [
@@ -71,10 +71,11 @@ export function podLabelsOf({
 
 /** The VMI's, and ours. */
 export function podAnnotationsOf(
-  vmi: VirtualMachineInstance,
+  wish: NetworksWish,
   sha256Hex: Sha256Hex,
 ): Readonly<Record<string, string>> {
-  const elements = planPodNetworks(vmi, [], sha256Hex);
+  const { vmi } = wish;
+  const elements = planPodNetworks(wish, [], sha256Hex);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !NOT_THE_PODS.includes(key),
   );

@@ -108,6 +108,7 @@ describe("adding", () => {
       target: { kind: "vm", vm: aVm(), vmi },
       request: { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields },
       nadExists: true,
+      bindings: {},
       newMac: "02:00:00:00:00:09",
     });
     expect(writtenNics(plan)).toMatchObject([{}, [{}, { macAddress: want }]]);

@@ -4,13 +4,14 @@ import {
   isAbsent,
   isDefaultNetwork,
   normalizeMac,
-  unbuiltPartOf,
   validateVmiSpec,
   withDefaultBinding,
+  type BindingRegistry,
   type Cause,
   type Iface,
   type Network,
 } from "@patchbay/api";
+import { bindingOf } from "../../bindings/binding-of.ts";
 import { isEqual } from "../../equal.ts";
 import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
 import { noFreePort } from "../../reasons/words.ts";
@@ -34,6 +35,8 @@ export interface AddIfaceFacts {
   readonly nadExists: boolean;
   /** A MAC that nobody has, for an iface that brings none and has none from before. */
   readonly newMac?: string;
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
 }
 
 function requestedNetwork({ request }: AddIfaceFacts): Network {
@@ -80,10 +83,11 @@ function takenBack(iface: Iface, state: string | undefined): Iface {
   return state === undefined ? back : { ...back, state };
 }
 
-function bindingCauses(iface: Iface): readonly Cause[] {
-  const unbuilt = unbuiltPartOf(iface);
-  if (unbuilt === undefined) return [];
-  const { field, message } = unbuilt;
+/** An iface that a request may name is on a network beside the pod's. */
+function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
+  const binding = bindingOf(iface, requestedNetwork(facts), facts.bindings);
+  if (binding.kind !== "refused") return [];
+  const { field, message } = binding;
   return [{ reason: "FieldValueNotSupported", field, message: `${field} ${message}` }];
 }
 
@@ -96,7 +100,7 @@ function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
     const doing = isAbsent(iface) ? "is being unplugged from" : "is on";
     return nameTaken(facts, `interface '${iface.name}' ${doing} network ${sayNetwork(network)}`);
   }
-  const causes = bindingCauses(iface);
+  const causes = bindingCauses(iface, facts);
   if (causes.length > 0) return refuse(422, causes);
   const differing = differingFields(iface, facts);
   if (differing.length > 0) {
@@ -139,7 +143,7 @@ function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefine
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
   const unfit = lacksIoPorts(vmi, wanted)?.message;
-  const book = bookPorts(vmi, specOf(facts.target));
+  const book = bookPorts(vmi, specOf(facts.target), facts.bindings);
   if (unfit !== undefined || book === undefined || book.free > book.promised.length) return unfit;
   const promised =
     book.promised.length === 0
@@ -175,8 +179,9 @@ function ruleCauses(
   });
 }
 
-function requestCauses({ request, nadExists }: AddIfaceFacts, wanted: Iface): readonly Cause[] {
-  const causes = [...bindingCauses(wanted)];
+function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
+  const { request, nadExists } = facts;
+  const causes = [...bindingCauses(wanted, facts)];
   if (request.fields.state === "absent") {
     const message = "an interface cannot be added as absent";
     causes.push({ reason: "FieldValueInvalid", field: "state", message });

@@ -61,6 +61,12 @@ test.each<{ name: string; body: unknown; message: string; fields: readonly strin
     fields: ["ips"],
   },
   {
+    name: "a binding without its name",
+    body: { [NAD]: "a", name: "b", binding: {} },
+    message: "binding.name must be a string",
+    fields: ["binding.name"],
+  },
+  {
     name: "fields of the wrong type",
     body: { [NAD]: 1, name: "b", acpiIndex: "1", ips: [1] },
     message: "networkAttachmentDefinitionName must be a string",

@@ -85,6 +85,13 @@ function fieldCauses(
   });
 }
 
+/** What the schema would refuse later, with a path that is not the request's. */
+function bindingCauses({ binding }: JsonObject): readonly Cause[] {
+  if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
+  const field = "binding.name";
+  return [{ reason: "FieldValueRequired", field, message: `${field} must be a string` }];
+}
+
 function checkBody(
   options: string,
   body: unknown,
@@ -97,7 +104,11 @@ function checkBody(
   }
   const required = requiredCauses(options, body, fields.required);
   const rest = Object.entries(body).filter(([field]) => !fields.required.includes(field));
-  const causes = [...required, ...fieldCauses(Object.fromEntries(rest), fields.more)];
+  const causes = [
+    ...required,
+    ...fieldCauses(Object.fromEntries(rest), fields.more),
+    ...bindingCauses(body),
+  ];
   // KubeVirt's clients know the first message by heart, so it stays the message of the whole.
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }

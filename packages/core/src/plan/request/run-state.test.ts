@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { RunStrategy, StateChangeRequest, VirtualMachine } from "@patchbay/api";
+import {
+  networkConfigOf,
+  type RunStrategy,
+  type StateChangeRequest,
+  type VirtualMachine,
+} from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { planRestart, planStart, planStop, type RunStatePlan } from "./run-state.ts";
@@ -8,6 +13,7 @@ const VERBS = { start: planStart, stop: planStop, restart: planRestart };
 type Verb = keyof typeof VERBS;
 type Guest = "none" | "alive" | "over";
 
+const NETWORK = networkConfigOf(undefined);
 const UID = "vmi-uid";
 const STOP: StateChangeRequest = { action: "Stop", uid: UID };
 const START: StateChangeRequest = { action: "Start" };
@@ -22,7 +28,9 @@ function plan(verb: Verb, vm: VirtualMachine, guest: Guest): RunStatePlan {
   const phase = guest === "alive" ? "Running" : "Succeeded";
   const vmi = aVmi({ status: { phase } });
   const owned = { ...vmi, metadata: { ...vmi.metadata, uid: UID } };
-  return VERBS[verb](guest === "none" ? { vm } : { vm, vmi: owned });
+  return VERBS[verb](
+    guest === "none" ? { vm, config: NETWORK } : { vm, vmi: owned, config: NETWORK },
+  );
 }
 
 /** What is written, or the words of the conflict. */

@@ -4,6 +4,7 @@ import {
   isVmiFinal,
   runStrategyOf,
   type JsonPatchOperation,
+  type NetworkConfig,
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -18,6 +19,7 @@ export interface RunStateFacts {
   readonly vm: VirtualMachine;
   /** The VM's own. */
   readonly vmi?: VirtualMachineInstance;
+  readonly config: NetworkConfig;
 }
 
 /** What is written for such a request, or why nothing is; the message is said to who asked, and logged. */
@@ -74,8 +76,8 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
 }
 
 /** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
-function ifStartable({ vm }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
-  const problems = vmStartProblems(vm, vmiOf(vm), undefined);
+function ifStartable({ vm, config }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
+  const problems = vmStartProblems(vm, vmiOf(vm), config);
   if (plan.kind === "refused" || problems.length === 0) return plan;
   const causes = problems.map((problem) => ({
     reason: "FieldValueNotSupported" as const,

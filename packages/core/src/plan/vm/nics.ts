@@ -3,13 +3,15 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  unbuiltPartOf,
   validateVmiSpec,
+  type BindingRegistry,
   type Iface,
   type Network,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
+import { bindingOf } from "../../bindings/binding-of.ts";
+import { BINDINGS } from "../../bindings/table.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
 
 function isOnDefaultNetwork(nics: Nics, name: string): boolean {
@@ -36,24 +38,41 @@ function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
   return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
 }
 
+/** What the VM wants, what its VMI has, and which bindings there are beside ours. */
+interface Sides {
+  readonly desired: Nics;
+  readonly actual: Nics;
+  readonly bindings: BindingRegistry;
+}
+
+/** Whether a running guest can get the iface, as far as its binding tells. */
+function canBePlugged(
+  iface: Iface,
+  networks: readonly Network[],
+  bindings: BindingRegistry,
+): boolean {
+  const { kind } = bindingOf(iface, findByName(networks, iface.name), bindings);
+  return kind !== "refused" && BINDINGS[kind].live.plug;
+}
+
 /** The VMI's entry as the VM wants it: its state, unless the VM means another NIC than the one that leaves. */
-function syncedIface(current: Iface, desired: Nics, actual: Nics): Iface {
+function syncedIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
   if (wanted === undefined) return withState(current, "absent");
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  const waits = !sameNetwork || unbuiltPartOf(wanted) !== undefined;
+  const waits = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
   if (waits && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
 
 /** Whether a running guest can get the iface: it is a NIC on a network beside the pod's default one. */
-export function canPlug(iface: Iface, desired: Nics): boolean {
+export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
   return (
     !isAbsent(iface) &&
-    unbuiltPartOf(iface) === undefined &&
+    canBePlugged(iface, desired.networks, bindings) &&
     findByName(desired.networks, iface.name)?.multus !== undefined &&
     !isOnDefaultNetwork(desired, iface.name)
   );
@@ -70,10 +89,11 @@ export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
   return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
 }
 
-function pluggable(desired: Nics, actual: Nics): readonly Plug[] {
+function pluggable({ desired, actual, bindings }: Sides): readonly Plug[] {
   return desired.ifaces
     .filter(
-      (iface) => canPlug(iface, desired) && findByName(actual.ifaces, iface.name) === undefined,
+      (iface) =>
+        canPlug(iface, desired, bindings) && findByName(actual.ifaces, iface.name) === undefined,
     )
     .flatMap((iface) => {
       const network = findByName(desired.networks, iface.name);
@@ -122,17 +142,22 @@ export interface NicsChange {
  * changes live, but for the link of its iface. A NIC whose place is still taken (its MAC, for example, by an iface that
  * is leaving, or by one that changes at the next start only) comes when that is free.
  */
-export function planNicsChange(template: VmiSpec, vmi: VirtualMachineInstance): NicsChange {
+export function planNicsChange(
+  template: VmiSpec,
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
+): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
+  const sides = { desired, actual, bindings };
   const kept = withoutComplete(vmi, {
-    ifaces: actual.ifaces.map((iface) => syncedIface(iface, desired, actual)),
+    ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
     networks: actual.networks,
   });
   // What the rules refuse anyway is left to admission, which says why.
   const mayWait = isAllowed(vmi.spec, present(desired));
   const plugs: Plug[] = [];
-  for (const plug of pluggable(desired, actual)) {
+  for (const plug of pluggable(sides)) {
     const next = withPlug(plugs.reduce(withPlug, kept), plug);
     if (!mayWait || isAllowed(vmi.spec, next)) plugs.push(plug);
   }

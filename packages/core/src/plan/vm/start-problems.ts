@@ -12,6 +12,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
+import { bindingProblems } from "../../bindings/binding-of.ts";
 import { machineOf } from "../../spec/machine.ts";
 import { disksOf } from "../../spec/disks.ts";
 import { ifacesOf } from "../../spec/nics.ts";
@@ -57,12 +58,11 @@ interface Specified {
 
 function domainProblems(
   vmi: VirtualMachineInstance,
-  config: NetworkConfig | undefined,
+  config: NetworkConfig,
   { spec, base }: Specified,
 ): readonly FieldProblem[] {
   const machine = machineProblems(spec, base);
-  const isLaidOut = config !== undefined && machine.length === 0;
-  const plan = isLaidOut ? planVmiTopology(vmi, config) : undefined;
+  const plan = machine.length === 0 ? planVmiTopology(vmi, config) : undefined;
   return [
     ...machine,
     ...bootProblems(spec, base),
@@ -79,21 +79,26 @@ export function vmiStartProblems(
   config: NetworkConfig,
 ): readonly FieldProblem[] {
   const { unbuilt } = unactedFieldsOfVmi(vmi.spec, "spec");
-  return [...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }), ...unbuilt];
+  return [
+    ...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
+    ...unbuilt,
+    ...bindingProblems(vmi.spec, "spec", config.bindings),
+  ];
 }
 
-/**
- * Of a VM, in terms of its own specification; `vmi` is what would be started. Without `config` the places of its devices
- * are not looked at.
- */
+/** Of a VM, in terms of its own specification; `vmi` is what would be started. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
-  config: NetworkConfig | undefined,
+  config: NetworkConfig,
 ): readonly FieldProblem[] {
   const { unbuilt } = unactedFieldsOfVm(vm.spec);
   const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
-  return [...domainProblems(vmi, config, template), ...unbuilt];
+  return [
+    ...domainProblems(vmi, config, template),
+    ...unbuilt,
+    ...bindingProblems(template.spec, template.base, config.bindings),
+  ];
 }
 
 /** All problems as one text, each with its field. */

@@ -28,6 +28,7 @@ function plan(facts: Partial<VmFacts> & Pick<VmFacts, "vm">): ReturnType<typeof 
     startProblems: [],
     isNameTaken: false,
     missingDataVolumes: [],
+    bindings: {},
     ...facts,
   });
 }
@@ -235,6 +236,7 @@ describe("it is looked at again by itself", () => {
     startProblems: [],
     isNameTaken: false,
     missingDataVolumes: [],
+    bindings: {},
   };
 
   test("when the pause before the next start is over", () => {

@@ -10,6 +10,7 @@ import {
   printPcieTopology,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type BindingRegistry,
   type DataVolume,
   type FieldProblem,
   type PcieTopology,
@@ -48,6 +49,8 @@ export interface VmFacts {
   readonly isNameTaken: boolean;
   /** Of the VM's templates: those that are not there. */
   readonly missingDataVolumes: readonly DataVolume[];
+  /** What the cluster has registered. */
+  readonly bindings: BindingRegistry;
 }
 
 /** The VMI, told where its devices are. */
@@ -128,8 +131,8 @@ function planTemplate(
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
-function planRunning(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
-  const change = planNicsChange(vm.spec.template.spec, vmi);
+function planRunning({ vm, bindings }: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
+  const change = planNicsChange(vm.spec.template.spec, vmi, bindings);
   const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
   return [
     ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),
@@ -151,12 +154,12 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   ];
 }
 
-function planStarted(vm: VirtualMachine, vmi: VirtualMachineInstance): readonly VmAction[] {
+function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
   if (vmi.metadata.deletionTimestamp !== undefined) return [];
-  if (decideRun(runFactsOf(vm, vmi)).step === "stop") {
+  if (decideRun(runFactsOf(facts.vm, vmi)).step === "stop") {
     return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
   }
-  return isVmiFinal(vmi) ? [] : planRunning(vm, vmi);
+  return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
 }
 
 /** The next steps for a VM, in order. A VM that is being deleted takes its VMI along by its owner reference. */
@@ -164,7 +167,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
   if (lacksMac(vm)) return [{ kind: "setMacAddresses" }];
-  return vmi === undefined ? planStopped(facts) : planStarted(vm, vmi);
+  return vmi === undefined ? planStopped(facts) : planStarted(facts, vmi);
 }
 
 /** When to look again although nothing changes, milliseconds; undefined: not at all. */

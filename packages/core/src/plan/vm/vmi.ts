@@ -20,7 +20,7 @@ import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { stateClaimOf } from "../pod/state-parts.ts";
-import { planPodNetworks } from "../pod/pod-networks.ts";
+import { planPodNetworks, type NetworksWish } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
@@ -70,14 +70,10 @@ export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   return annotation.ok ? annotation.elements : [];
 }
 
-function planNetworks(
-  vmi: VirtualMachineInstance,
-  pod: Pod,
-  sha256Hex: Sha256Hex,
-): readonly VmiAction[] {
+function planNetworks(wish: NetworksWish, pod: Pod, sha256Hex: Sha256Hex): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
   const current = podNetworkElements(pod);
-  const elements = planPodNetworks(vmi, current, sha256Hex);
+  const elements = planPodNetworks(wish, current, sha256Hex);
   if (isEqual(current, elements)) return [];
   return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
 }
@@ -107,7 +103,8 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   }
   const plan = planVmiTopology(vmi, network);
   const { claims } = storage;
-  const request = { ...settings, claims, ports: plan.ok ? plan.topology.ports.length : 0 };
+  const ports = plan.ok ? plan.topology.ports.length : 0;
+  const request = { ...settings, claims, ports, bindings: network.bindings };
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
 }
 
@@ -139,5 +136,6 @@ export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiActi
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts, sha256Hex);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
-  return [...planLabel(vmi, pod), ...planNetworks(vmi, pod, sha256Hex), ...planNics(vmi)];
+  const wish = { vmi, bindings: facts.network.bindings };
+  return [...planLabel(vmi, pod), ...planNetworks(wish, pod, sha256Hex), ...planNics(vmi)];
 }

@@ -48,7 +48,8 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const startProblems = vmStartProblems(vm, vmiOf(vm), network);
   const missingDataVolumes = await findMissing(vm, vmi, deps);
-  const facts = { vm, now, startProblems, missingDataVolumes };
+  const { bindings } = network;
+  const facts = { vm, now, startProblems, missingDataVolumes, bindings };
   return vmi === undefined || isOwnedBy(vmi, vm)
     ? { ...facts, vmi, isNameTaken: false }
     : { ...facts, vmi: undefined, isNameTaken: true };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a binding that the cluster has registered is. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin.
+import type { BindingPlugin, BindingRegistry, Iface } from "@patchbay/api";
+import type { Binding, BindingRefusal } from "./binding.ts";
+
+/** Where bindings are registered, for people. */
+const REGISTRY = "spec.configuration.network.binding of the KubeVirt object";
+
+/** Attachment types that are built; KubeVirt's names of them. */
+const KINDS: Readonly<Record<string, Binding["kind"]>> = { tap: "tap", managedTap: "managedTap" };
+
+function refuse(message: string): BindingRefusal {
+  return { kind: "refused", field: "binding", reason: "BindingNotSupported", message };
+}
+
+function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
+  const { sidecarImage = "", domainAttachmentType = "", networkAttachmentDefinition = "" } = plugin;
+  if (sidecarImage !== "") {
+    return refuse(`"${name}" needs a sidecar (sidecarImage), which is not supported yet`);
+  }
+  const kind = Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
+  if (kind === undefined) {
+    const has = domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
+    return refuse(`"${name}" is registered with ${has}; use tap or managedTap`);
+  }
+  return networkAttachmentDefinition === ""
+    ? { kind }
+    : { kind, extraNetwork: networkAttachmentDefinition };
+}
+
+/** How an iface is bound that names a registered binding; undefined for one that names none. */
+export function registeredBindingOf(
+  iface: Iface,
+  registry: BindingRegistry,
+): Binding | BindingRefusal | undefined {
+  if (iface.binding === undefined) return undefined;
+  const { name } = iface.binding;
+  // A name is a person's word: it must not find what every object has.
+  const plugin = Object.hasOwn(registry, name) ? registry[name] : undefined;
+  return plugin === undefined
+    ? refuse(`"${name}" is not registered in ${REGISTRY}`)
+    : ofPlugin(name, plugin);
+}
