@@ -119,6 +119,7 @@ export {
   type Attachment,
   type HotplugType,
   type IfacePhase,
+  type AddressSource,
   type IfaceStatus,
   type VirtualMachineInstance,
   type VmiPhase,

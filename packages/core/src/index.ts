@@ -30,7 +30,9 @@ export { reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
 export { eventTypeOf, REASONS } from "./reasons/table.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
-export { guestNamesByMac, nextAskInMs } from "./iface/guest-names.ts";
+export { nextAskInMs, type AskHistory } from "./guest/asks.ts";
+export { readGuestLinks } from "./guest/links.ts";
+export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {
   findMacTwins,
   macFor,

@@ -23,6 +23,12 @@ namespace {
 constexpr int kKeepaliveSeconds = 5;
 constexpr unsigned int kKeepaliveCount = 3;
 
+Napi::Array toJs(Napi::Env env, const std::vector<std::string> &texts) {
+  Napi::Array list = Napi::Array::New(env, texts.size());
+  for (uint32_t index = 0; index < texts.size(); index++) list.Set(index, texts[index]);
+  return list;
+}
+
 Napi::Value toJs(Napi::Env env, const Value &value) {
   if (const auto *text = std::get_if<std::string>(&value)) return Napi::String::New(env, *text);
   if (const auto *facts = std::get_if<DomainFacts>(&value)) {
@@ -39,6 +45,7 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
       Napi::Object object = Napi::Object::New(env);
       object.Set("name", (*interfaces)[index].name);
       object.Set("mac", (*interfaces)[index].mac);
+      object.Set("addresses", toJs(env, (*interfaces)[index].addresses));
       list.Set(index, object);
     }
     return list;

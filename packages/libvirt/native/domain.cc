@@ -19,6 +19,10 @@ constexpr int kGuestInterfacesMax = 256;
 // Bytes of their names and MACs that are passed on. Linux has at most 15, Windows up to 256 in a name.
 constexpr size_t kGuestNameBytesMax = 256;
 constexpr size_t kMacBytesMax = 32;
+// Addresses of one interface, and of all of them, that are passed on; and the bytes of one: an IPv6 address has at most 45.
+constexpr size_t kAddressesMax = 32;
+constexpr size_t kAllAddressesMax = 1024;
+constexpr size_t kAddressBytesMax = 64;
 
 struct FreeDomain {
   void operator()(virDomainPtr domain) const { virDomainFree(domain); }
@@ -134,6 +138,15 @@ struct GuestInterfaces {
   }
 };
 
+std::vector<std::string> addressesOf(const virDomainInterface &item, size_t addressesMax) {
+  std::vector<std::string> addresses;
+  const size_t count = std::min<size_t>(item.naddrs, addressesMax);
+  for (size_t index = 0; index < count; index++) {
+    addresses.push_back(textOf(item.addrs[index].addr, kAddressBytesMax));
+  }
+  return addresses;
+}
+
 // What the agent says is the guest's word: its length is bounded here, its meaning is looked at by who asked.
 Outcome readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
@@ -142,9 +155,13 @@ Outcome readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (count < 0) return outcomeOf(-1);
   found.count = count;
   std::vector<GuestInterface> interfaces;
+  size_t left = kAllAddressesMax;
   for (int index = 0; index < std::min(count, kGuestInterfacesMax); index++) {
     const virDomainInterfacePtr item = found.items[index];
-    interfaces.push_back({textOf(item->name, kGuestNameBytesMax), textOf(item->hwaddr, kMacBytesMax)});
+    std::vector<std::string> addresses = addressesOf(*item, std::min(left, kAddressesMax));
+    left -= addresses.size();
+    interfaces.push_back(
+        {textOf(item->name, kGuestNameBytesMax), textOf(item->hwaddr, kMacBytesMax), std::move(addresses)});
   }
   return {{}, std::move(interfaces)};
 }

@@ -27,6 +27,7 @@ struct DomainFacts {
 struct GuestInterface {
   std::string name;
   std::string mac;  // empty when the guest has none for it
+  std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
 };
 
 using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>>;

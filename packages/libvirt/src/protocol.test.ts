@@ -74,8 +74,21 @@ describe("what the child says", () => {
   });
 
   test.each([
-    { name: "a list", value: [{ name: "eth0", mac: "m" }], want: [{ name: "eth0", mac: "m" }] },
-    { name: "entries without text", value: [{ name: 1 }], want: [{ name: "", mac: "" }] },
+    {
+      name: "a list",
+      value: [{ name: "eth0", mac: "m", addresses: ["10.0.0.1"] }],
+      want: [{ name: "eth0", mac: "m", addresses: ["10.0.0.1"] }],
+    },
+    {
+      name: "entries without text",
+      value: [{ name: 1, addresses: [1, "a".repeat(5000)] }],
+      want: [{ name: "", mac: "", addresses: ["", "a".repeat(1000)] }],
+    },
+    {
+      name: "addresses that are no list",
+      value: [{ name: "eth0", mac: "m", addresses: "10.0.0.1" }],
+      want: [{ name: "eth0", mac: "m", addresses: [] }],
+    },
     { name: "entries that are none", value: [null, "eth0"], want: [] },
     { name: "no list", value: { length: 1 }, want: [] },
   ])("$name as the guest's NICs", ({ value, want }) => {

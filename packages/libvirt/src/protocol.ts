@@ -159,7 +159,12 @@ export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] 
   return value.filter(isJsonObject).map((entry) => ({
     name: parseText(entry["name"]),
     mac: parseText(entry["mac"]),
+    addresses: listOf(entry["addresses"]).map(parseText),
   }));
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : []; // of what, is looked at one by one
 }
 
 function parseNumber(value: unknown): number {

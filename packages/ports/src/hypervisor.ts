@@ -46,6 +46,8 @@ export type DomainLifecycle =
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
+  /** As the guest writes them, without a prefix; at most 32, and 1024 of all NICs. */
+  readonly addresses: readonly string[];
 }
 
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */

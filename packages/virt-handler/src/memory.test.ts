@@ -21,9 +21,12 @@ function live(uid: string, memory: Memory): void {
   const shown = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
   memory.steps.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
   while (memory.passes.take(vmiOf(uid)));
+  while (memory.writes.take(vmiOf(uid)));
   memory.failures.set(uid, 2);
   memory.unplugRequests.note(uid, "one", 0);
-  memory.guestNames.note(uid, new Map([["02:00:00:00:00:01", "eth0"]]));
+  const mac = "02:00:00:00:00:01";
+  const links = [{ name: "eth0", mac, addresses: [] }];
+  memory.guests.note(vmiOf(uid), { links, macs: [mac] });
 }
 
 /** Which of it is remembered. */
@@ -31,9 +34,10 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
   return {
     step: memory.steps.findHeld(stepOf(uid)) !== undefined,
     passes: !memory.passes.take(vmiOf(uid)),
+    writes: !memory.writes.take(vmiOf(uid)),
     failures: memory.failures.has(uid),
     request: memory.unplugRequests.count(uid, "one") > 0,
-    name: memory.guestNames.namesOf(uid).size > 0,
+    name: memory.guests.viewOf(vmiOf(uid)).nics.size > 0,
   };
 }
 
@@ -43,7 +47,7 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   live(OTHER, memory);
   forgetVmi(FIRST, memory);
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
-    ...{ step: is, passes: is, failures: is, request: is, name: is },
+    ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is },
   });
   expect(remembered(FIRST, memory)).toEqual(all(false));
   expect(remembered(OTHER, memory)).toEqual(all(true));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
 import type { Clock } from "@patchbay/ports";
-import { createGuestNames, type GuestNames } from "./guest-names.ts";
+import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 
 /** All of it is kept by the uid of the VMI, and forgotten with that. */
 export interface Memory extends Pace {
   readonly unplugRequests: UnplugRequests;
-  readonly guestNames: GuestNames;
+  readonly guests: Guests;
 }
 
 /** The memory of a process that was just started. */
@@ -16,7 +16,7 @@ export function createMemory(clock: Clock): Memory {
   return {
     ...createPace(clock),
     unplugRequests: createUnplugRequests(clock),
-    guestNames: createGuestNames(clock),
+    guests: createGuests(clock),
   };
 }
 
@@ -24,7 +24,8 @@ export function createMemory(clock: Clock): Memory {
 export function forgetVmi(uid: string, memory: Memory): void {
   memory.steps.forget(uid);
   memory.passes.forget(uid);
+  memory.writes.forget(uid);
   memory.failures.delete(uid);
   memory.unplugRequests.retain(uid, []);
-  memory.guestNames.forget(uid);
+  memory.guests.forget(uid);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createPace, type Passes } from "./pace.ts";
+import { createPace, type Budget } from "./pace.ts";
 import { aScheduledVmi, attachment } from "./testing/scene.ts";
 
 const VMI = aScheduledVmi(["one"]);
@@ -9,18 +9,19 @@ const OTHER = { ...VMI, metadata: { ...VMI.metadata, uid: "another" } };
 const CHANGED = aScheduledVmi(["one"], { attachments: [attachment("one", "Failed")] });
 
 let clock: FakeClock;
-let passes: Passes;
+let passes: Budget;
+let writes: Budget;
 
 /** How many passes the VMI gets now. */
-function burst(vmi = VMI): number {
+function burst(vmi = VMI, budget = passes): number {
   let taken = 0;
-  while (passes.take(vmi)) taken += 1;
+  while (budget.take(vmi)) taken += 1;
   return taken;
 }
 
 beforeEach(() => {
   clock = createFakeClock();
-  ({ passes } = createPace(clock));
+  ({ passes, writes } = createPace(clock));
 });
 
 test("a VMI has 50 passes at once, then one a second", async () => {
@@ -29,6 +30,15 @@ test("a VMI has 50 passes at once, then one a second", async () => {
   expect(burst()).toBe(0);
   await clock.advance(1);
   expect(burst()).toBe(1);
+});
+
+test("its status is written 20 times at once, then once in ten seconds", async () => {
+  expect(burst(VMI, writes)).toBe(20);
+  await clock.advance(9_999);
+  expect(burst(VMI, writes)).toBe(0);
+  await clock.advance(1);
+  expect(burst(VMI, writes)).toBe(1);
+  expect(burst()).toBe(50);
 });
 
 test("the passes of one VMI cost no other", () => {

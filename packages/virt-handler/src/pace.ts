@@ -6,6 +6,7 @@ import {
   createPauses,
   createTokenBuckets,
   wishOf,
+  type Allowance,
   type BackoffRange,
   type Pauses,
 } from "@patchbay/kube";
@@ -15,7 +16,9 @@ import type { Clock } from "@patchbay/ports";
 export interface Pace {
   /** Steps that failed, by VMI uid. */
   readonly steps: Pauses<Hindrance>;
-  readonly passes: Passes;
+  readonly passes: Budget;
+  /** Of the status. */
+  readonly writes: Budget;
   /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
   readonly failures: Map<string, number>;
 }
@@ -32,16 +35,20 @@ const STEPS: BackoffRange = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 };
 export const PASS_REFILL_MS = 1_000;
 /** A start takes about twenty passes, a plug ten; then once a second, for a libvirt that never stops waking us. */
 const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
+/** Time in which the status of a VMI may be written once more, milliseconds. */
+export const WRITE_REFILL_MS = 10_000;
+/** A start takes three writes, a plug three; then one in a while, for a guest or a libvirt that never says the same twice. */
+const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 
-/** Passes that each VMI may have, by its uid. */
-export interface Passes {
+/** What each VMI may have so many of, by its uid. */
+export interface Budget {
   /** Takes one; false: it has had enough for now. What others say anew gives it all of them again. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
 
-function createPasses(clock: Clock): Passes {
-  const buckets = createTokenBuckets(clock, PASSES);
+function createBudget(clock: Clock, allowance: Allowance): Budget {
+  const buckets = createTokenBuckets(clock, allowance);
   const known = new Map<string, string>();
   return {
     take(vmi): boolean {
@@ -62,7 +69,8 @@ function createPasses(clock: Clock): Passes {
 export function createPace(clock: Clock): Pace {
   return {
     steps: createPauses({ clock, range: STEPS }),
-    passes: createPasses(clock),
+    passes: createBudget(clock, PASSES),
+    writes: createBudget(clock, WRITES),
     failures: new Map(),
   };
 }

@@ -48,6 +48,11 @@ export type IfacePhase = (typeof IFACE_PHASES)[number];
 /** What a phase is part of: the NIC comes, changes its network, or goes. */
 export type HotplugType = (typeof HOTPLUG_TYPES)[number];
 
+const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
+
+/** Who told the addresses of an iface: what CNI gave its NIC in the pod, the guest's agent, or each of one family. */
+export type AddressSource = (typeof ADDRESS_SOURCES)[number];
+
 const IfaceStatusSchema = Type.Object(
   {
     name: Type.Optional(Type.String()),
@@ -66,6 +71,23 @@ const IfaceStatusSchema = Type.Object(
     queueCount: Type.Optional(Type.Integer()),
     linkState: Type.Optional(Type.String()),
     pciAddress: Type.Optional(Type.String({ description: "For example 0000:02:00.0." })),
+    mtu: Type.Optional(Type.Integer({ description: "Of the guest's NIC, bytes." })),
+    addressInfo: Type.Optional(
+      Type.Object(
+        {
+          source: Type.Unsafe<AddressSource>({ type: "string", enum: [...ADDRESS_SOURCES] }),
+          since: Type.String({ format: "date-time", description: "When they were first told." }),
+          silentSince: Type.Optional(
+            Type.String({
+              format: "date-time",
+              description:
+                "Since when the guest's agent has not listened: these are its last words.",
+            }),
+          ),
+        },
+        { description: "Who told the addresses, and when." },
+      ),
+    ),
     hotplug: Type.Optional(
       Type.Object({
         type: Type.Unsafe<HotplugType>({ type: "string", enum: [...HOTPLUG_TYPES] }),
@@ -165,6 +187,12 @@ export const VmiStatusSchema = Type.Object(
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
     attachments: Type.Optional(Type.Array(AttachmentSchema)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),
+    unlistedGuestInterfaces: Type.Optional(
+      Type.Integer({
+        description:
+          "How many links of the guest's own are left out of `interfaces`, which holds 10.",
+      }),
+    ),
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     hindrance: Type.Optional(GuestHindranceSchema),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of each iface, by whom: the spec, the pod, the kernel, the domain, the guest, the last report.
-import type { Attachment, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
+import { NO_VIEW } from "../guest/view.ts";
 import { collectIfaceFacts, type IfaceSources, type KernelLink } from "./collect.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 
@@ -14,13 +15,7 @@ const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = {
-    links: [],
-    isWired: () => false,
-    nics: [],
-    guestNames: new Map(),
-    bindings: {},
-  };
+  const nothing = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => HASH);
 }
 
@@ -170,38 +165,35 @@ describe("links", () => {
 describe("the device", () => {
   const pciAddress = parsePciAddress("0000:02:00.0");
 
-  test("is the NIC of the iface's alias, with the guest's name for its MAC", () => {
-    const guestNames = new Map([[MAC, "enp2s0"]]);
-    const nic = aNic("ua-one", pciAddress === undefined ? {} : { pciAddress });
-    expect(collect({ nics: [aNic("ua-two"), nic], guestNames })[0]?.device).toEqual({
+  test("is the NIC of the iface's alias, with the guest's word on its MAC", () => {
+    const link = { mac: MAC, name: "enp2s0", ipv4: { value: ["10.0.0.1"] } };
+    const guest = { nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]), others: [] };
+    const place = pciAddress === undefined ? {} : { pciAddress };
+    const nic = aNic("ua-one", { ...place, mtu: 1450 });
+    expect(collect({ nics: [aNic("ua-two"), nic], guest })[0]?.device).toEqual({
       alias: "ua-one",
       mac: MAC,
       linkUp: true,
       queues: 2,
+      mtu: 1450,
       pciAddress: "0000:02:00.0",
-      guestName: "enp2s0",
+      guest: { name: "enp2s0", ipv4: ["10.0.0.1"] },
     });
   });
 
-  const known: IfaceStatus = { name: "one", mac: MAC, interfaceName: "eth7" };
-
   test.each([
-    { name: "keeps its name while the guest says nothing", reported: known, want: "eth7" },
-    {
-      name: "has no name that was another device's",
-      reported: { ...known, mac: OTHER_MAC },
-      want: undefined,
-    },
-    { name: "has no name that nobody said", reported: { name: "one", mac: MAC }, want: undefined },
-  ])("$name", ({ reported, want }) => {
-    const vmi = vmiWith({ interfaces: [reported] });
-    const device = collect({ vmi, nics: [aNic("ua-one")] })[0]?.device;
+    { name: "has no word of the guest on another MAC", mac: OTHER_MAC, want: undefined },
+    { name: "has the guest's word that there is one, and no more", mac: MAC, want: {} },
+  ])("$name", ({ mac, want }) => {
+    const unknown = { value: undefined };
+    const nics = new Map([[mac, { ipv4: unknown, ipv6: unknown }]]);
+    const device = collect({ nics: [aNic("ua-one")], guest: { nics, others: [] } })[0]?.device;
     expect(device).toEqual({
       alias: "ua-one",
       mac: MAC,
       linkUp: true,
       queues: 2,
-      ...(want === undefined ? {} : { guestName: want }),
+      ...(want === undefined ? {} : { guest: want }),
     });
   });
 });

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings together what is known of each iface of one VMI on its node.
-import type {
-  BindingRegistry,
-  Iface,
-  IfaceStatus,
-  Network,
-  VirtualMachineInstance,
-} from "@patchbay/api";
+import type { BindingRegistry, Iface, Network, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
-import { type DeviceFacts, type IfaceFacts, type LinkFacts, NO_LINKS } from "./facts.ts";
+import type { GuestView } from "../guest/view.ts";
+import {
+  type DeviceFacts,
+  type GuestNicFacts,
+  type IfaceFacts,
+  type LinkFacts,
+  NO_LINKS,
+} from "./facts.ts";
 import {
   namesOf,
   nameOfAlias,
@@ -42,8 +43,8 @@ export interface IfaceSources {
   readonly isWired: (wiring: SeenWiring) => boolean;
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
-  /** What the guest calls its NICs, by MAC. */
-  readonly guestNames: ReadonlyMap<string, string>;
+  /** What the guest says of its links. */
+  readonly guest: GuestView;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
 }
@@ -97,22 +98,21 @@ function bindingFactsOf(
   return { kind: tap !== undefined && bridge === undefined ? "tap" : "bridge" };
 }
 
-/** What the guest says; while it says nothing, what it said of the same device before. */
-function guestNameOf(
-  nic: NicFacts,
-  reported: IfaceStatus | undefined,
-  { guestNames }: IfaceSources,
-): string | undefined {
-  return (
-    guestNames.get(nic.mac) ?? (reported?.mac === nic.mac ? reported.interfaceName : undefined)
-  );
+function guestFactsOf({ mac }: NicFacts, { guest }: IfaceSources): GuestNicFacts | undefined {
+  const link = guest.nics.get(mac);
+  if (link === undefined) return undefined;
+  const { name, ipv4, ipv6 } = link;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(ipv4.value === undefined ? {} : { ipv4: ipv4.value }),
+    ...(ipv6.value === undefined ? {} : { ipv6: ipv6.value }),
+  };
 }
 
 function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undefined {
   const nic = sources.nics.find(({ alias }) => nameOfAlias(alias) === name);
   if (nic === undefined) return undefined;
-  const reported = findByName(sources.vmi.status?.interfaces, name);
-  const guestName = guestNameOf(nic, reported, sources);
+  const guest = guestFactsOf(nic, sources);
   return {
     alias: nic.alias,
     mac: nic.mac,
@@ -120,7 +120,8 @@ function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undef
     ...(nic.hasBootRom === undefined ? {} : { hasBootRom: nic.hasBootRom }),
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
-    ...(guestName === undefined ? {} : { guestName }),
+    ...(nic.mtu === undefined ? {} : { mtu: nic.mtu }),
+    ...(guest === undefined ? {} : { guest }),
   };
 }
 

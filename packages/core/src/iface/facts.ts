@@ -23,6 +23,14 @@ export interface LinkFacts {
   readonly tapName?: string;
 }
 
+/** The word of the guest's agent on a NIC. */
+export interface GuestNicFacts {
+  readonly name?: string;
+  /** Absent while it is not known whether there are any. */
+  readonly ipv4?: readonly string[];
+  readonly ipv6?: readonly string[];
+}
+
 /** The NIC in the live domain. */
 export interface DeviceFacts {
   readonly alias: string;
@@ -34,8 +42,10 @@ export interface DeviceFacts {
   readonly hasBootRom?: true;
   /** For example `0000:02:00.0`; absent while libvirt has not placed it. */
   readonly pciAddress?: string;
-  /** What the guest calls it; absent while it has not said. */
-  readonly guestName?: string;
+  /** Bytes, as its guest is told; absent where libvirt does not say. */
+  readonly mtu?: number;
+  /** What the guest says of it; absent while it has not said anything. */
+  readonly guest?: GuestNicFacts;
 }
 
 /** Everything that is known of one iface on its node. */

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
+import { NO_VIEW } from "../guest/view.ts";
 import {
   isOwnPodInterfaceName,
   nameOfAlias,
@@ -39,13 +40,7 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
-  const known = {
-    links: [],
-    isWired: () => false,
-    nics: [],
-    guestNames: new Map(),
-    bindings: {},
-  };
+  const known = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources, sha256Hex).map(({ name, podInterfaceName }) => [

@@ -20,6 +20,7 @@ import { describe, expect, test } from "vitest";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { isEqual } from "../equal.ts";
 import { collectIfaceFacts, type KernelLink } from "../iface/collect.ts";
+import { NO_VIEW } from "../guest/view.ts";
 import { namesOf } from "../iface/names.ts";
 import { withMacs } from "../iface/mac.ts";
 import { withNics } from "../spec/nics.ts";
@@ -191,7 +192,7 @@ class World {
           links,
           isWired: (wiring) => this.#isWired(wiring),
           nics,
-          guestNames: new Map(),
+          guest: NO_VIEW,
           bindings: NETWORK.bindings,
         },
         sha256Hex,

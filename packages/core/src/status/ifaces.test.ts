@@ -62,16 +62,19 @@ describe("what is there of an iface", () => {
 
   test("is all that pod, domain and guest say", () => {
     const attachment = { ...ATTACHED, ips: ["10.0.0.1", "fd00::1"] };
-    const device = { ...DEVICE, queues: 4, pciAddress: "0000:02:00.0", guestName: "eth1" };
+    const guest = { name: "eth1", ipv4: ["10.0.0.9"] };
+    const device = { ...DEVICE, queues: 4, mtu: 1450, pciAddress: "0000:02:00.0", guest };
     expect(statusOf(facts({ attachment, device, links: WIRED }))).toStrictEqual({
       name: "one",
       podInterfaceName: "pod1",
       infoSource: "domain, guest-agent, multus-status",
-      ipAddress: "10.0.0.1",
-      ipAddresses: ["10.0.0.1", "fd00::1"],
+      ipAddress: "10.0.0.9",
+      ipAddresses: ["10.0.0.9", "fd00::1"],
+      addressInfo: { source: "pod, guest-agent", since: NOW },
       mac: "02:00:00:00:00:01",
       queueCount: 4,
       linkState: "up",
+      mtu: 1450,
       pciAddress: "0000:02:00.0",
       interfaceName: "eth1",
       hotplug: { type: "Plug", phase: "Ready", since: NOW },
@@ -100,6 +103,29 @@ describe("what is there of an iface", () => {
       linkState: "down",
       hotplug: { type: "Plug", phase: "Ready", since: NOW },
     });
+  });
+});
+
+describe("the pod's network", () => {
+  const network = { name: "one", pod: {} };
+
+  test("is not told by Multus", () => {
+    const given = facts({ network, attachment: ATTACHED, device: DEVICE, links: WIRED });
+    expect(statusOf(given)?.infoSource).toBe("domain");
+    expect(
+      statusOf({ ...given, network: { name: "one", multus: { networkName: "blue" } } })?.infoSource,
+    ).toBe("domain, multus-status");
+  });
+
+  test("is told first, and nothing else leaves its place", () => {
+    const names = ["b", "pod", "a"];
+    const ifaces = names.map((name) => ({
+      ...facts({ iface: { name, bridge: {} } }),
+      name,
+      network: name === "pod" ? { name, pod: {} } : { name, multus: { networkName: "blue" } },
+    }));
+    const statuses = ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: NOW });
+    expect(statuses.map(({ name }) => name)).toEqual(["pod", "b", "a"]);
   });
 });
 

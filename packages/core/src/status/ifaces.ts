@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
-import type { IfacePhase, IfaceStatus } from "@patchbay/api";
+import { isDefaultNetwork, type IfacePhase, type IfaceStatus } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../pcie/ports.ts";
+import { addressFields } from "./addresses.ts";
 import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */
@@ -15,6 +16,8 @@ export interface IfaceReport {
   readonly portless: ReadonlyMap<string, NoPort>;
   /** RFC 3339. */
   readonly now: string;
+  /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
+  readonly silentSince?: string;
 }
 
 type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
@@ -62,33 +65,32 @@ function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): H
   };
 }
 
+/** Multus tells of networks beside the pod's own. Source: KubeVirt network/controllers/vmi.go. */
+function isToldByMultus({ attachment, network }: IfaceFacts): boolean {
+  const isOfPod = network !== undefined && isDefaultNetwork(network);
+  return attachment?.state === "Attached" && !isOfPod;
+}
+
 /** Tokens in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
 function infoSourceOf(facts: IfaceFacts): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
-    ...(facts.device?.guestName === undefined ? [] : ["guest-agent"]),
-    ...(facts.attachment?.state === "Attached" ? ["multus-status"] : []),
+    ...(facts.device?.guest === undefined ? [] : ["guest-agent"]),
+    ...(isToldByMultus(facts) ? ["multus-status"] : []),
   ].join(", ");
 }
 
-function deviceFields(facts: IfaceFacts): Partial<IfaceStatus> {
-  if (facts.device === undefined) return {};
-  const { mac, pciAddress, guestName } = facts.device;
+function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
+  if (device === undefined) return {};
+  const { mac, pciAddress, mtu, guest } = device;
   return {
     mac,
-    queueCount: facts.device.queues,
-    linkState: facts.device.linkUp ? "up" : "down",
+    queueCount: device.queues,
+    linkState: device.linkUp ? "up" : "down",
     ...(pciAddress === undefined ? {} : { pciAddress }),
-    ...(guestName === undefined ? {} : { interfaceName: guestName }),
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(guest?.name === undefined ? {} : { interfaceName: guest.name }),
   };
-}
-
-function addressFields(facts: IfaceFacts): Partial<IfaceStatus> {
-  const ips = facts.attachment?.ips;
-  const first = ips?.[0];
-  return ips === undefined || first === undefined
-    ? {}
-    : { ipAddress: first, ipAddresses: [...ips] };
 }
 
 function statusOf(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
@@ -98,13 +100,21 @@ function statusOf(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefin
     name: facts.name,
     podInterfaceName: facts.podInterfaceName,
     infoSource: infoSourceOf(facts),
-    ...addressFields(facts),
+    ...addressFields(facts, report),
     ...deviceFields(facts),
     hotplug: hotplugOf(facts, phase, report),
   };
 }
 
-/** One entry for each iface that there is anything of, in the order of the facts. */
+/** The pod's network is what columns show as the address of the VMI. Source: KubeVirt network/setup/netstat.go. */
+function podNetworkFirst(left: IfaceFacts, right: IfaceFacts): number {
+  const [isLeft, isRight] = [left, right].map(
+    ({ network }) => network !== undefined && isDefaultNetwork(network),
+  );
+  return Number(isRight) - Number(isLeft);
+}
+
+/** One entry for each iface that there is anything of, in the order of the facts, but for the pod's network. */
 export function ifaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
-  return report.ifaces.flatMap((facts) => statusOf(facts, report) ?? []);
+  return report.ifaces.toSorted(podNetworkFirst).flatMap((facts) => statusOf(facts, report) ?? []);
 }

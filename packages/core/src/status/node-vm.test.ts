@@ -47,6 +47,33 @@ function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
   };
 }
 
+describe("links of the guest's own", () => {
+  const link = { mac: "06:00:00:00:00:01", name: "docker0" };
+  const unknown = { value: undefined };
+
+  test("are told behind the ifaces, ten of them, and how many more there are", () => {
+    const guestLinks = Array.from({ length: 12 }, () => ({
+      ...link,
+      ipv4: unknown,
+      ipv6: unknown,
+    }));
+    const iface = { name: "one", iface: { name: "one", bridge: {} }, podInterfaceName: "pod1" };
+    const ifaces = [{ ...iface, binding: { kind: "bridge" } as const, links: NO_LINKS }];
+    const status = nodeVmStatus(facts({ ifaces, guestLinks }), { hindrances: {}, now: NOW });
+    expect(status.interfaces?.map(({ name }) => name)).toEqual([
+      "one",
+      ...Array<undefined>(10).fill(undefined),
+    ]);
+    expect(status.unlistedGuestInterfaces).toBe(2);
+  });
+
+  test("are not counted while all are told", () => {
+    expect(nodeVmStatus(facts(), { hindrances: {}, now: NOW })).not.toHaveProperty(
+      "unlistedGuestInterfaces",
+    );
+  });
+});
+
 describe("the phase of a VMI, as its node says it", () => {
   type Row = {
     readonly before: VmiPhase;
@@ -180,7 +207,12 @@ describe("while libvirt does not answer", () => {
   });
 
   test("a device is told as it was last", () => {
-    const more = { pciAddress: "0000:02:00.0", interfaceName: "eth1" };
+    const addressInfo = { source: "guest-agent", since: NOW, silentSince: NOW } as const;
+    const more = {
+      ...{ pciAddress: "0000:02:00.0", mtu: 1450, interfaceName: "eth1" },
+      infoSource: "domain, guest-agent, multus-status",
+      ...{ ipAddress: "10.0.0.1", ipAddresses: ["10.0.0.1"], addressInfo },
+    };
     expect(statusOf("Ready", { ...device, ...more })).toMatchObject({ ...device, ...more });
     expect(statusOf("Ready", { ...device, linkState: "down" })).toMatchObject({
       linkState: "down",
@@ -188,6 +220,13 @@ describe("while libvirt does not answer", () => {
     const known = Object.keys(statusOf("Ready", device) ?? {});
     expect(known).not.toContain("pciAddress");
     expect(known).not.toContain("interfaceName");
+    expect(known).not.toContain("addressInfo");
+  });
+
+  test("links of the guest's own stay as they were told last", () => {
+    const own = { infoSource: "guest-agent", interfaceName: "docker0", mac: "06:00:00:00:00:01" };
+    const vmi = aVmi({ status: { interfaces: [own] } });
+    expect(unreachableIfaces(vmi, error, { now: NOW, sha256Hex, bindings: {} })).toEqual([own]);
   });
 
   test("an error of no kind is the launcher's, and what was never tried counts nothing", () => {

@@ -4,11 +4,15 @@ import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api"
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
+import { guestLinkStatuses, unlistedGuestLinks } from "./guest-links.ts";
 import { guestHindranceField, type Hindrance } from "./hindrance.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
 /** The fields of a VMI's status that virt-handler writes; phase only when it is its to say. */
-export type NodeVmStatus = Pick<VmiStatus, "interfaces" | "pciePorts" | "phase" | "hindrance">;
+export type NodeVmStatus = Pick<
+  VmiStatus,
+  "interfaces" | "unlistedGuestInterfaces" | "pciePorts" | "phase" | "hindrance"
+>;
 
 /** Running, and the end of what ran; everything before is virt-controller's word. */
 function phaseOfDomain({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
@@ -38,13 +42,16 @@ export function nodeVmStatus(
 ): NodeVmStatus {
   const phase = phaseOfDomain(facts);
   const seen = vmiAsSeen(facts);
+  const { guestLinks = [], silentSince } = facts;
   const interfaces = ifaceStatuses({
     ...report,
     ifaces: facts.ifaces,
     portless: ifacesWithoutPort(seen, seen.spec, facts.network.bindings),
+    ...(silentSince === undefined ? {} : { silentSince }),
   });
   return {
-    interfaces: [...interfaces],
+    interfaces: [...interfaces, ...guestLinkStatuses(guestLinks)],
+    ...unlistedGuestLinks(guestLinks),
     ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
     ...guestHindranceField(facts.vmi, report.guest, report.now),

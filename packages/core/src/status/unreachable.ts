@@ -14,6 +14,8 @@ import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
 import type { Reason } from "../reasons/table.ts";
 import type { Hindrance } from "./hindrance.ts";
+import { findByName } from "../spec/nics.ts";
+import { NO_VIEW } from "../guest/view.ts";
 import { ifaceStatuses } from "./ifaces.ts";
 
 /** Phases in which the node acts next: only those are held up. */
@@ -33,14 +35,16 @@ const WIRED: ReadonlySet<string | undefined> = new Set<IfacePhase>([
 
 function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefined {
   if (reported?.queueCount === undefined) return undefined;
-  const { mac = "", queueCount, pciAddress, interfaceName } = reported;
+  const { mac = "", queueCount, pciAddress, mtu, interfaceName: name } = reported;
+  const isKnown = reported.infoSource?.includes("guest-agent") === true;
   return {
     alias: "",
     mac,
     linkUp: reported.linkState !== "down",
     queues: queueCount,
     ...(pciAddress === undefined ? {} : { pciAddress }),
-    ...(interfaceName === undefined ? {} : { guestName: interfaceName }),
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(isKnown ? { guest: name === undefined ? {} : { name } } : {}),
   };
 }
 
@@ -61,6 +65,18 @@ function asReported(facts: IfaceFacts): IfaceFacts {
   };
 }
 
+/** Nobody can ask the guest: its addresses are those that were reported last. */
+function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): IfaceStatus {
+  if (reported?.addressInfo === undefined) return status;
+  const { ipAddress, ipAddresses, addressInfo } = reported;
+  return {
+    ...status,
+    ...(ipAddress === undefined ? {} : { ipAddress }),
+    ...(ipAddresses === undefined ? {} : { ipAddresses }),
+    addressInfo,
+  };
+}
+
 /** What is known without libvirt. */
 export interface Surroundings {
   /** RFC 3339. */
@@ -78,7 +94,7 @@ export function unreachableIfaces(
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
-  const nothing = { links: [], isWired: () => false, nics: [], guestNames: new Map(), bindings };
+  const nothing = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings };
   const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,
@@ -87,10 +103,11 @@ export function unreachableIfaces(
   });
   const heldUp = ifaces.filter((facts) => HELD_UP.has(phaseOf(facts)));
   const hindrances = Object.fromEntries(heldUp.map((facts) => [facts.name, hindranceOf(facts)]));
-  return ifaceStatuses({
-    ifaces,
-    hindrances,
-    portless: ifacesWithoutPort(vmi, vmi.spec, bindings),
-    now,
-  });
+  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
+  const reported = vmi.status?.interfaces ?? [];
+  const statuses = ifaceStatuses({ ifaces, hindrances, portless, now });
+  return [
+    ...statuses.map((status) => withAddresses(status, findByName(reported, status.name ?? ""))),
+    ...reported.filter(({ name }) => name === undefined),
+  ];
 }

@@ -99,6 +99,7 @@ describe("a domain that was printed", () => {
       linkUp: false,
       model: "virtio-non-transitional",
       queues: 1,
+      mtu: 1500,
     });
   });
 
@@ -279,6 +280,8 @@ describe("hostile XML is refused", () => {
     { place: "no number", xml: nicAt("slot='NaN'") },
     { place: "an empty one", xml: nicAt("slot=''") },
     { place: "queues", xml: device("<interface><driver queues='257'/></interface>") },
+    { place: "mtu", xml: device("<interface><mtu size='65536'/></interface>") },
+    { place: "mtu", xml: device("<interface><mtu size='-1'/></interface>") },
     { place: "a controller", xml: device("<controller type='pci' index='Infinity'/>") },
     { place: "vCPUs", xml: "<domain><vcpu>99999</vcpu></domain>" },
   ])("a false number: $place", ({ xml }) => {

@@ -16,7 +16,15 @@ const MAX_LENGTH = 256 * 1024;
 const NICS_MAX = 256;
 
 /** The greatest numbers that libvirt takes. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
-const MAX = { bus: 0xff, slot: 0x1f, function: 7, index: 0xff, queues: 256, vcpus: 4096 } as const;
+const MAX = {
+  bus: 0xff,
+  slot: 0x1f,
+  function: 7,
+  index: 0xff,
+  queues: 256,
+  vcpus: 4096,
+  mtu: 65_535,
+} as const;
 
 /** Characters of a reason, which may hold some of the document. */
 const REASON_MAX = 200;
@@ -38,6 +46,8 @@ export interface NicFacts {
   readonly model: string;
   /** Pairs of queues of the driver; 1 when none are given. */
   readonly queues: number;
+  /** Bytes, as the guest is told; absent where libvirt does not say. */
+  readonly mtu?: number;
   /** Whether firmware finds a boot ROM on it; absent: it finds none. */
   readonly hasBootRom?: true;
 }
@@ -133,6 +143,7 @@ function pciAddressOf(device: unknown): PciAddress | undefined {
 function nicOf(device: Node): NicFacts {
   const tapName = textOf(childOf(device, "target"), "@dev");
   const pciAddress = pciAddressOf(device);
+  const mtu = textOf(childOf(device, "mtu"), "@size");
   return {
     alias: textOf(childOf(device, "alias"), "@name") ?? "",
     mac: (textOf(childOf(device, "mac"), "@address") ?? "").toLowerCase(),
@@ -141,6 +152,7 @@ function nicOf(device: Node): NicFacts {
     linkUp: textOf(childOf(device, "link"), "@state") !== "down",
     model: textOf(childOf(device, "model"), "@type") ?? "",
     queues: parseNumber(textOf(childOf(device, "driver"), "@queues") ?? "1", "queues"),
+    ...(mtu === undefined ? {} : { mtu: parseNumber(mtu, "mtu") }),
     ...(textOf(childOf(device, "rom"), "@enabled") === "yes" ? { hasBootRom: true } : {}),
   };
 }

@@ -8,6 +8,7 @@ import {
 } from "@patchbay/api";
 import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import { leftOf, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
+import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
@@ -63,6 +64,10 @@ export interface NodeVmFacts {
   readonly uuid: string;
   /** Milliseconds since the guest was last asked to let go of the device, by iface. */
   readonly askedAgoMs: Readonly<Record<string, number | undefined>>;
+  /** Links that are the guest's own; absent: none was told. */
+  readonly guestLinks?: readonly LinkView[];
+  /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
+  readonly silentSince?: string;
 }
 
 /** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */

@@ -73,8 +73,10 @@ export function announce(
   next: NodeVmStatus,
   { events }: Pick<Deps, "events">,
 ): void {
-  const before = vmi.status?.interfaces ?? [];
-  const after = next.interfaces ?? before;
+  // Links of the guest's own have no names, and are nobody's plug.
+  const ofSpec = ({ name }: IfaceStatus): boolean => name !== undefined;
+  const before = (vmi.status?.interfaces ?? []).filter(ofSpec);
+  const after = (next.interfaces ?? before).filter(ofSpec);
   const notes = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
     guestNotes(vmi, next),

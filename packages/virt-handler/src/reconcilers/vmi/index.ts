@@ -5,9 +5,10 @@ import { launcherPodName, letsGo, planNodeVm, takesBack, type NodeVmFacts } from
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { WRITE_REFILL_MS } from "../../pace.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
-import { askNames } from "./ask-names.ts";
+import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { stepsOf } from "./iface-steps.ts";
@@ -33,6 +34,11 @@ export function launcherOf(
   return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
 }
 
+/** Others are to know that an unplug is taken back before it is. */
+async function isTold(facts: NodeVmFacts, deps: Deps): Promise<boolean> {
+  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === "told";
+}
+
 async function converge(
   vmi: VirtualMachineInstance,
   session: Session,
@@ -41,8 +47,8 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, session, deps);
     const plan = planNodeVm(facts);
-    if (takesBack(plan, facts)) await reportNodeVm(facts, { hindrances: {} }, deps);
-    const outcome = await actNodeVm(plan, { facts, session, deps });
+    const mayAct = !takesBack(plan, facts) || (await isTold(facts, deps));
+    const outcome = await actNodeVm(mayAct ? plan : [], { facts, session, deps });
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
       return { facts, outcome };
     }
@@ -64,11 +70,15 @@ function forgetDone({ vmi, ifaces, domain }: NodeVmFacts, outcome: Outcome, deps
 async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps): Promise<Next> {
   const { facts, outcome } = await converge(vmi, session, deps);
   forgetDone(facts, outcome, deps);
-  await reportNodeVm(facts, outcome, deps);
+  const report = await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
-  const askInMs = await askNames(facts, session, deps);
-  // At rest nothing is looked at: the kernel tells of links, libvirt of the guest, the API server of what is wanted.
-  const dueInMs = [outcome.changed ? 0 : [], outcome.againInMs ?? [], askInMs ?? []].flat();
+  // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
+  // of what is wanted.
+  const dueInMs = [
+    outcome.changed ? 0 : [],
+    outcome.againInMs ?? [],
+    (report === "held" ? WRITE_REFILL_MS : await askGuest(facts, session, deps)) ?? [],
+  ].flat();
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
 }
 

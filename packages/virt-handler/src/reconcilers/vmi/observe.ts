@@ -7,7 +7,9 @@ import {
   domainNameOf,
   heededLinks,
   machineUuidOf,
+  NO_VIEW,
   type DomainSnapshot,
+  type GuestView,
   type NodeVmFacts,
 } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain";
@@ -34,6 +36,20 @@ async function observeDomain(
   };
 }
 
+/** What its guest said. */
+function observeGuest(
+  vmi: VirtualMachineInstance,
+  domain: DomainSnapshot | undefined,
+  { guests }: Deps,
+): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince"> } {
+  if (domain?.running !== true) return { view: NO_VIEW, facts: {} };
+  guests.noteListening(vmi, domain.facts.agentConnected);
+  const view = guests.viewOf(vmi);
+  const silentSince = guests.silentSince(vmi);
+  const facts = { guestLinks: view.others, ...(silentSince === undefined ? {} : { silentSince }) };
+  return { view, facts };
+}
+
 /**
  * The facts of a VMI whose launcher answers: two calls of libvirt and one look at the links.
  * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
@@ -48,11 +64,11 @@ export async function observeNodeVm(
   const { links, isWired } = await deps.podNetwork.look(session.launcher.netns);
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
-  const guestNames = deps.guestNames.namesOf(uid);
+  const guest = observeGuest(vmi, domain, deps);
   const kubevirt = deps.kubevirts.list()[0];
   const network = networkConfigOf(kubevirt);
   const { bindings } = network;
-  const sources = { vmi, links, isWired, nics, guestNames, bindings };
+  const sources = { vmi, links, isWired, nics, guest: guest.view, bindings };
   const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
   session.heed(heededLinks(ifaces, links));
   return {
@@ -62,6 +78,7 @@ export async function observeNodeVm(
     useEmulation: usesEmulation(kubevirt),
     network,
     uuid: machineUuidOf(vmi, deps.sha256Hex),
+    ...guest.facts,
     askedAgoMs: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.agoMs(uid, name)]),
     ),

@@ -34,21 +34,34 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
   ];
 }
 
+/** Fields that are there while there is something to say. */
+const PASSING = ["hindrance", "unlistedGuestInterfaces"] as const;
+
 function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
-  const changed = (["phase", "pciePorts", "interfaces", "hindrance"] as const).flatMap((field) =>
+  const changed = (["phase", "pciePorts", "interfaces", ...PASSING] as const).flatMap((field) =>
     next[field] === undefined || isEqual(current[field] ?? [], next[field])
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
-  return current.hindrance === undefined || next.hindrance !== undefined
-    ? changed
-    : [...changed, { op: "remove", path: "/status/hindrance" }];
+  const over = PASSING.filter(
+    (field) => current[field] !== undefined && next[field] === undefined,
+  ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
+  return [...changed, ...over];
 }
 
-async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<void> {
+/** `held`: the VMI has had enough writes for now, and what is new is told later. */
+export type Report = "told" | "held";
+
+/** Its phase is told at once: it changes a few times in a life. */
+function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Deps): boolean {
+  return !writes.take(vmi) && next.phase === undefined;
+}
+
+async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<Report> {
   const current = vmi.status ?? {};
   const operations = changes(current, next);
-  if (operations.length === 0) return;
+  if (operations.length === 0) return "told";
+  if (isHeld(vmi, next, deps)) return "held";
   const patch = {
     type: "json",
     operations: [...preconditions(current, next), ...operations],
@@ -57,6 +70,7 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
   announce(vmi, next, deps);
+  return "told";
 }
 
 /** What the report says beside the facts. */
@@ -66,9 +80,9 @@ export type Told = Pick<Outcome, "hindrances"> & Partial<Pick<Outcome, "guest">>
  * One write at most.
  * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
  */
-export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<void> {
+export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<Report> {
   const now = printTime(deps.clock.now());
-  await write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
+  return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
 
 /** A libvirt that is started again needs a moment: the VMI as a whole is told to be hindered from this failure on. */
@@ -99,9 +113,9 @@ export async function reportFailure(
   const hindrance = hindranceAfter(vmi, failure, now);
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
   const known = { now, sha256Hex: deps.sha256Hex, bindings };
+  const { phase, unlistedGuestInterfaces } = vmi.status ?? {};
   const ifaces =
-    vmi.status?.phase === "Running"
-      ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] }
-      : {};
-  await write(vmi, { ...ifaces, ...hindrance }, deps);
+    phase === "Running" ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] } : {};
+  const unlisted = unlistedGuestInterfaces === undefined ? {} : { unlistedGuestInterfaces };
+  await write(vmi, { ...ifaces, ...unlisted, ...hindrance }, deps);
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What guests say of their links, as they last said it, and when they are asked again. Lost at a restart, after which they
+// are asked anew; until then what was reported stays.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import {
+  guestViewOf,
+  isEqual,
+  nextAskInMs,
+  nextGuestView,
+  readGuestLinks,
+  type GuestView,
+} from "@patchbay/core";
+import { createTokenBuckets, printTime } from "@patchbay/kube";
+import type { Clock, GuestInterface } from "@patchbay/ports";
+
+/** An answer of a guest's agent, or that there was none. */
+export interface GuestAnswer {
+  /** Undefined: it did not answer, which changes nothing that is known. */
+  readonly links: readonly GuestInterface[] | undefined;
+  /** Of the VM's NICs, lower case with colons. */
+  readonly macs: readonly string[];
+}
+
+/** What the guests' agents said, by the uid of the VMI. */
+export interface Guests {
+  /** What is known of the guest's links. */
+  viewOf(vmi: VirtualMachineInstance): GuestView;
+  /**
+   * Milliseconds until the guest is to be asked, 0 for now; undefined: not before something changes. `listeners` says who
+   * would answer, and for what; another text than at the last look is a change.
+   */
+  askInMs(uid: string, listeners: string): number | undefined;
+  /** The guest was asked. True when something else is known now. */
+  note(vmi: VirtualMachineInstance, answer: GuestAnswer): boolean;
+  /** An agent listens, or none does. */
+  noteListening(vmi: VirtualMachineInstance, isListening: boolean): void;
+  /** Since when no agent has listened to a guest that was heard before, RFC 3339; told once it is long enough. */
+  silentSince(vmi: VirtualMachineInstance): string | undefined;
+  /** Milliseconds until that is to be told; undefined: it is, or an agent listens. */
+  tellSilenceInMs(uid: string): number | undefined;
+  /** The VMI is gone, and with it what its guest said. */
+  forget(uid: string): void;
+}
+
+interface Asks {
+  readonly listeners: string;
+  readonly changedMs: number;
+  readonly asks: number;
+  readonly askedMs: number;
+  readonly failures: number;
+}
+
+/** No agent listens any more. */
+interface Silence {
+  /** RFC 3339. */
+  readonly since: string;
+  readonly toldAtMs: number;
+}
+
+/** A guest that starts again is silent for a while, and nobody needs to know. */
+const SILENCE_TOLD_AFTER_MS = 60_000;
+/** For an agent that comes and goes all the time: so many questions at once, then one in so many milliseconds. */
+const QUESTIONS = { burst: 12, refillMs: 30_000 };
+
+function uidOf({ metadata }: VirtualMachineInstance): string {
+  return metadata.uid ?? "";
+}
+
+/** What is reported of a view; how often something was left out is not. */
+function shownOf({ nics, others }: GuestView): unknown {
+  const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
+    ...[mac, name, ipv4.value, ipv6.value],
+  ]);
+  return shown;
+}
+
+class KnownGuests implements Guests {
+  readonly #clock: Clock;
+  readonly #asks = new Map<string, Asks>();
+  readonly #views = new Map<string, GuestView>();
+  readonly #silences = new Map<string, Silence>();
+  readonly #questions;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#questions = createTokenBuckets(clock, QUESTIONS);
+  }
+
+  viewOf(vmi: VirtualMachineInstance): GuestView {
+    return this.#views.get(uidOf(vmi)) ?? guestViewOf(vmi.status?.interfaces ?? []);
+  }
+
+  askInMs(uid: string, listeners: string): number | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#asks.get(uid);
+    const begun = { listeners, changedMs: nowMs, asks: 0, askedMs: nowMs, failures: 0 };
+    const history = known?.listeners === listeners ? known : begun;
+    this.#asks.set(uid, history);
+    if (listeners === "") return undefined;
+    const dueInMs = nextAskInMs({
+      ...history,
+      changedAgoMs: nowMs - history.changedMs,
+      askedAgoMs: nowMs - history.askedMs,
+    });
+    return dueInMs === 0 && !this.#questions.has(uid) ? QUESTIONS.refillMs : dueInMs;
+  }
+
+  note(vmi: VirtualMachineInstance, { links, macs }: GuestAnswer): boolean {
+    const uid = uidOf(vmi);
+    const nowMs = this.#clock.monotonicMs();
+    this.#questions.take(uid);
+    const history = this.#asks.get(uid);
+    if (history !== undefined) {
+      const failures = links === undefined ? history.failures + 1 : 0;
+      this.#asks.set(uid, { ...history, asks: history.asks + 1, askedMs: nowMs, failures });
+    }
+    if (links === undefined) return false;
+    const before = this.viewOf(vmi);
+    const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
+    this.#views.set(uid, view);
+    return !isEqual(shownOf(before), shownOf(view));
+  }
+
+  noteListening(vmi: VirtualMachineInstance, isListening: boolean): void {
+    const uid = uidOf(vmi);
+    if (isListening || this.viewOf(vmi).nics.size === 0) {
+      this.#silences.delete(uid);
+    } else if (!this.#silences.has(uid)) {
+      const reported = reportedSilence(vmi);
+      const toldAtMs =
+        this.#clock.monotonicMs() + (reported !== undefined ? 0 : SILENCE_TOLD_AFTER_MS);
+      this.#silences.set(uid, { since: reported ?? printTime(this.#clock.now()), toldAtMs });
+    }
+  }
+
+  silentSince(vmi: VirtualMachineInstance): string | undefined {
+    const silence = this.#silences.get(uidOf(vmi));
+    return silence === undefined || this.#leftMs(silence) > 0 ? undefined : silence.since;
+  }
+
+  tellSilenceInMs(uid: string): number | undefined {
+    const silence = this.#silences.get(uid);
+    const leftMs = silence === undefined ? 0 : this.#leftMs(silence);
+    return leftMs > 0 ? leftMs : undefined;
+  }
+
+  #leftMs({ toldAtMs }: Silence): number {
+    return toldAtMs - this.#clock.monotonicMs();
+  }
+
+  forget(uid: string): void {
+    this.#asks.delete(uid);
+    this.#views.delete(uid);
+    this.#silences.delete(uid);
+    this.#questions.forget(uid);
+  }
+}
+
+/** As another process reported it. */
+function reportedSilence({ status }: VirtualMachineInstance): string | undefined {
+  return (status?.interfaces ?? []).flatMap(({ addressInfo }) => addressInfo?.silentSince ?? [])[0];
+}
+
+/** No guest was heard yet. */
+export function createGuests(clock: Clock): Guests {
+  return new KnownGuests(clock);
+}

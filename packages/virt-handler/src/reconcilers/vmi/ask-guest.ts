@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the guest's agent what it calls its NICs and which addresses they have: soon after something has changed that it may
+// have words for, and now and then while it listens.
+import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import type { GuestInterface } from "@patchbay/ports";
+import type { Deps } from "../../deps.ts";
+import type { Session } from "../../sessions.ts";
+
+function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
+  return ifaces.flatMap(({ device }) => device?.mac ?? []);
+}
+
+/** The NICs that an agent could tell of; empty while no agent listens. */
+function listenersOf(facts: NodeVmFacts): string {
+  const { domain } = facts;
+  const isListening = domain?.running === true && domain.facts.agentConnected;
+  return isListening ? macsOf(facts).join(" ") : "";
+}
+
+async function linksFrom(
+  { vmi }: NodeVmFacts,
+  { connection }: Session,
+  deps: Deps,
+): Promise<readonly GuestInterface[] | undefined> {
+  try {
+    return await connection.readGuestInterfaces(domainNameOf(vmi));
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
+    // A guest that does not answer is no fault: what is known of it stays.
+    const reason = messageOf(error);
+    deps.log.debug("the guest's agent gave no answer", { vmi: printKey(keyOf(vmi)), reason });
+    return undefined;
+  }
+}
+
+/**
+ * Asks if it is time to; a guest that takes long delays nobody but itself. Milliseconds until there is something to do
+ * again, 0 when there is something to report; undefined: not before something changes.
+ */
+export async function askGuest(
+  facts: NodeVmFacts,
+  session: Session,
+  deps: Deps,
+): Promise<number | undefined> {
+  const { vmi } = facts;
+  const uid = vmi.metadata.uid ?? "";
+  const listeners = listenersOf(facts);
+  const dueInMs = deps.guests.askInMs(uid, listeners);
+  if (dueInMs !== 0) return dueInMs ?? deps.guests.tellSilenceInMs(uid);
+  const links = await linksFrom(facts, session, deps);
+  const isNew = deps.guests.note(vmi, { links, macs: macsOf(facts) });
+  return isNew ? 0 : deps.guests.askInMs(uid, listeners);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the guest says of its links is in the status as soon as it says so, stays there when it falls silent, and costs no
+// more than it is worth.
+import type { IfaceStatus } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { GuestInterface } from "@patchbay/ports";
+import { describe, expect, test } from "vitest";
+import type { Bench } from "../../testing/bench.ts";
+import { running, without } from "../../testing/scene.ts";
+
+/** Of the scene's NICs. */
+const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" };
+const DOMAIN = "default_vm1";
+const LO = nic("lo", "00:00:00:00:00:00", "127.0.0.1", "::1");
+
+function nic(name: string, mac: string, ...addresses: readonly string[]): GuestInterface {
+  return { name, mac, addresses };
+}
+
+const FIRST = [LO, nic("enp2s0", MACS.one, "10.0.0.9", "fe80::1"), nic("enp3s0", MACS.two)];
+
+async function interfacesOf(bench: Bench): Promise<readonly IfaceStatus[]> {
+  return (await bench.vmi()).status?.interfaces ?? [];
+}
+
+async function guestNames(bench: Bench): Promise<readonly (string | undefined)[]> {
+  return (await interfacesOf(bench)).map(({ interfaceName }) => interfaceName);
+}
+
+async function addresses(bench: Bench): Promise<readonly string[] | undefined> {
+  return (await interfacesOf(bench))[0]?.ipAddresses;
+}
+
+/** Lets time pass for the same process. */
+async function later(bench: Bench, ms: number): Promise<void> {
+  bench.nowMs += ms;
+  expect(await bench.goOn()).toEqual([]);
+}
+
+function say(bench: Bench, links: readonly GuestInterface[] | undefined): void {
+  bench.daemon.setAgent(DOMAIN, links);
+}
+
+/** A running VM whose guest's agent knows its NICs. */
+async function withAgent(links: readonly GuestInterface[] = FIRST): Promise<Bench> {
+  const bench = await running();
+  say(bench, links);
+  await bench.run();
+  await later(bench, 1_000);
+  return bench;
+}
+
+function questions(bench: Bench): number {
+  return bench.daemon.calls.filter((call) => call.startsWith("readGuestInterfaces")).length;
+}
+
+function writes(bench: Bench): number {
+  return bench.store.calls.filter((call) => call.startsWith("patch")).length;
+}
+
+/** Wakes the loop every so often for so long, as events of libvirt do, and what happens before each. */
+async function wakes(
+  bench: Bench,
+  { everyMs, forMs }: { readonly everyMs: number; readonly forMs: number },
+  before: (turn: number) => void,
+): Promise<{ readonly writes: number; readonly questions: number }> {
+  const begun = { writes: writes(bench), questions: questions(bench) };
+  for (let turn = 0; turn * everyMs < forMs; turn += 1) {
+    bench.nowMs += everyMs;
+    before(turn);
+    await bench.wake();
+  }
+  return { writes: writes(bench) - begun.writes, questions: questions(bench) - begun.questions };
+}
+
+describe("what the guest says of its NICs", () => {
+  test("is unknown without an agent, which is not asked", async () => {
+    const bench = await running();
+    await later(bench, 100_000);
+    expect(await guestNames(bench)).toEqual([undefined, undefined]);
+    expect(questions(bench)).toBe(0);
+  });
+
+  test("is told soon after an agent is there, with its source", async () => {
+    const bench = await withAgent();
+    expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
+    expect((await interfacesOf(bench))[0]).toMatchObject({
+      infoSource: "domain, guest-agent, multus-status",
+      ipAddress: "10.0.0.9",
+      ipAddresses: ["10.0.0.9", "fe80::1"],
+      addressInfo: { source: "guest-agent" },
+    });
+  });
+
+  test("is asked a few times after a change, and then at a slow pace", async () => {
+    const bench = await withAgent();
+    for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
+    expect(questions(bench)).toBe(4);
+    expect(bench.next).toEqual({ kind: "after", ms: 120_000 });
+    await later(bench, 60_000);
+    expect(questions(bench)).toBe(4);
+    await later(bench, 60_000);
+    expect(questions(bench)).toBe(5);
+    await bench.edit((vmi) => without(vmi, "two"));
+    await later(bench, 0);
+    await later(bench, 600);
+    expect(questions(bench)).toBe(6);
+  });
+
+  test("is told anew when the guest changes its mind", async () => {
+    const bench = await withAgent();
+    say(bench, [nic("wan0", MACS.one.toUpperCase(), "10.0.0.9", "10.0.0.10", "10.0.0.11")]);
+    await later(bench, 10_000);
+    expect(await guestNames(bench)).toEqual(["wan0", "enp3s0"]);
+    expect(await addresses(bench)).toEqual(["10.0.0.9", "10.0.0.10", "10.0.0.11", "fe80::1"]);
+  });
+
+  test("stays when the agent ends, and over a restart of the process", async () => {
+    const bench = await withAgent();
+    say(bench, undefined);
+    await later(bench, 100_000);
+    await bench.run();
+    expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
+    expect(await addresses(bench)).toEqual(["10.0.0.9", "fe80::1"]);
+  });
+
+  test("is told to be its last word, once the agent has been silent for a minute", async () => {
+    const bench = await withAgent();
+    say(bench, undefined);
+    await later(bench, 1_000);
+    const silentSince = new Date(bench.nowMs).toISOString();
+    const before = writes(bench);
+    await later(bench, 59_000);
+    expect(writes(bench)).toBe(before);
+    await later(bench, 1_000);
+    const [first] = await interfacesOf(bench);
+    expect(Date.parse(first?.addressInfo?.silentSince ?? "")).toBe(Date.parse(silentSince));
+    say(bench, FIRST);
+    await later(bench, 1_000);
+    expect((await interfacesOf(bench))[0]?.addressInfo?.silentSince).toBeUndefined();
+  });
+
+  test("is asked on a connection that ends: the pass fails, and nothing is forgotten", async () => {
+    const bench = await withAgent();
+    const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
+    bench.daemon.failNext("readGuestInterfaces", lost);
+    bench.nowMs += 3_000;
+    expect(await bench.goOn()).toEqual([lost]);
+    expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
+  });
+
+  test("that an agent does not tell is said in the log only", async () => {
+    const bench = await withAgent();
+    bench.daemon.failNext("readGuestInterfaces", new AppError("LIBVIRT_REFUSED", { message: "?" }));
+    await later(bench, 3_000);
+    const line = bench.log.lines.find(({ message }) => message.includes("gave no answer"));
+    expect(line?.fields).toMatchObject({ vmi: "default/vm1" });
+    expect(line?.level).toBe("debug");
+  });
+
+  test("delays nothing when the agent does not answer", async () => {
+    const bench = await withAgent();
+    const message = "guest agent is not responding";
+    bench.daemon.failNext(
+      "readGuestInterfaces",
+      new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message }),
+    );
+    await bench.edit((vmi) => without(vmi, "one"));
+    await later(bench, 0);
+    await later(bench, 1_000);
+    const phases = (await interfacesOf(bench)).map(({ hotplug }) => hotplug?.phase);
+    expect(phases).toEqual(["PodDetaching", "Ready"]);
+    expect(await guestNames(bench)).toEqual([undefined, "enp3s0"]);
+  });
+});
+
+describe("links of the guest's own", () => {
+  const docker = nic("docker0", "06:00:00:00:00:01", "172.17.0.1");
+
+  test("are told without a name, and nobody is told that they are plugged or unplugged", async () => {
+    const bench = await withAgent([...FIRST, docker]);
+    expect((await interfacesOf(bench))[2]).toEqual({
+      infoSource: "guest-agent",
+      ipAddress: "172.17.0.1",
+      ipAddresses: ["172.17.0.1"],
+      mac: "06:00:00:00:00:01",
+      interfaceName: "docker0",
+    });
+    const events = bench.events.length;
+    say(bench, FIRST);
+    for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
+    expect(await interfacesOf(bench)).toHaveLength(2);
+    expect(bench.events).toHaveLength(events);
+  });
+
+  test("stay over a restart of the process, and while libvirt is away", async () => {
+    const bench = await withAgent([...FIRST, docker]);
+    const before = await interfacesOf(bench);
+    await bench.run();
+    expect(await interfacesOf(bench)).toEqual(before);
+    const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virDomainGetXMLDesc", timeoutMs: 1 });
+    for (let turn = 0; turn < 3; turn += 1) {
+      bench.daemon.failNext("readDomainXml", late);
+      bench.nowMs += 200_000;
+      await bench.wake();
+    }
+    expect((await bench.vmi()).status?.hindrance?.reason).toBe("LibvirtTimedOut");
+    expect(await interfacesOf(bench)).toEqual(before);
+  });
+
+  test("of which there are 2,000 are ten in the status, and a number", async () => {
+    const many = Array.from({ length: 250 }, (_, index) =>
+      nic(`veth${String(index)}`, `06:00:00:00:01:${index.toString(16).padStart(2, "0")}`),
+    );
+    const bench = await withAgent([...FIRST, ...many]);
+    const { status } = await bench.vmi();
+    expect(status?.interfaces).toHaveLength(12);
+    expect(status?.unlistedGuestInterfaces).toBe(240);
+    expect(JSON.stringify(status).length).toBeLessThan(8_000);
+    say(bench, [...FIRST, ...many.slice(0, 5)]);
+    for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
+    expect((await bench.vmi()).status?.unlistedGuestInterfaces).toBeUndefined();
+  });
+});
+
+describe("the status is not written", () => {
+  test("at rest, while libvirt tells events and the agent repeats itself in other words", async () => {
+    const bench = await withAgent([...FIRST, nic("docker0", "06:00:00:00:00:01", "172.17.0.1")]);
+    await later(bench, 100_000);
+    const answers: readonly (readonly GuestInterface[] | undefined)[] = [
+      [...FIRST, nic("docker0", "06:00:00:00:00:01", "172.17.0.1")],
+      [nic("docker0", "06-00-00-00-00-01", "172.17.0.1"), ...FIRST.toReversed()],
+      [LO, nic("enp2s0", MACS.one.toUpperCase(), "FE80:0::1", "10.0.0.9"), LO],
+      [LO],
+      [],
+      [nic("enp2s0", MACS.one)],
+      undefined,
+      [nic("enp2s0", MACS.one, "10.0.0.9", "10.0.0.9/24", "nonsense", "127.0.0.1")],
+    ];
+    const cost = await wakes(bench, { everyMs: 5_000, forMs: 1_200_000 }, (turn) => {
+      say(bench, answers[turn % answers.length]);
+    });
+    expect(cost.writes).toBe(0);
+    expect(cost.questions).toBeGreaterThan(10);
+  });
+
+  test("more often than the agent is asked, for a guest that never says the same twice", async () => {
+    const bench = await withAgent();
+    const cost = await wakes(bench, { everyMs: 3_000, forMs: 1_500_000 }, (turn) => {
+      say(bench, [
+        nic(`eth${String(turn)}`, MACS.one, `10.0.${String(turn >> 8)}.${String(turn & 255)}`),
+      ]);
+    });
+    expect(cost.writes).toBeGreaterThan(10);
+    expect(cost.writes).toBeLessThanOrEqual(cost.questions);
+    expect(cost.questions).toBeLessThanOrEqual(4 + 1_500 / 120);
+  });
+
+  test("more than once in ten seconds for a libvirt that never says the same twice", async () => {
+    const bench = await running();
+    let turns = 0;
+    bench.disguise = (xml) =>
+      xml.replaceAll('state="up"', "").replace(/<mtu size="\d+"\/>/, () => {
+        turns += 1;
+        return `<mtu size="${String(1000 + (turns % 500))}"/>`;
+      });
+    const cost = await wakes(bench, { everyMs: 2_000, forMs: 600_000 }, () => undefined);
+    expect(cost.writes).toBeGreaterThan(20);
+    expect(cost.writes).toBeLessThanOrEqual(20 + 600 / 10);
+    bench.disguise = (xml) => xml;
+    const before = writes(bench);
+    await later(bench, 20_000);
+    expect(writes(bench)).toBe(before + 1);
+  });
+});
