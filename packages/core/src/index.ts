@@ -42,7 +42,8 @@ export {
   type RandomBytes,
 } from "./iface/mac.ts";
 export { heededLinks } from "./iface/heeded.ts";
-export { aliasOf, isOwnPodInterfaceName, type Sha256Hex } from "./iface/names.ts";
+export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
+export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";

@@ -36,7 +36,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     passes: !memory.passes.take(vmiOf(uid)),
     writes: !memory.writes.take(vmiOf(uid)),
     failures: memory.failures.has(uid),
-    request: memory.unplugRequests.count(uid, "one") > 0,
+    request: memory.unplugRequests.find(uid, "one") !== undefined,
     name: memory.guests.viewOf(vmiOf(uid)).nics.size > 0,
   };
 }

@@ -3,10 +3,10 @@ import { createFakeClock } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createUnplugRequests } from "./unplug-requests.ts";
 
-test("a guest that was not asked has no last request", () => {
+test("a guest that was not asked has no request, nor can it refuse one", () => {
   const requests = createUnplugRequests(createFakeClock());
-  expect(requests.agoMs("a", "one")).toBeUndefined();
-  expect(requests.count("a", "one")).toBe(0);
+  requests.noteRefusal("a", "one");
+  expect(requests.find("a", "one")).toBeUndefined();
 });
 
 test("requests are counted from those of earlier processes, and timed from the last", async () => {
@@ -16,22 +16,45 @@ test("requests are counted from those of earlier processes, and timed from the l
   await clock.advance(500);
   requests.note("a", "one", 3);
   await clock.advance(20);
-  expect(requests.count("a", "one")).toBe(5);
-  expect(requests.agoMs("a", "one")).toBe(20);
-  expect(requests.count("a", "two")).toBe(0);
-  expect(requests.count("b", "one")).toBe(0);
+  expect(requests.find("a", "one")).toEqual({ count: 5, agoMs: 20, isRefused: false });
+  expect(requests.find("a", "two")).toBeUndefined();
+  expect(requests.find("b", "one")).toBeUndefined();
+});
+
+test("a refusal ends the last request, and no later one", () => {
+  const requests = createUnplugRequests(createFakeClock());
+  requests.note("a", "one", 0);
+  requests.noteRefusal("a", "one");
+  expect(requests.find("a", "one")).toEqual({ count: 1, agoMs: 0, isRefused: true });
+  requests.note("a", "one", 0);
+  expect(requests.find("a", "one")).toEqual({ count: 2, agoMs: 0, isRefused: false });
+});
+
+test("a request that was not made after all is none, and the one before is the last", async () => {
+  const clock = createFakeClock();
+  const requests = createUnplugRequests(clock);
+  requests.note("a", "one", 0)();
+  expect(requests.find("a", "one")).toBeUndefined();
+  requests.note("a", "one", 0);
+  await clock.advance(20);
+  requests.note("a", "one", 0)();
+  expect(requests.find("a", "one")).toEqual({ count: 1, agoMs: 20, isRefused: false });
 });
 
 test("those of ifaces that let go are forgotten, and of no other VMI", () => {
   const requests = createUnplugRequests(createFakeClock());
+  const counts = (): unknown =>
+    ["a", "b"].map((uid) => ["one", "two"].map((iface) => requests.find(uid, iface)?.count ?? 0));
   for (const uid of ["a", "b"]) for (const iface of ["one", "two"]) requests.note(uid, iface, 0);
   requests.retain("a", ["two"]);
-  const counts = ["a", "b"].map((uid) => ["one", "two"].map((iface) => requests.count(uid, iface)));
-  expect(counts).toEqual([
+  expect(counts()).toEqual([
     [0, 1],
     [1, 1],
   ]);
   requests.retain("a", []);
   requests.retain("c", []);
-  expect(requests.count("a", "two")).toBe(0);
+  expect(counts()).toEqual([
+    [0, 0],
+    [1, 1],
+  ]);
 });

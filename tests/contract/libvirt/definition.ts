@@ -37,7 +37,7 @@ export function definitionOf(
 ): string {
   const network = { ...networkConfigOf(undefined), pcieRootPorts: 2 };
   const uuid = machineUuidOf(vmi, sha256Hex);
-  const facts = { vmi, network, uuid, ifaces, domain: undefined, askedAgoMs: {} };
+  const facts = { vmi, network, uuid, ifaces, domain: undefined, asked: {} };
   const [define] = planNodeVm({ ...facts, useEmulation: true });
   if (define?.kind !== "defineDomain") throw new Error("the plan does not begin with the domain");
   return Object.entries(PLACES).reduce(

@@ -201,7 +201,9 @@ class World {
       useEmulation: true,
       network: NETWORK,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
-      askedAgoMs: Object.fromEntries([...this.asked].map((iface) => [iface, 0])),
+      asked: Object.fromEntries(
+        [...this.asked].map((iface) => [iface, { count: 1, agoMs: 0, isRefused: false }]),
+      ),
     };
   }
 

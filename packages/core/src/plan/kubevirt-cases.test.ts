@@ -219,7 +219,7 @@ function planOf(row: Row): readonly NodeAction[] {
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
-    askedAgoMs: {},
+    asked: {},
   };
   return planNodeVm(facts);
 }

@@ -87,7 +87,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
-    askedAgoMs: {},
+    asked: {},
   };
   return node;
 }

@@ -90,7 +90,8 @@ export const REASONS_ON_NODE = {
   GuestRefused: {
     ...WARNED,
     phases: DETACHING,
-    meaning: "the guest was asked three times or more and keeps the device",
+    meaning:
+      "the guest was asked three times or more and keeps the device, or libvirt says that it refused; it is asked again after pauses of 10 s to a minute",
     who: "whoever owns the guest",
   },
   DetachFailed: {

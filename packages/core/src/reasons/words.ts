@@ -3,6 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
 import { isOnRootComplex, machineOf } from "../spec/machine.ts";
+import { hasRefused } from "../plan/node/unplug-request.ts";
 import type { Reason } from "./table.ts";
 
 /** A reason and what people are told of it. */
@@ -41,21 +42,24 @@ export function addressInUse(pciAddress: string): Told {
   return { reason: "PciAddressInUse", message };
 }
 
-/** One request may be lost in firmware, and the next needs a moment; who lets both go by keeps the device. */
-const REQUESTS_MAX = 2;
-
 /** The guest still has the device. One that is paused cannot answer; one that was asked a moment ago may be about to. */
-export function guestKeeps(asked: number, isPaused: boolean): Told {
+export function guestKeeps(
+  asked: Parameters<typeof hasRefused>[0],
+  { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
+): Told {
   const reason = "WaitingForGuest";
   if (isPaused) {
     return { reason, message: "the guest is paused; it lets go of the device when it is resumed" };
   }
-  if (asked <= REQUESTS_MAX) {
+  if (!hasRefused(asked)) {
     return { reason, message: "the guest was asked to let go of the device" };
   }
+  const verb = asked.isRefused ? "has refused to give up" : "has not let go of";
+  const times = asked.count === 1 ? "once" : `${String(asked.count)} times`;
+  const from = since === undefined ? "" : ` since ${since}`;
   return {
     reason: "GuestRefused",
-    message: `the guest has not let go of the device, asked ${String(asked)} times, and is asked again every 10 s; if it hangs or has crashed, reset it or restart the VM`,
+    message: `the guest ${verb} the device, asked ${times}${from}, and is asked again, every minute in the end; if it hangs or has crashed, reset it or restart the VM`,
   };
 }
 

@@ -14,16 +14,25 @@ describe("an unplug waits", () => {
   const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
 
   test.each([
-    { asked: 1, isPaused: false, want: "WaitingForGuest", says: /was asked/ },
-    { asked: 2, isPaused: false, want: "WaitingForGuest", says: /was asked/ },
-    { asked: 3, isPaused: false, want: "GuestRefused", says: /asked 3 times.*reset it/ },
-    { asked: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
-  ])("for a guest asked $asked times, paused: $isPaused", ({ asked, isPaused, want, says }) => {
+    { count: 1, want: "WaitingForGuest", says: /was asked/ },
+    { count: 2, want: "WaitingForGuest", says: /was asked/ },
+    { count: 3, want: "GuestRefused", says: /not let go.*asked 3 times since 2026.*reset it/ },
+    {
+      count: 1,
+      isRefused: true,
+      want: "GuestRefused",
+      says: /has refused .*asked once since 2026/,
+    },
+    { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
+  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says }) => {
     const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
     // Nothing else of the domain is looked at.
     const domain = { running: true, isPaused, crashed: false, facts } as never;
-    const hindrance = hindranceOfWait(wait, asked, { vmi: aVmi({}), domain });
-    expect(hindrance).toMatchObject({ reason: want, attempts: asked });
+    const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
+    const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
+    const asked = { one: { count, agoMs: 1, isRefused } };
+    const hindrance = hindranceOfWait(wait, { vmi, domain, asked });
+    expect(hindrance).toMatchObject({ reason: want, attempts: count });
     expect(hindrance.message).toMatch(says);
   });
 });
@@ -70,6 +79,7 @@ describe("a plug waits", () => {
   const given = {
     vmi: aVmi({ nics: [{ name: "one" }], status: { pciePorts: { total: 4, free: 0 } } }),
     domain: undefined,
+    asked: { one: { count: 3, agoMs: 1, isRefused: false } },
   };
   const iface = { name: "one", bridge: {}, model: "pcnet", pciAddress: "0000:05:00.0" };
   const asking = {
@@ -87,19 +97,25 @@ describe("a plug waits", () => {
     { reason: "ModelNeedsIoPorts", facts: asking, says: "model pcnet needs I/O ports" },
     { reason: "ModelNeedsIoPorts", facts: given, says: "model  needs I/O ports" },
   ] as const)("for $reason: $says", ({ reason, facts, says }) => {
-    const hindrance = hindranceOfWait({ kind: "wait", iface: "one", reason }, 7, facts);
+    const hindrance = hindranceOfWait({ kind: "wait", iface: "one", reason }, facts);
     expect(hindrance).toMatchObject({ reason, attempts: 0 });
     expect(hindrance.message).toContain(says);
   });
 
   test("for a guest whose tap was made anew, counting how often it was asked", () => {
     const wait = { kind: "wait", iface: "one", reason: "TapReplaced" } as const;
-    expect(hindranceOfWait(wait, 2, given)).toMatchObject({ reason: "TapReplaced", attempts: 2 });
+    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
+    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    expect(none).toMatchObject({ reason: "TapReplaced", attempts: 0 });
   });
 
   test("for a guest that runs, as far as anybody knows", () => {
     const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
-    expect(hindranceOfWait(wait, 3, given)).toMatchObject({ reason: "GuestRefused", attempts: 3 });
+    const hindrance = hindranceOfWait(wait, given);
+    expect(hindrance).toMatchObject({ reason: "GuestRefused", attempts: 3 });
+    expect(hindrance.message).not.toContain("since");
+    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    expect(none).toMatchObject({ reason: "WaitingForGuest", attempts: 0 });
   });
 });
 

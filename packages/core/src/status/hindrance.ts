@@ -104,23 +104,34 @@ export function requestsReported(reported: IfaceStatus | undefined): number {
     : 0;
 }
 
-/** The hindrance of an iface that waits; `asked` is how often the guest was asked. */
+/** Why a guest that was asked still has the device, and since when it is to let go. */
+function keptHindrance(iface: string, { vmi, domain, asked }: WaitFacts): Hindrance {
+  const { count: attempts, isRefused } = asked[iface] ?? { count: 0, isRefused: false };
+  const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
+  const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;
+  const isPaused = domain?.isPaused === true;
+  return { ...guestKeeps({ count: attempts, isRefused }, { isPaused, since }), attempts };
+}
+
+/** What the words of a wait rest on. */
+type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked">;
+
+/** The hindrance of an iface that waits. */
 export function hindranceOfWait(
   action: Extract<NodeAction, { kind: "wait" }>,
-  asked: number,
-  facts: Pick<NodeVmFacts, "vmi" | "domain">,
+  facts: WaitFacts,
 ): Hindrance {
-  const { reason } = action;
+  const { iface, reason } = action;
   switch (reason) {
     case "GuestRefused":
-      return { ...guestKeeps(asked, facts.domain?.isPaused === true), attempts: asked };
+      return keptHindrance(iface, facts);
     case "TapReplaced":
-      return { ...TAP_REPLACED, attempts: asked };
+      return { ...TAP_REPLACED, attempts: facts.asked[iface]?.count ?? 0 };
     case "PodInterfaceMissing":
       return { ...POD_INTERFACE_MISSING, attempts: 0 };
     case "NoFreePciePort":
     case "PciAddressInUse":
     case "ModelNeedsIoPorts":
-      return { ...noPlaceFor(reason, facts.vmi, action.iface), attempts: 0 };
+      return { ...noPlaceFor(reason, facts.vmi, iface), attempts: 0 };
   }
 }

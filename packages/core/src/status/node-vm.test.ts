@@ -42,7 +42,7 @@ function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
     useEmulation: false,
     network: networkConfigOf(undefined),
     uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
-    askedAgoMs: {},
+    asked: {},
     ...more,
   };
 }

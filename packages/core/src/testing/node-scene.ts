@@ -86,7 +86,7 @@ export function factsOf(
     useEmulation: true,
     network: networkConfigOf(undefined),
     uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
-    askedAgoMs: {},
+    asked: {},
     ...change,
   };
 }

@@ -18,6 +18,11 @@ import {
   WIRED,
 } from "../../testing/node-scene.ts";
 import type { NodeAction } from "./node-vm.ts";
+import type { UnplugRequest } from "./unplug-request.ts";
+
+function asked(count: number, agoMs: number): UnplugRequest {
+  return { count, agoMs, isRefused: false };
+}
 
 describe("while the VM runs, an iface", () => {
   test.each([
@@ -134,10 +139,11 @@ describe("a guest is asked to let go", () => {
   const replaced = anIface({ attachment: "Attached", links: WIRED, device: {} });
 
   test.each([
-    { name: "by the name that libvirt knows", askedAgoMs: undefined },
-    { name: "again when it may have slept through it", askedAgoMs: 10_000 },
-  ])("$name", ({ askedAgoMs }) => {
-    expect(live([unwanted], { askedAgoMs: { a: askedAgoMs } })).toEqual([
+    { name: "by the name that libvirt knows", asked: undefined },
+    { name: "again when it may have slept through it", asked: asked(1, 10_000) },
+    { name: "again, in the end after a minute", asked: asked(9, 60_000) },
+  ])("$name", ({ asked: request }) => {
+    expect(live([unwanted], { asked: { a: request } })).toEqual([
       { kind: "detachDevice", iface: "a", alias: "ua-a" },
     ]);
   });
@@ -146,14 +152,14 @@ describe("a guest is asked to let go", () => {
     { name: "and is waited for", facts: unwanted, reason: "GuestRefused" },
     { name: "and the new tap waits for it", facts: replaced, reason: "TapReplaced" },
   ])("$name", ({ facts, reason }) => {
-    expect(live([facts], { askedAgoMs: { a: 9_999 } })).toEqual([
+    expect(live([facts], { asked: { a: asked(2, 9_999) } })).toEqual([
       { kind: "wait", iface: "a", reason, forMs: 1 },
     ]);
   });
 
   test("of each device by itself", () => {
     const other = anIface({ name: "b", iface: null, links: IN_USE, device: {} });
-    expect(stepsOf(live([unwanted, other], { askedAgoMs: { a: 0 } }))).toEqual([
+    expect(stepsOf(live([unwanted, other], { asked: { a: asked(1, 0) } }))).toEqual([
       "wait a",
       "detachDevice b",
     ]);

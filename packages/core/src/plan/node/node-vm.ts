@@ -18,6 +18,7 @@ import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { findByName } from "../../spec/nics.ts";
 import { nicDefinitionOf } from "./nic.ts";
+import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
 
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
@@ -62,16 +63,13 @@ export interface NodeVmFacts {
   readonly network: NetworkConfig;
   /** The machine's UUID. */
   readonly uuid: string;
-  /** Milliseconds since the guest was last asked to let go of the device, by iface. */
-  readonly askedAgoMs: Readonly<Record<string, number | undefined>>;
+  /** What the guest was asked to let go of, by iface. */
+  readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
   /** Links that are the guest's own; absent: none was told. */
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
   readonly silentSince?: string;
 }
-
-/** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
-const DETACH_AGAIN_MS = 10_000;
 
 /** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
 function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): PodWiring {
@@ -121,13 +119,12 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
 }
 
-function planDetach(facts: IfaceFacts, askedAgoMs: number | undefined): NodeAction {
+function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAction {
   const iface = facts.name;
-  if (askedAgoMs === undefined || askedAgoMs >= DETACH_AGAIN_MS) {
-    return { kind: "detachDevice", iface, alias: aliasOf(iface) };
-  }
+  const forMs = asked === undefined ? 0 : pauseAfterRequest(asked.count) - asked.agoMs;
+  if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
   const reason = isWanted(facts) ? "TapReplaced" : "GuestRefused";
-  return { kind: "wait", iface, reason, forMs: DETACH_AGAIN_MS - askedAgoMs };
+  return { kind: "wait", iface, reason, forMs };
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
@@ -159,7 +156,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   );
   const places = planLivePlaces(facts, domain.facts, newcomers);
   const detach = (iface: IfaceFacts): readonly NodeAction[] => [
-    planDetach(iface, facts.askedAgoMs[iface.name]),
+    planDetach(iface, facts.asked[iface.name]),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];

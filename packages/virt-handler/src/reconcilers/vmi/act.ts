@@ -45,9 +45,8 @@ async function tryOnIface(action: FallibleAction, turn: Turn): Promise<Obstacle 
   return obstacle;
 }
 
-function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts, deps }: Turn): Obstacle {
-  const asked = deps.unplugRequests.count(facts.vmi.metadata.uid ?? "", action.iface);
-  return { hindrance: hindranceOfWait(action, asked, facts), pauseMs: action.forMs };
+function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn): Obstacle {
+  return { hindrance: hindranceOfWait(action, facts), pauseMs: action.forMs };
 }
 
 /** Whether the step is a call of libvirt. */

@@ -70,17 +70,14 @@ async function detach(iface: string, alias: string, { facts, session, deps }: Tu
   const name = domainNameOf(facts.vmi);
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
-  const note = (): void => {
-    deps.unplugRequests.note(facts.vmi.metadata.uid ?? "", iface, before);
-  };
+  const takeBack = deps.unplugRequests.note(facts.vmi.metadata.uid ?? "", iface, before);
   try {
     const live = connection.detachDevice(name, alias, "live");
     // It went meanwhile; or an earlier request is still with the guest.
     await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
-    note();
   } catch (error) {
-    // Nobody knows whether the guest heard it.
-    if (isLost(error)) note();
+    // Of a connection that is lost nobody knows whether the guest heard it.
+    if (!isLost(error)) takeBack();
     throw error;
   }
 }

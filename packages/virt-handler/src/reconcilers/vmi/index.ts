@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: facts on this node become devices in the VM.
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
-import { launcherPodName, letsGo, planNodeVm, takesBack, type NodeVmFacts } from "@patchbay/core";
+import {
+  launcherPodName,
+  letsGo,
+  nameOfAlias,
+  planNodeVm,
+  takesBack,
+  type NodeVmFacts,
+} from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
-import type { LauncherPod } from "@patchbay/ports";
+import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { WRITE_REFILL_MS } from "../../pace.ts";
 import type { Session } from "../../sessions.ts";
@@ -82,6 +89,17 @@ async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps)
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
 }
 
+/** libvirt tells once that a guest keeps a device; nothing shows it afterwards. */
+function noteRefusal(
+  { metadata }: VirtualMachineInstance,
+  event: HypervisorEvent,
+  { unplugRequests }: Deps,
+): void {
+  if (event.kind !== "deviceRemovalFailed") return;
+  const iface = nameOfAlias(event.alias);
+  if (iface !== undefined) unplugRequests.noteRefusal(metadata.uid ?? "", iface);
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -103,7 +121,9 @@ export async function reconcileNodeVm(
     wake: () => {
       wake(key);
     },
-    hear: () => undefined,
+    hear: (event: HypervisorEvent) => {
+      noteRefusal(vmi, event, deps);
+    },
   };
   try {
     const next = await deps.sessions.use(pod, listener, (session) => workOn(vmi, session, deps));

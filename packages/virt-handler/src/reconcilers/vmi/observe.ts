@@ -79,8 +79,8 @@ export async function observeNodeVm(
     network,
     uuid: machineUuidOf(vmi, deps.sha256Hex),
     ...guest.facts,
-    askedAgoMs: Object.fromEntries(
-      ifaces.map(({ name }) => [name, deps.unplugRequests.agoMs(uid, name)]),
+    asked: Object.fromEntries(
+      ifaces.map(({ name }) => [name, deps.unplugRequests.find(uid, name)]),
     ),
   };
 }

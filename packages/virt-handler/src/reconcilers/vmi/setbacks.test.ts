@@ -236,22 +236,37 @@ describe("a libvirt that is away", () => {
 
 describe("a guest that does not let go", () => {
   test.each(["lose", "hold", "refuse"] as const)(
-    "and does %s is asked every 10 s, no sooner and without end",
+    "and does %s is asked after pauses that grow to a minute, and without end",
     async (policy) => {
       const bench = await unplugging(policy);
       const askedAt: number[] = [];
       const startMs = bench.nowMs;
-      for (; bench.nowMs < startMs + 45 * SECOND_MS; bench.nowMs += SECOND_MS) {
+      for (; bench.nowMs < startMs + 205 * SECOND_MS; bench.nowMs += SECOND_MS) {
         const before = callsOf(bench, ASKED);
         await bench.goOn();
         if (callsOf(bench, ASKED) > before) askedAt.push((bench.nowMs - startMs) / SECOND_MS);
       }
-      expect(askedAt).toEqual([0, 10, 20, 30, 40]);
-      expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "GuestRefused", attempts: 5 });
+      expect(askedAt).toEqual([0, 10, 20, 40, 80, 140, 200]);
+      expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "GuestRefused", attempts: 7 });
       expect(bench.events.filter((event) => event.startsWith("GuestRefused"))).toHaveLength(1);
       expect(linksOf(bench, "one")).toEqual([true, true]);
     },
   );
+
+  test("and says so has refused at once, and is asked again later all the same", async () => {
+    const bench = await unplugging("refuse");
+    await bench.goOn();
+    const told = await hotplugOf(bench, "one");
+    expect(told).toMatchObject({ phase: "Detaching", reason: "GuestRefused", attempts: 1 });
+    expect(told?.message).toMatch(/has refused to give up the device, asked once since /);
+    bench.daemon.unplugPolicy = "grant";
+    bench.nowMs += ASKED_AGAIN_MS - 1;
+    await bench.goOn();
+    expect(callsOf(bench, ASKED)).toBe(1);
+    bench.nowMs += 1;
+    await bench.goOn();
+    expect(devicesOf(bench)).toEqual(["ua-two"]);
+  });
 
   test("is asked again by a new process, which goes on counting", async () => {
     const bench = await unplugging("lose");
