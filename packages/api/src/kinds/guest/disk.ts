@@ -115,7 +115,10 @@ export const DiskSchema = Type.Object(
     io: Type.Optional(Type.String({ description: "native, threads or default." })),
     serial: Type.Optional(Type.String({ description: "Serial number that the guest reads." })),
     shareable: Type.Optional(
-      Type.Boolean({ description: "Several VMs may have it at the same time." }),
+      Type.Boolean({
+        description:
+          "Several VMs may have it at the same time: a claim's or a host's disk, with cache none or directsync.",
+      }),
     ),
     tag: unbuilt(text("Tag in the guest's metadata.")),
   },
