@@ -102,7 +102,8 @@ export const DiskSchema = Type.Object(
     blockSize: Type.Optional(BlockSizeSchema),
     cache: Type.Optional(
       Type.String({
-        description: "none, writethrough, writeback or directsync; none when absent.",
+        description:
+          "none when absent, which needs direct I/O; writethrough, writeback or directsync.",
       }),
     ),
     changedBlockTracking: harmless(flag("Changed blocks are recorded for backups.")),
