@@ -112,6 +112,7 @@ export class TenantNode {
       images: { show: noToken, release: () => Promise.resolve() },
       claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,
+      findHostDisks: () => Promise.resolve(undefined),
     };
   }
 

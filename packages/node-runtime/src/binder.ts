@@ -10,6 +10,7 @@ import {
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import {
+  after,
   createCache,
   createQueue,
   done,
@@ -30,7 +31,7 @@ export interface BinderDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly nodeName: string;
-  readonly storage: Pick<StorageCaches, "claims" | "classes">;
+  readonly storage: StorageCaches;
 }
 
 /** Labels that the pod asks for and the node does not have, as text; undefined when it fits. */
@@ -85,17 +86,20 @@ async function select({ client, nodeName }: BinderDeps, claim: PersistentVolumeC
   await client.store.patch(PERSISTENT_VOLUME_CLAIMS, keyOf(claim), patch);
 }
 
-/** Whether the pod's claims let it be bound; those that wait for a pod are begun, and what they lack is told. */
-async function haveClaims(deps: BinderDeps, pod: Pod): Promise<boolean> {
-  const { claims, classes } = deps.storage;
+/** Binds the pod if its claims let it be; those that wait for a pod are begun, and what they lack is told. */
+async function bindWithClaims(deps: BinderDeps, pod: Pod): Promise<Next> {
+  const { claims, classes, volumes } = deps.storage;
   const { namespace = "" } = pod.metadata;
-  const { areBound, problems, toSelect } = podClaimsOf(pod, {
-    findClaim: (name) => claims.find({ namespace, name }),
-    findClass: (name) => classes.find({ name }),
-  });
-  if (problems.length > 0) await refuse(deps, pod, problems.join("; "));
-  for (const claim of toSelect) await select(deps, claim);
-  return areBound;
+  const lookup = {
+    findClaim: (name: string) => claims.find({ namespace, name }),
+    findClass: (name: string) => classes.find({ name }),
+    findVolume: (name: string) => volumes.find({ name }),
+  };
+  const plan = podClaimsOf(pod, lookup, deps.clock.now());
+  if (plan.problems.length > 0) await refuse(deps, pod, plan.problems.join("; "));
+  for (const claim of plan.toSelect) await select(deps, claim);
+  if (plan.areBound) await bind(deps, pod);
+  return plan.lookAgainMs === undefined ? done() : after(plan.lookAgainMs);
 }
 
 async function bindOrRefuse(
@@ -104,11 +108,11 @@ async function bindOrRefuse(
   node: KubeNode | undefined,
 ): Promise<Next> {
   // Without the node: its arrival wakes.
-  if (pod?.metadata.deletionTimestamp === undefined && pod !== undefined && node !== undefined) {
-    const problem = selectorProblem(pod, node);
-    if (problem !== undefined) await refuse(deps, pod, problem);
-    else if (await haveClaims(deps, pod)) await bind(deps, pod);
-  }
+  if (pod === undefined || node === undefined) return done();
+  if (pod.metadata.deletionTimestamp !== undefined) return done();
+  const problem = selectorProblem(pod, node);
+  if (problem === undefined) return bindWithClaims(deps, pod);
+  await refuse(deps, pod, problem);
   return done();
 }
 

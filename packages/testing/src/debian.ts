@@ -63,6 +63,11 @@ export interface DiskGuestOptions {
   readonly features?: Json;
 }
 
+const ON_VIRTIO: Json = { disk: { bus: "virtio" } };
+
+/** Ports for NICs that are plugged later: Debian takes 2 s longer to boot with 32 of them under emulation. */
+const FEW_PORTS = 4;
+
 /** A VirtualMachine that boots from disks. */
 export function diskVmManifest(options: DiskGuestOptions): unknown {
   const { name, disks, nics = [{ name: "default" }], firmware, features } = options;
@@ -74,8 +79,9 @@ export function diskVmManifest(options: DiskGuestOptions): unknown {
       ...(firmware === undefined ? {} : { firmware }),
       ...(features === undefined ? {} : { features }),
       devices: {
-        disks: disks.map((each) => ({ name: each.name, disk: { bus: "virtio" }, ...each.disk })),
+        disks: disks.map(({ name: disk, disk: kind = ON_VIRTIO }) => ({ name: disk, ...kind })),
         interfaces: nics.map(ifaceManifest),
+        pcieRootPorts: FEW_PORTS,
       },
     },
     networks: nics.map(networkManifest),

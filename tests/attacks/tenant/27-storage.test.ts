@@ -33,6 +33,7 @@ function withoutWalls(): VolumeDeps {
     makeDirectory: (path, access) => disk.makeDirectory(path, access),
     mountMemory: (path, options) => disk.mountMemory(path, options),
     mountImage: () => Promise.reject(new Error("no loop devices")),
+    mountDirectory: (path, source) => disk.mountDirectory(path, source),
     unmountAll: (path) => disk.unmountAll(path),
     listMounts: (path) => disk.listMounts(path),
     publish: (path, files) => disk.publish(path, files),

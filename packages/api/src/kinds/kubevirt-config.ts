@@ -8,7 +8,7 @@ import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
-/** Costs no visible boot time and 9 MiB. Source: docs/design/pci-topology.md */
+/** Costs 9 MiB, and little of a boot. Source: docs/design/pci-topology.md */
 const DEFAULT_PORTS = 32;
 /** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
 const DEFAULT_MAX_QUEUES = 8;

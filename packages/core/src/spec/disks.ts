@@ -76,6 +76,11 @@ export function isSmallDisk({ source }: GuestDisk): boolean {
   return SMALL_SOURCES.has(source.kind);
 }
 
+/** Whether QEMU opens the disk past the host's memory. Source: QEMU cache modes, cache.direct. */
+export function isDirect({ cache }: Pick<GuestDisk, "cache">): boolean {
+  return cache === "none" || cache === "directsync";
+}
+
 function wordOf<T extends string>(words: readonly T[], word: string | undefined): T | undefined {
   return words.find((each) => each === word);
 }

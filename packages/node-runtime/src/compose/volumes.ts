@@ -14,6 +14,7 @@ import type { NodeFacts } from "../translate/node-facts.ts";
 import {
   createPodObjects,
   createPodTokens,
+  hostDisksOf,
   keepStorageLimits,
   keepVolumesCurrent,
   prepareVolumes,
@@ -80,6 +81,7 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
     tokens: createPodTokens(tokenRequester(client), { clock, log }),
     turns: new Turns(),
     mayUseHostPaths: isProductPod,
+    findHostDisks: hostDisksOf(client.store),
   };
 }
 

@@ -60,6 +60,49 @@ test.each([
   expect(fieldsOf(aPod({ hostPID: true, serviceAccountName }, metadata))).toEqual(["spec.hostPID"]);
 });
 
+describe("a directory of the node", () => {
+  const volumes = [{ name: "disks", hostPath: { path: "/srv/disks", type: "Directory" } }];
+  const refused = ["spec.volumes[disks].hostPath"];
+
+  test("may be asked for by what runs as launchers do, as a directory that is there", () => {
+    expect(fieldsOf(aPod({ volumes }))).toEqual([]);
+  });
+
+  test.each(["", "DirectoryOrCreate", "File", "BlockDevice", undefined])(
+    "may not be asked for as a path of type %s",
+    (type) => {
+      const hostPath = { path: "/srv/disks", ...(type === undefined ? {} : { type }) };
+      expect(fieldsOf(aPod({ volumes: [{ name: "disks", hostPath }] }))).toEqual(refused);
+    },
+  );
+
+  test.each<{ name: string; spec: Partial<Pod["spec"]> }>([
+    { name: "another user", spec: { securityContext: { runAsUser: 108, runAsGroup: 107 } } },
+    { name: "the image's user", spec: { securityContext: { runAsGroup: 107 } } },
+    { name: "the image's group", spec: { securityContext: { runAsUser: 107 } } },
+    {
+      name: "another group beside",
+      spec: { securityContext: { runAsUser: 107, runAsGroup: 107, supplementalGroups: [1000] } },
+    },
+    {
+      name: "another group of files",
+      spec: { securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 1000 } },
+    },
+    {
+      name: "a container of another user",
+      spec: { containers: [aContainer({ securityContext: { runAsUser: 1000 } })] },
+    },
+    {
+      name: "an init container of another group",
+      spec: {
+        initContainers: [aContainer({ name: "first", securityContext: { runAsGroup: 1000 } })],
+      },
+    },
+  ])("may not be asked for with $name", ({ spec }) => {
+    expect(fieldsOf(aPod({ ...spec, volumes }))).toEqual(expect.arrayContaining(refused));
+  });
+});
+
 describe("a container", () => {
   test.each<{ field: string; context: Container["securityContext"] }>([
     { field: "privileged", context: { privileged: true } },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this pod run on the node? Pods are other people's: what would give them the node is the product's own only.
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
+import { hostPathProblems } from "./host-paths.ts";
 import { problem, type PodProblem } from "./problem.ts";
 import { isProductPod } from "./product.ts";
 import { unsupportedProblems } from "./unsupported.ts";
@@ -120,14 +121,13 @@ function podContextProblems({ spec }: Pod): readonly PodProblem[] {
   ];
 }
 
-function namespaceProblems({ spec }: Pod): readonly PodProblem[] {
+function nodeProblems(pod: Pod): readonly PodProblem[] {
+  const { spec } = pod;
   return [
     ...problem(spec.hostNetwork === true, "spec.hostNetwork", PRODUCT_ONLY),
     ...problem(spec.hostPID === true, "spec.hostPID", PRODUCT_ONLY),
     ...problem(spec.hostIPC === true, "spec.hostIPC", PRODUCT_ONLY),
-    ...(spec.volumes ?? []).flatMap(({ name, hostPath }) =>
-      problem(hostPath !== undefined, `spec.volumes[${name}].hostPath`, PRODUCT_ONLY),
-    ),
+    ...hostPathProblems(pod),
   ];
 }
 
@@ -138,7 +138,7 @@ export function podProblems(pod: Pod): readonly PodProblem[] {
   if (isProductPod(pod)) return common;
   return [
     ...common,
-    ...namespaceProblems(pod),
+    ...nodeProblems(pod),
     ...podContextProblems(pod),
     ...initContainers.flatMap((one) =>
       containerProblems(pod, one, `spec.initContainers[${one.name}]`),

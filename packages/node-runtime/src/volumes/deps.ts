@@ -29,6 +29,8 @@ export interface VolumeDeps {
   /** One pod's volumes are prepared, refreshed and removed one after the other. */
   readonly turns: Turns;
   readonly claims: ClaimUses;
-  /** Whether a pod may mount paths of the node. */
+  /** Whether a pod may mount any path of the node. */
   readonly mayUseHostPaths: (pod: Pod) => boolean;
+  /** Directories of the node that launchers may mount; undefined: that is switched off. */
+  readonly findHostDisks: () => Promise<readonly string[] | undefined>;
 }

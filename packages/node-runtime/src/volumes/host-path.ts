@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of the node itself, for the few pods that may have them.
-import type { Pod, PodVolume } from "@patchbay/api";
+import type { PodVolume } from "@patchbay/api";
 import { volumeFailed } from "./content/file-set.ts";
 import type { VolumeDeps } from "./deps.ts";
 
@@ -25,18 +25,15 @@ async function makeMissing({ disk, files }: VolumeDeps, { path, type }: HostPath
 }
 
 /**
- * The path, if the pod may have it and it is what the volume says.
+ * The path, if it is what the volume says.
  * @throws AppError with RUNTIME_VOLUME_FAILED
  */
 export async function findHostPath(
   deps: VolumeDeps,
-  pod: Pod,
   volume: { readonly name: string; readonly hostPath: HostPath },
 ): Promise<string> {
   const { name, hostPath } = volume;
   const { path, type = "" } = hostPath;
-  if (!deps.mayUseHostPaths(pod))
-    throw volumeFailed(name, "hostPath is for the product's own pods");
   if (!path.startsWith("/") || path.split("/").includes("..")) {
     throw volumeFailed(name, `hostPath ${path} must be absolute and without ..`);
   }

@@ -43,6 +43,11 @@ export function imageFile(podsDir: string, uid: string, name: string): string {
   return join(podDirectory(podsDir, uid), "disks", `${name}.ext4`);
 }
 
+/** Where a directory of the node is shown that the pod may have; the product's pods have such paths themselves. */
+export function hostDiskPath(podsDir: string, uid: string, name: string): string {
+  return join(podDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
+}
+
 /** Of which kind a volume is; undefined: a host's path, or of none that is made here. */
 export function ownKindOf(volume: PodVolume): OwnKind | undefined {
   return OWN_KINDS.find((kind) => volume[kind] !== undefined);

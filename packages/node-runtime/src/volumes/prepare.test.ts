@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { KUBEVIRTS } from "@patchbay/api";
+import { createFakeStore } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
+import { hostDisksOf } from "./host-disk.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
 import { prepareVolumes } from "./prepare.ts";
 import { removeVolumes } from "./remove.ts";
@@ -8,6 +11,16 @@ import { aConfigMap, aPodWith, aSecret, createVolumeBench, UID } from "./testing
 const VOLUMES = `/pods/${UID}/volumes`;
 const DISK = `${VOLUMES}/kubernetes.io~empty-dir/v`;
 const MI = 2 ** 20;
+
+/** Where the machine has the directory, and some that are like it. */
+function hostDiskBench() {
+  const bench = createVolumeBench();
+  for (const path of ["/srv/disks", "/srv"]) bench.disk.setKind(path, "Directory");
+  const setHostDisks = (directories: readonly string[] | undefined): void => {
+    bench.setHostDisks(directories);
+  };
+  return { deps: bench.deps, disk: bench.disk, setHostDisks };
+}
 
 describe("an emptyDir", () => {
   test("on the disk has a wall at its limit, and the pod's group", async () => {
@@ -130,13 +143,6 @@ describe("a path of the node", () => {
     ...product,
   });
 
-  test("is the product's alone", async () => {
-    const { deps } = createVolumeBench();
-    await expect(
-      prepareVolumes(deps, aPodWith([{ name: "v", hostPath: { path: "/etc" } }])),
-    ).rejects.toMatchObject({ details: { reason: "hostPath is for the product's own pods" } });
-  });
-
   test("is what it says it is, and made where it may be", async () => {
     const { deps, disk, files } = createVolumeBench();
     disk.setKind("/run/x.sock", "Socket");
@@ -170,6 +176,59 @@ describe("a path of the node", () => {
     await expect(prepareVolumes(deps, podWith({ path, type }))).rejects.toMatchObject({
       details: { reason: want },
     });
+  });
+});
+
+describe("a directory of the node", () => {
+  const hostPath = { path: "/srv/disks", type: "Directory" };
+  const pod = aPodWith([{ name: "v", hostPath }]);
+  const place = `${VOLUMES}/kubernetes.io~host-path/v`;
+
+  test("with disks of VMs is shown where the administrator has named it, and goes with the pod", async () => {
+    const { deps, disk, setHostDisks } = hostDiskBench();
+    setHostDisks(["/srv/disks"]);
+    expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", place]]));
+    expect([...disk.mounts]).toEqual([[place, { type: "directory", source: "/srv/disks" }]]);
+    setHostDisks(undefined); // what is in use stays
+    expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", place]]));
+    await removeVolumes(deps, UID);
+    expect(disk.mounts.size).toBe(0);
+  });
+
+  test.each([
+    {
+      directories: undefined,
+      want: "hostPath /srv/disks: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object",
+    },
+    {
+      directories: [],
+      want: "hostPath /srv/disks is none of configuration.hostDiskDirectories of the KubeVirt object (none)",
+    },
+    {
+      directories: ["/srv", "/srv/disks/more", "/srv/disks/"],
+      want: "hostPath /srv/disks is none of configuration.hostDiskDirectories of the KubeVirt object (/srv, /srv/disks/more, /srv/disks/)",
+    },
+  ])("is refused where $directories are named", async ({ directories, want }) => {
+    const { deps, disk, setHostDisks } = hostDiskBench();
+    setHostDisks(directories);
+    await expect(prepareVolumes(deps, pod)).rejects.toMatchObject({ details: { reason: want } });
+    expect(disk.mounts.size).toBe(0);
+  });
+
+  test.each([
+    { name: "has the feature gate and directories", gates: ["HostDisk"], want: ["/srv/disks"] },
+    { name: "has no feature gate", gates: [], want: undefined },
+  ])("is asked for each time: the configuration $name", async ({ gates, want }) => {
+    const store = createFakeStore();
+    const find = hostDisksOf(store);
+    expect(await find()).toBeUndefined();
+    const developerConfiguration = { featureGates: gates };
+    const configuration = { developerConfiguration, hostDiskDirectories: ["/srv/disks"] };
+    store.put(KUBEVIRTS, {
+      ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", spec: { configuration } },
+      metadata: { name: "kubevirt" },
+    });
+    expect(await find()).toEqual(want);
   });
 });
 

@@ -6,6 +6,7 @@ import { isShown } from "./content/references.ts";
 import type { Shown } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
+import { showHostDisk } from "./host-disk.ts";
 import { findHostPath } from "./host-path.ts";
 import { ownKindOf, podDirectory, volumePath } from "./layout.ts";
 import { readShown, showVolume } from "./show.ts";
@@ -46,7 +47,11 @@ async function prepareOne(deps: VolumeDeps, shown: Shown, volume: PodVolume): Pr
   if (claim !== undefined) {
     return deps.claims.begin(shown.pod, { name, claimName: claim.claimName });
   }
-  if (hostPath !== undefined) return findHostPath(deps, shown.pod, { name, hostPath });
+  if (hostPath !== undefined) {
+    return deps.mayUseHostPaths(shown.pod)
+      ? findHostPath(deps, { name, hostPath })
+      : showHostDisk(deps, shown.pod, { name, hostPath });
+  }
   throw volumeFailed(name, "volumes of its kind are not supported");
 }
 

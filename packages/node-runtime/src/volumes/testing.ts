@@ -39,6 +39,8 @@ export interface VolumeBench {
   /** Puts objects on the API server before somebody watches them, or changes them. */
   put(...objects: readonly (ConfigMap | Secret)[]): void;
   take(kind: "ConfigMap" | "Secret", name: string): void;
+  /** Lets VMs have files of these directories; undefined: of none, which is the default. */
+  setHostDisks(directories: readonly string[] | undefined): void;
   /** Gives out no token any more. */
   refuseTokens(): void;
 }
@@ -87,6 +89,7 @@ class Bench implements VolumeBench {
   readonly deps: VolumeDeps;
   readonly #objects = new Map<string, KubeObject>();
   #refusesTokens = false;
+  #hostDisks: readonly string[] | undefined;
 
   constructor(signal: AbortSignal) {
     const { clock, log } = this;
@@ -121,6 +124,7 @@ class Bench implements VolumeBench {
         },
       },
       mayUseHostPaths: ({ metadata }) => metadata.namespace === "patchbay",
+      findHostDisks: () => Promise.resolve(this.#hostDisks),
     };
   }
 
@@ -136,6 +140,10 @@ class Bench implements VolumeBench {
   take(kind: "ConfigMap" | "Secret", name: string): void {
     this.#objects.delete(`${kind}/${name}`);
     this.watches.get(this.#keyOf(kind, name))?.cache.take({ namespace: "ns", name });
+  }
+
+  setHostDisks(directories: readonly string[] | undefined): void {
+    this.#hostDisks = directories;
   }
 
   refuseTokens(): void {

@@ -93,6 +93,38 @@ describe("a file system of its own", () => {
   });
 });
 
+describe("a directory of the machine", () => {
+  const shown = (): string => join(directory, "shown");
+  const source = (): string => join(directory, "source");
+
+  test("is shown with what is in it, without programs, devices and what is mounted below", async () => {
+    mkdirSync(join(source(), "memory"), { recursive: true });
+    writeFileSync(join(source(), "disk.img"), "1");
+    writeFileSync(join(source(), "program"), "#!/bin/sh\n", { mode: 0o755 });
+    await disk.mountMemory(join(source(), "memory"), { access: ACCESS });
+    writeFileSync(join(source(), "memory/hidden"), "2");
+    await disk.mountDirectory(shown(), source());
+    expect(read(join(shown(), "disk.img"))).toBe("1");
+    expect(readdirSync(join(shown(), "memory"))).toEqual([]);
+    expect(() => execFileSync(join(shown(), "program"))).toThrow(/EACCES/);
+    const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
+    const [, , , options = ""] =
+      mounts.find((line) => line.includes(` ${shown()} `))?.split(" ") ?? [];
+    expect(options.split(",")).toEqual(expect.arrayContaining(["nosuid", "nodev", "noexec"]));
+  });
+
+  test.each(["link", "link/inner", "file"])("is refused by way of a %s", async (way) => {
+    mkdirSync(join(source(), "inner"), { recursive: true });
+    symlinkSync(source(), join(directory, "link"));
+    writeFileSync(join(directory, "file"), "");
+    await expect(disk.mountDirectory(shown(), join(directory, way))).rejects.toMatchObject({
+      code: "OS_PATH_REFUSED",
+    });
+    expect(existsSync(shown())).toBe(false);
+    expect(await disk.listMounts(directory)).toEqual([]);
+  });
+});
+
 describe("published files", () => {
   const volume = (): string => join(directory, "volume");
 

@@ -13,8 +13,15 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "@patchbay/core/errors";
-import type { DirectoryAccess, PathKind, ProcessRunner, VolumeDisk } from "@patchbay/ports";
+import type {
+  DirectoryAccess,
+  InheritedFd,
+  PathKind,
+  ProcessRunner,
+  VolumeDisk,
+} from "@patchbay/ports";
 import { isMissing, toFileError } from "../files/file-errors.ts";
+import { openDirectory } from "../files/open-directory.ts";
 import { listMounts } from "./mounts.ts";
 import { publishFiles } from "./publish.ts";
 
@@ -26,6 +33,8 @@ const WALK_TIMEOUT_MS = 120_000;
 const OWN_SHARE = 32;
 const OWN_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
+/** What a program sees the first descriptor as that it inherits. Source: Command.inheritFds. */
+const INHERITED = "/proc/self/fd/3";
 /** Exit codes of e2fsck below it: whole, or mended. Source: e2fsck(8). */
 const UNCORRECTED = 4;
 /** Without a journal: what is in it is worth nothing to anybody but the pod, and is checked before it is mounted again. */
@@ -84,6 +93,21 @@ class MachineDisk implements VolumeDisk {
       await rmdir(join(path, "lost+found")).catch(() => undefined); // e2fsck makes it anew where it needs it
     }
     await this.makeDirectory(path, access);
+  }
+
+  async mountDirectory(path: string, source: string): Promise<void> {
+    await this.#inTurn(path, async () => {
+      if (await isMounted(path)) return;
+      const directory = openDirectory(source);
+      try {
+        await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
+        // By the descriptor, which mount(8) must not make a path of again.
+        const options = ["--no-canonicalize", "-o", "bind,nosuid,nodev,noexec"];
+        await this.#runWith([directory], "mount", ...options, INHERITED, path);
+      } finally {
+        directory.close();
+      }
+    });
   }
 
   async unmountAll(path: string): Promise<void> {
@@ -164,9 +188,17 @@ class MachineDisk implements VolumeDisk {
     return exitCode < UNCORRECTED;
   }
 
-  async #run(program: string, ...args: string[]): Promise<void> {
-    const timeoutMs = MOUNT_TIMEOUT_MS;
-    const { exitCode, stderr } = await this.#runner.run({ argv: [program, ...args], timeoutMs });
+  #run(program: string, ...args: string[]): Promise<void> {
+    return this.#runWith([], program, ...args);
+  }
+
+  async #runWith(
+    inheritFds: readonly InheritedFd[],
+    program: string,
+    ...args: string[]
+  ): Promise<void> {
+    const command = { argv: [program, ...args], inheritFds, timeoutMs: MOUNT_TIMEOUT_MS } as const;
+    const { exitCode, stderr } = await this.#runner.run(command);
     if (exitCode === 0) return;
     throw new AppError("OS_PROGRAM_FAILED", { program, exitCode, stderr: stderr.trim() });
   }

@@ -46,6 +46,12 @@ export interface VolumeDisk {
       readonly sizeBytes: number;
     },
   ): Promise<void>;
+  /**
+   * Shows the directory `source` of the machine there, whose way goes through no symbolic link; devices in it are none, and
+   * what is mounted below it is not shown. What is mounted there already stays.
+   * @throws AppError with OS_PATH_REFUSED where a link, or something that is no directory, is on the way
+   */
+  mountDirectory(path: string, source: string): Promise<void>;
   /** Unmounts everything at `path` and below it, also what is in use. */
   unmountAll(path: string): Promise<void>;
   /** Mount points at `path` and below it. */

@@ -60,6 +60,19 @@ describe("overlay", () => {
   });
 });
 
+test("what is on a disk can be read past the host's memory", () => {
+  image.makeImage("image/disk.img", "raw");
+  writeFileSync(work("odd.img"), "x".repeat(700));
+  chownSync(work("odd.img"), USER, USER);
+  const words = [
+    ...["direct", "overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/image/disk.img`, LIMIT, "--"],
+    ...["direct", "file", "odd", `${WORK}/odd.img`, LIMIT, "--"],
+    ...["direct", "iso", "small", `${WORK}/out/c.iso`, "cidata", "path=text:TEXT", "--"],
+    ...["direct", "empty", "more", `${WORK}/out/b.qcow2`, "1048576"],
+  ];
+  expect(prepare(words, { TEXT: "text" })).toEqual(READY);
+});
+
 describe("file", () => {
   test("a raw file of the claim is left as it is", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // prepare-disks with the programs of the launcher's image, as the launchers' user: what it refuses, and how it says so.
 import { chownSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { run } from "../../images/archive.ts";
 import { ImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
 
 let image: ImageRoot;
@@ -86,6 +87,49 @@ describe("an image that is refused", () => {
   });
 });
 
+describe("on a file system without direct I/O", () => {
+  const groups = (...prefix: readonly string[]) => [
+    [...prefix, "file", "data", `${WORK}/memory/disk.img`, LIMIT],
+    [...prefix, "overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/memory/disk.img`, LIMIT],
+    [...prefix, "empty", "more", `${WORK}/memory/b.qcow2`, "1048576"],
+    [...prefix, "iso", "small", `${WORK}/memory/c.iso`, "cidata", "path=text:TEXT"],
+  ];
+  const prepareAll = (all: readonly (readonly string[])[]) =>
+    prepare(
+      all.flatMap((words, index) => (index === 0 ? words : ["--", ...words])),
+      { TEXT: "text" },
+    );
+
+  beforeEach(() => {
+    mkdirSync(work("memory"));
+    run(["mount", "-t", "ramfs", "ramfs", work("memory")]);
+    chownSync(work("memory"), USER, USER);
+    writeFileSync(work("memory/disk.img"), Buffer.alloc(MIB));
+    chownSync(work("memory/disk.img"), USER, USER);
+  });
+  afterEach(() => {
+    run(["umount", work("memory")]);
+  });
+
+  test("each disk that is to pass the host's memory by is named, with what to do", () => {
+    const { status, said } = prepareAll(groups("direct"));
+    expect(status).toBe(3);
+    const wanted = ["data", "root", "more", "small"].map(
+      (name) =>
+        expect.stringMatching(
+          new RegExp(
+            `^prepare-disks: disk ${name}: ${WORK}/memory/.* without direct I/O.*; set cache: writethrough on the disk$`,
+          ),
+        ) as string,
+    );
+    expect(said.split("\n")).toEqual(wanted);
+  });
+
+  test("the others are ready", () => {
+    expect(prepareAll(groups())).toEqual(READY);
+  });
+});
+
 describe("several disks", () => {
   test("all that are wrong are named at once, the others are made", () => {
     const { status, said } = prepare([
@@ -125,6 +169,8 @@ test.each([
   { words: ["iso", "a", "/tmp/work/out/a", "label", "a/../../path=text:PATH"] },
   { words: ["iso", "a", "/tmp/work/out/a", "label", "path=text:NO_SUCH_VARIABLE"] },
   { words: ["usage", "a", "b"] },
+  { words: ["direct"] },
+  { words: ["direct", "direct", "block", "a", "b"] },
 ])("$words is no group", ({ words }) => {
   const { status, said } = prepare(words);
   expect({ status, said }).toEqual({

@@ -116,6 +116,29 @@ test(
 );
 
 test(
+  "nobody is warned while a claim is made for its first pod, and somebody is when it waits for a volume that is not there",
+  async () => {
+    await using pods = await machine.api.watch(`${PODS}?watch=1`);
+    const unscheduled = (): readonly string[] =>
+      pods.events.flatMap(({ object }) => {
+        const { conditions = [] } = object.status as NonNullable<Pod["status"]>; // a pod, as the server keeps it
+        const told = conditions.filter(({ reason }) => reason === "Unschedulable");
+        return told.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
+      });
+    await makeClaim("data");
+    await machine.create(claimed("first", "true"));
+    await succeed("first");
+    expect(unscheduled()).toEqual([]);
+    await makeClaim("named", { volumeName: "old" });
+    const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "named" } }];
+    await machine.create(claimed("second", "true", { volumes }));
+    const want = 'second: persistentvolumeclaim "named" names volume "old", which is not there';
+    await eventually(() => unscheduled().includes(want), SOON);
+  },
+  STORY_MS,
+);
+
+test(
   "a claim ends where its size ends",
   async () => {
     await makeClaim("data");

@@ -26,6 +26,7 @@ import { createClaimUses } from "../../../../packages/node-runtime/src/claims/in
 import {
   createPodObjects,
   createPodTokens,
+  hostDisksOf,
   keepVolumesCurrent,
   prepareVolumes,
   removeVolumes,
@@ -76,6 +77,7 @@ export class VolumeNode {
         disk: createClaimDisk({ runner: createProcessRunner() }),
       }),
       mayUseHostPaths: () => false,
+      findHostDisks: hostDisksOf(client.store),
     };
   }
 
@@ -95,7 +97,10 @@ export class VolumeNode {
     });
     await api.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", {
       metadata: { name: "node-pods" },
-      rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"] }],
+      rules: [
+        { apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"] },
+        { apiGroups: ["kubevirt.io"], resources: ["kubevirts"], verbs: ["list"] },
+      ],
     });
     const config = await loadKubeConfig({ kubeconfig });
     const client = createKubeClient(config, { logger: QUIET, clock: createClock() });

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do volumes on a real disk show what a real API server has, with the rights of a node?
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { CONFIG_MAPS, SECRETS } from "@patchbay/api";
+import { CONFIG_MAPS, customResourceDefinitions, SECRETS } from "@patchbay/api";
 import { createClaimDisk, createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { read, VolumeNode } from "./node.ts";
 
+const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const KUBEVIRTS_PATH = "/apis/kubevirt.io/v1/namespaces/default/kubevirts";
+const KUBEVIRT = `${KUBEVIRTS_PATH}/kubevirt`;
 const CORE = "/api/v1/namespaces/default";
 const SOON = { withinMs: 10_000 };
 const MEBIBYTE = 2 ** 20;
@@ -111,6 +122,56 @@ describe("a claim", () => {
     await node.remove(pod);
     await node.remove(other);
     expect(await node.deps.disk.listMounts(join(node.directory, "claims"))).toEqual([]);
+  });
+});
+
+describe("a directory of the node with disks of VMs", () => {
+  const path = (name: string): string => join(node.directory, name);
+  const asking = (name: string) => ({
+    volumes: [{ name: "v", hostPath: { path: path(name), type: "Directory" } }],
+  });
+  const configure = async (featureGates: readonly string[], ...directories: string[]) => {
+    const developerConfiguration = { featureGates };
+    const configuration = { developerConfiguration, hostDiskDirectories: directories.map(path) };
+    const { code, text } = await node.api.patch(KUBEVIRT, { spec: { configuration } });
+    if (code !== 200) throw new Error(text);
+  };
+
+  beforeAll(async () => {
+    for (const definition of customResourceDefinitions()) await node.api.post(CRDS, definition);
+    await eventually(async () => (await node.api.ask("GET", KUBEVIRTS_PATH)).code === 200, SOON);
+    const metadata = { name: "kubevirt" };
+    const object = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata, spec: {} };
+    const { code, text } = await node.api.post(KUBEVIRTS_PATH, object);
+    if (code !== 201) throw new Error(text);
+  });
+
+  test("is the pod's while the configuration names it, without what is behind it", async () => {
+    mkdirSync(path("disks"));
+    writeFileSync(path("disks/disk.img"), "data");
+    const pod = await node.createPod("host-disk", asking("disks"));
+    const failed = { code: "RUNTIME_VOLUME_FAILED" };
+    await expect(node.prepare(pod)).rejects.toMatchObject(failed);
+    await configure([], "disks");
+    await expect(node.prepare(pod)).rejects.toMatchObject(failed);
+    await configure(["HostDisk"], "other");
+    await expect(node.prepare(pod)).rejects.toMatchObject(failed);
+    await configure(["HostDisk"], "other", "disks");
+    const [shown = ""] = (await node.prepare(pod)).values();
+    expect(await node.deps.disk.listMounts(node.podDirectory(pod))).toEqual([shown]);
+    writeFileSync(join(shown, "disk.img"), "more");
+    await node.remove(pod);
+    expect(existsSync(node.podDirectory(pod))).toBe(false);
+    expect(read(path("disks/disk.img"))).toBe("more");
+  });
+
+  test("is nobody's when a link has been put in its place", async () => {
+    await configure(["HostDisk"], "outer", "outer/inner");
+    mkdirSync(path("outer"));
+    symlinkSync("/etc", path("outer/inner"));
+    const pod = await node.createPod("host-link", asking("outer/inner"));
+    await expect(node.prepare(pod)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
+    await node.remove(pod);
   });
 });
 

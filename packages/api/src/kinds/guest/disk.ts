@@ -102,7 +102,8 @@ export const DiskSchema = Type.Object(
     blockSize: Type.Optional(BlockSizeSchema),
     cache: Type.Optional(
       Type.String({
-        description: "none, writethrough, writeback or directsync; none when absent.",
+        description:
+          "none when absent, which needs direct I/O; writethrough, writeback or directsync.",
       }),
     ),
     changedBlockTracking: harmless(flag("Changed blocks are recorded for backups.")),
@@ -115,7 +116,10 @@ export const DiskSchema = Type.Object(
     io: Type.Optional(Type.String({ description: "native, threads or default." })),
     serial: Type.Optional(Type.String({ description: "Serial number that the guest reads." })),
     shareable: Type.Optional(
-      Type.Boolean({ description: "Several VMs may have it at the same time." }),
+      Type.Boolean({
+        description:
+          "Several VMs may have it at the same time: a claim's or a host's disk, with cache none or directsync.",
+      }),
     ),
     tag: unbuilt(text("Tag in the guest's metadata.")),
   },

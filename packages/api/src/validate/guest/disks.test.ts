@@ -249,11 +249,70 @@ const BLOCK_ROWS: readonly GuestRow[] = [
   },
 ];
 
+const CLAIM = { persistentVolumeClaim: { claimName: "a" } };
+const SHARED = `${DISK}.shareable`;
+
+const SHARING_ROWS: readonly GuestRow[] = [
+  ...[
+    { containerDisk: { image: "a" } },
+    { ephemeral: CLAIM },
+    { emptyDisk: { capacity: "1Gi" } },
+  ].flatMap((volume) => {
+    const [kind = ""] = Object.keys(volume);
+    const message = `${SHARED} is not possible: what is written to a volume of kind ${kind} is in a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`;
+    const want = [invalid(SHARED, message)];
+    return [
+      ...[{}, { disk: { bus: "scsi" } }, { cdrom: { readonly: false } }].map((target) => ({
+        name: `${kind} as ${JSON.stringify(target)}`,
+        spec: withDisk({ ...target, shareable: true }, volume),
+        want,
+      })),
+      ...[{ disk: { bus: "scsi", readonly: true } }, { cdrom: {} }].map((target) => ({
+        name: `${kind} as ${JSON.stringify(target)}, which only reads`,
+        spec: withDisk({ ...target, shareable: true }, volume),
+        want: [],
+      })),
+      {
+        name: `${kind} that is not shared`,
+        spec: withDisk({ shareable: false, cache: "writeback" }, volume),
+        want: [],
+      },
+    ];
+  }),
+  {
+    name: "an image in the words of before",
+    spec: withDisk({ shareable: true }, { registryDisk: { image: "a" } }),
+    want: [expect.arrayContaining(["FieldValueInvalid", SHARED]) as GuestRow["want"][number]],
+  },
+  ...[
+    CLAIM,
+    { dataVolume: { name: "a" } },
+    { hostDisk: { path: "/srv/a.img", type: "Disk" } },
+  ].flatMap((volume) => [
+    ...[undefined, "", "none", "directsync"].map((cache) => ({
+      name: `${JSON.stringify(volume)} with cache ${JSON.stringify(cache)}`,
+      spec: withDisk({ shareable: true, ...(cache === undefined ? {} : { cache }) }, volume),
+      want: [],
+    })),
+    ...["writeback", "writethrough"].map((cache) => ({
+      name: `${JSON.stringify(volume)} with cache ${cache}`,
+      spec: withDisk({ shareable: true, cache }, volume),
+      want: [
+        invalid(
+          `${DISK}.cache`,
+          `a sharable disk requires cache mode none or directsync, got: ${cache}`,
+        ),
+      ],
+    })),
+  ]),
+];
+
 describe.each([
   ["kinds of disks", KIND_ROWS],
   ["names of disks", NAME_ROWS],
   ["serial numbers", SERIAL_ROWS],
   ["block sizes", BLOCK_ROWS],
+  ["disks that are shared", SHARING_ROWS],
 ])("%s", (_title, rows) => {
   test.each(rows)("$name", ({ spec, want }) => {
     expect(causesOfGuest(spec)).toEqual(want);

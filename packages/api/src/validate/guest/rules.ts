@@ -10,6 +10,7 @@ import { DISK_RULES } from "./disks.ts";
 import { FIRMWARE_RULES } from "./firmware.ts";
 import { POD_RULES } from "./pod.ts";
 import { RESOURCE_RULES } from "./resources.ts";
+import { SHARING_RULES } from "./sharing.ts";
 import { VOLUME_RULES } from "./volumes.ts";
 import { wordsAreKnown } from "./words.ts";
 
@@ -25,6 +26,7 @@ export const GUEST_RULES: readonly Rule[] = [
   ...BOOT_ORDER_RULES,
   ...DISK_RULES,
   ...BLOCK_SIZE_RULES,
+  ...SHARING_RULES,
   ...FIRMWARE_RULES,
   ...VOLUME_RULES,
   ...CLOUD_INIT_RULES,

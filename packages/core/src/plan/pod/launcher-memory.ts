@@ -2,7 +2,7 @@
 // How much memory a launcher takes beside its guest's, term by term. Measured with QEMU 7.2; docs/performance.md.
 import type { VmiSpec } from "@patchbay/api";
 import { disksOf } from "../../spec/disks.ts";
-import { hasDisplay, hasEfi, tpmOf } from "../../spec/guest-devices.ts";
+import { hasEfi, tpmOf } from "../../spec/guest-devices.ts";
 import { vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
 
@@ -36,11 +36,13 @@ export interface MemoryFacts {
   readonly useEmulation: boolean;
   /** PCIe ports of the domain. */
   readonly ports: number;
+  /** Whether the guest has a screen: older layouts have none where nothing is said. */
+  readonly hasDisplay: boolean;
 }
 
-function devicesMiB(spec: VmiSpec): number {
+function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   return [
-    hasDisplay(spec, true) ? GRAPHICS_MIB : 0,
+    hasDisplay ? GRAPHICS_MIB : 0,
     hasEfi(spec) ? EFI_MIB : 0,
     tpmOf(spec) === undefined ? 0 : TPM_MIB,
     disksOf(spec).length * DISK_MIB,
@@ -48,14 +50,14 @@ function devicesMiB(spec: VmiSpec): number {
 }
 
 /** What a launcher has beside the guest's memory, MiB; vhost takes none of it: the host's kernel has its rings. */
-export function overheadMiBOf(spec: VmiSpec, { useEmulation }: MemoryFacts): number {
+export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     DAEMONS_MIB +
     EMULATOR_MIB +
-    (useEmulation ? TRANSLATED_MIB : 0) +
+    (facts.useEmulation ? TRANSLATED_MIB : 0) +
     Math.ceil(memoryMiBOf(spec.domain) / GUEST_PER_PAGE_TABLES) +
     vcpusOf(spec.domain) * VCPU_MIB +
-    devicesMiB(spec)
+    devicesMiB(spec, facts)
   );
 }
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher pod of a VMI, and whether a pod is it.
-import { type Pod, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import {
+  names,
+  printPcieTopology,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
@@ -45,6 +51,26 @@ test.each([
   { ports: 128, limit: "619Mi" },
 ])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
   expect(resourcesWith(ports)).toEqual({ request: "361Mi", limit });
+});
+
+test.each([
+  { version: 1, spec: {}, more: 0 },
+  { version: 2, spec: {}, more: 0 },
+  { version: 2, spec: { autoattachGraphicsDevice: true }, more: 32 },
+  { version: 3, spec: {}, more: 32 },
+  { version: 3, spec: { autoattachGraphicsDevice: false }, more: 0 },
+])("of layout $version and $spec a launcher has $more MiB for a display", (row) => {
+  const memoryOf = (devices: VmiSpec["domain"]["devices"]): number => {
+    const vmi = aVmi();
+    const domain = { ...vmi.spec.domain, devices: { ...vmi.spec.domain.devices, ...devices } };
+    const annotations = {
+      [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology({ version: row.version, interfaces: [] }),
+    };
+    const metadata = { ...vmi.metadata, annotations };
+    const pod = podOf({ ...vmi, metadata, spec: { ...vmi.spec, domain } });
+    return Number.parseInt(pod.spec.containers[0]?.resources?.requests?.["memory"] ?? "", 10);
+  };
+  expect(memoryOf(row.spec) - memoryOf({ autoattachGraphicsDevice: false })).toBe(row.more);
 });
 
 test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {

@@ -12,7 +12,10 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
+import { layoutOf } from "@patchbay/domain";
 import type { Sha256Hex } from "../../iface/names.ts";
+import { topologyVersionOf } from "../../pcie/kept.ts";
+import { hasDisplay } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disks/disk-part.ts";
 import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
 import { imagePartsOf } from "./image-files.ts";
@@ -95,13 +98,15 @@ function containerOf(
   parts: PodParts,
 ): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const facts = { ...request, hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults) };
   const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
-    resources: launcherResourcesOf(vmi.spec, request, { ownMiB, guestMiB: parts.diskMiB }),
+    resources: launcherResourcesOf(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
     securityContext: SECURITY,
     volumeMounts: [...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })), ...parts.mounts],
     ...(parts.devices.length === 0 ? {} : { volumeDevices: parts.devices }),

@@ -8,21 +8,21 @@ import { launcherResourcesOf, type ResourceFacts } from "./launcher-resources.ts
 const FACTS: ResourceFacts = {
   useEmulation: false,
   ports: 0,
+  hasDisplay: false,
   overcommit: overcommitConfigOf(undefined),
 };
 const DISK = { ownMiB: 100, guestMiB: 50 };
-const GRAPHICS_OFF = { autoattachGraphicsDevice: false };
 
 function specOf(domain: VmiSpec["domain"], more: Partial<VmiSpec> = {}): VmiSpec {
   return { domain, ...more };
 }
 
-const BARE = specOf({ memory: { guest: "512Mi" }, devices: GRAPHICS_OFF });
+const BARE = specOf({ memory: { guest: "512Mi" } });
 const BASE = overheadMiBOf(BARE, FACTS);
 
 /** What of the memory is asked for beside the guest's, the launcher's own left out. */
 function memoryOf(domain: VmiSpec["domain"], facts: Partial<ResourceFacts> = {}) {
-  const spec = specOf({ ...domain, devices: GRAPHICS_OFF });
+  const spec = specOf(domain);
   const { requests, limits } = launcherResourcesOf(spec, { ...FACTS, ...facts }, DISK);
   const own = overheadMiBOf(spec, FACTS);
   const beside = (amount = ""): number => Number(amount.replace("Mi", "")) - own;
@@ -48,8 +48,9 @@ describe("a launcher has more memory than its guest", () => {
       more: 3 * 8,
     },
     {
-      title: "for the display that it has if nobody says otherwise",
-      spec: specOf({ memory: { guest: "512Mi" } }),
+      title: "for the display",
+      spec: BARE,
+      facts: { hasDisplay: true },
       more: 32,
     },
     {

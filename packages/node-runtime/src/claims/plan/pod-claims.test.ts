@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PersistentVolumeClaim, StorageClass } from "@patchbay/api";
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
-import { aClaim, aClass } from "../testing.ts";
+import { aClaim, aClass, aVolume, HANDLE, withoutClaim } from "../testing.ts";
 import { podClaimsOf } from "./pod-claims.ts";
 
 const POD = aPod({
@@ -19,7 +19,13 @@ interface Row {
   readonly name: string;
   readonly claim?: PersistentVolumeClaim;
   readonly storageClass?: StorageClass;
-  readonly want: { areBound: boolean; problems: readonly string[]; selected: number };
+  readonly volume?: PersistentVolume;
+  readonly want: {
+    readonly areBound: boolean;
+    readonly problems: readonly string[];
+    readonly selected: number;
+    readonly lookAgainMs?: number;
+  };
 }
 
 function waits(...problems: readonly string[]): Row["want"] {
@@ -35,13 +41,13 @@ test.each<Row>([
     name: "begins a claim that waits for it",
     claim: NEW,
     storageClass: aClass(),
-    want: { areBound: false, problems: [], selected: 1 },
+    want: { ...waits(), selected: 1, lookAgainMs: 30_000 },
   },
   {
     name: "waits quietly for a claim that was begun",
     claim: aClaim(),
     storageClass: aClass(),
-    want: { areBound: false, problems: [], selected: 0 },
+    want: { ...waits(), lookAgainMs: 30_000 },
   },
   { name: "goes when its claim is bound", claim: BOUND, want: { ...waits(), areBound: true } },
   {
@@ -65,10 +71,10 @@ test.each<Row>([
     want: waits('persistentvolumeclaim "data" names storage class "local", which is not there'),
   },
   {
-    name: "waits for who makes volumes at once",
+    name: "waits quietly for a claim that needs no pod to be begun",
     claim: NEW,
     storageClass: aClass({ volumeBindingMode: "Immediate" }),
-    want: waits("pod has unbound immediate PersistentVolumeClaims: data"),
+    want: { ...waits(), lookAgainMs: 30_000 },
   },
   {
     name: "begins no claim of others",
@@ -77,18 +83,70 @@ test.each<Row>([
     want: waits("pod has unbound immediate PersistentVolumeClaims: data"),
   },
   {
-    name: "begins no claim that names its volume",
+    name: "waits quietly for a claim that has its volume, and has not been told so yet",
+    claim: aClaim({ volumeName: HANDLE }),
+    storageClass: aClass(),
+    volume: aVolume(),
+    want: { ...waits(), lookAgainMs: 30_000 },
+  },
+  {
+    name: "waits quietly for a claim that names a volume which nobody has",
+    claim: aClaim({ volumeName: HANDLE, storageClassName: "" }),
+    volume: withoutClaim(aVolume("Available")),
+    want: { ...waits(), lookAgainMs: 30_000 },
+  },
+  {
+    name: "waits for a volume",
     claim: aClaim({ volumeName: "old" }),
     storageClass: aClass(),
-    want: waits("pod has unbound immediate PersistentVolumeClaims: data"),
+    volume: aVolume(),
+    want: waits('persistentvolumeclaim "data" names volume "old", which is not there'),
   },
-])("a pod $name", ({ claim, storageClass, want }) => {
-  const { areBound, problems, toSelect } = podClaimsOf(POD, {
-    findClaim: (name) => (name === "data" ? claim : undefined),
-    findClass: (name) => (name === "local" ? storageClass : undefined),
-  });
-  expect({ areBound, problems, selected: toSelect.length }).toEqual(want);
+  {
+    name: "waits for a volume that another claim has",
+    claim: aClaim({ volumeName: HANDLE }),
+    storageClass: aClass(),
+    volume: aVolume("Bound", { claimRef: { namespace: "ns", name: "data", uid: "before" } }),
+    want: waits(`persistentvolumeclaim "data" names volume "${HANDLE}", which another claim has`),
+  },
+])("a pod $name", ({ claim, storageClass, volume, want }) => {
+  const lookup = {
+    findClaim: (name: string) => (name === "data" ? claim : undefined),
+    findClass: (name: string) => (name === "local" ? storageClass : undefined),
+    findVolume: (name: string) => (name === volume?.metadata.name ? volume : undefined),
+  };
+  const { toSelect, ...plan } = podClaimsOf(POD, lookup, 0);
+  expect({ ...plan, selected: toSelect.length }).toEqual(want);
 });
+
+const BORN_MS = Date.parse("2026-01-01T00:01:00Z");
+const LATE = 'persistentvolumeclaim "data" is still not bound: kubectl describe pvc data says why';
+
+test.each([
+  { name: "29 s", afterMs: 29_000, selected: true, problems: [], lookAgainMs: 1000 },
+  { name: "30 s", afterMs: 30_000, selected: true, problems: [LATE], lookAgainMs: undefined },
+  // It is begun first.
+  { name: "30 s", afterMs: 30_000, selected: false, problems: [], lookAgainMs: undefined },
+])(
+  "a claim that is begun ($selected) is told of $name after pod and claim are there",
+  ({ afterMs, selected, problems, lookAgainMs }) => {
+    const claim = selected ? aClaim() : NEW;
+    const pod = {
+      ...POD,
+      metadata: { ...POD.metadata, creationTimestamp: "2026-01-01T00:00:00Z" },
+    };
+    const created = { ...claim.metadata, creationTimestamp: "2026-01-01T00:01:00Z" };
+    const lookup = {
+      findClaim: () => ({ ...claim, metadata: created }),
+      findClass: () => aClass(),
+      findVolume: () => undefined,
+    };
+    const plan = podClaimsOf(pod, lookup, BORN_MS + afterMs);
+    expect(plan.problems).toEqual(problems);
+    expect(plan.lookAgainMs).toBe(lookAgainMs);
+    expect(plan.toSelect).toHaveLength(selected ? 0 : 1);
+  },
+);
 
 test("a pod that will wait all the same begins no claim", () => {
   const volumes = ["data", "none"].map((claimName) => ({
@@ -98,14 +156,16 @@ test("a pod that will wait all the same begins no claim", () => {
   const lookup = {
     findClaim: (name: string) => (name === "data" ? NEW : undefined),
     findClass: () => aClass(),
+    findVolume: () => undefined,
   };
-  expect(podClaimsOf(aPod({ volumes }), lookup)).toEqual({
-    ...{ areBound: false, toSelect: [] },
+  expect(podClaimsOf(aPod({ volumes }), lookup, 0)).toEqual({
+    ...{ areBound: false, toSelect: [], lookAgainMs: 30_000 },
     problems: ['persistentvolumeclaim "none" not found'],
   });
 });
 
 test("a pod without claims goes", () => {
-  const lookup = { findClaim: () => undefined, findClass: () => undefined };
-  expect(podClaimsOf(aPod(), lookup).areBound).toBe(true);
+  const none = (): undefined => undefined;
+  const lookup = { findClaim: none, findClass: none, findVolume: none };
+  expect(podClaimsOf(aPod(), lookup, 0)).toEqual({ areBound: true, problems: [], toSelect: [] });
 });

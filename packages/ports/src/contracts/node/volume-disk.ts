@@ -51,6 +51,15 @@ export function describeVolumeDiskContract(
       expect(await disk.listMounts(directory)).toEqual([]);
     });
 
+    test("a directory of the machine is shown at another place, once", async () => {
+      const [source, shown] = [`${directory}/source`, `${directory}/shown`];
+      await disk.makeDirectory(source, ACCESS);
+      for (let turn = 0; turn < 2; turn += 1) await disk.mountDirectory(shown, source);
+      expect(await disk.listMounts(directory)).toEqual([shown]);
+      const missing = disk.mountDirectory(`${directory}/other`, `${directory}/none`);
+      await expect(missing).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    });
+
     test("what two ask for at once is mounted once", async () => {
       const memory = `${directory}/memory`;
       const turns = [1, 2, 3].map(() => disk.mountMemory(memory, { access: ACCESS }));

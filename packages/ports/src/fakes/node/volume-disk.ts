@@ -5,9 +5,10 @@ import type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "../../no
 
 /** One thing that is mounted. */
 export interface FakeMount {
-  readonly type: "memory" | "image";
+  readonly type: "memory" | "image" | "directory";
   readonly sizeBytes?: number;
   readonly image?: string;
+  readonly source?: string;
 }
 
 /** {@link VolumeDisk} in memory, with what a test sets and sees. */
@@ -108,6 +109,18 @@ class MemoryDisk implements FakeVolumeDisk {
     const { access, ...mount } = options;
     await this.makeDirectory(path, access);
     if (!this.mounts.has(path)) this.mounts.set(path, { type: "image", ...mount });
+  }
+
+  async mountDirectory(path: string, source: string): Promise<void> {
+    const kind = await this.kindOf(source);
+    if (kind === undefined) {
+      const reason = "ENOENT: no such file or directory";
+      throw new AppError("OS_FILE_FAILED", { call: "openat2", path: source, reason });
+    }
+    if (kind !== "Directory") {
+      throw new AppError("OS_PATH_REFUSED", { path: source, reason: "openat2: ENOTDIR" });
+    }
+    if (!this.mounts.has(path)) this.mounts.set(path, { type: "directory", source });
   }
 
   unmountAll(path: string): Promise<void> {

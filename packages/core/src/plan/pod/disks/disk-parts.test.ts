@@ -39,7 +39,14 @@ const LIMIT = String(2 ** 44);
 describe("a containerDisk", () => {
   const volume: Volume = { name: "root", containerDisk: { image: "debian", imagePullSecret: "s" } };
   const image = { name: "image-0", mountPath: "/run/volumes/root", readOnly: true };
-  const words = ["overlay", "root", "/run/disks/root.qcow2", "/run/volumes/root/disk", LIMIT];
+  const words = [
+    "direct",
+    "overlay",
+    "root",
+    "/run/disks/root.qcow2",
+    "/run/volumes/root/disk",
+    LIMIT,
+  ];
 
   test("is a volume where the server keeps one", () => {
     const pod = podOf([volume]);
@@ -114,28 +121,28 @@ describe("a claim", () => {
       title: "of files",
       volume: { persistentVolumeClaim: { claimName: "c" } },
       claim: aClaim("c"),
-      words: ["file", "a", "/run/volumes/a/disk.img", GIB, "make"],
+      words: ["direct", "file", "a", "/run/volumes/a/disk.img", GIB, "make"],
       mounts: [DIR],
     },
     {
       title: "that is only read",
       volume: { persistentVolumeClaim: { claimName: "c", readOnly: true } },
       claim: aClaim("c"),
-      words: ["file", "a", "/run/volumes/a/disk.img", GIB, "readonly"],
+      words: ["direct", "file", "a", "/run/volumes/a/disk.img", GIB, "readonly"],
       mounts: [{ ...DIR, readOnly: true }],
     },
     {
       title: "of a DataVolume, not bound yet",
       volume: { dataVolume: { name: "c" } },
       claim: aClaim("c", { status: { phase: "Pending" } }),
-      words: ["file", "a", "/run/volumes/a/disk.img", GIB],
+      words: ["direct", "file", "a", "/run/volumes/a/disk.img", GIB],
       mounts: [DIR],
     },
     {
       title: "under an overlay",
       volume: { ephemeral: { persistentVolumeClaim: { claimName: "c" } } },
       claim: aClaim("c"),
-      words: ["overlay", "a", "/run/disks/a.qcow2", "/run/volumes/a/disk.img", GIB],
+      words: ["direct", "overlay", "a", "/run/disks/a.qcow2", "/run/volumes/a/disk.img", GIB],
       mounts: [{ ...DIR, readOnly: true }],
     },
   ])("$title is mounted", ({ volume, claim, words, mounts = [] }) => {
@@ -154,11 +161,11 @@ describe("a claim", () => {
   test.each([
     {
       volume: { persistentVolumeClaim: { claimName: "c" } },
-      words: ["block", "a", "/dev/volumes/a"],
+      words: ["direct", "block", "a", "/dev/volumes/a"],
     },
     {
       volume: { ephemeral: { persistentVolumeClaim: { claimName: "c" } } },
-      words: ["overlay", "a", "/run/disks/a.qcow2", "/dev/volumes/a", String(2 ** 44)],
+      words: ["direct", "overlay", "a", "/run/disks/a.qcow2", "/dev/volumes/a", String(2 ** 44)],
     },
   ])("of mode Block is a device: $words", ({ volume, words }) => {
     const pod = podOf([{ name: "a", ...volume }], { claims: claims({ ...BLOCK, status: {} }) });
@@ -173,13 +180,20 @@ describe("a claim", () => {
 test("a file of the node comes with its directory, which nobody makes", () => {
   const hostDisk = { path: "/data/d.img", type: "DiskOrCreate", capacity: "1Gi" };
   const pod = podOf([{ name: "a", hostDisk }]);
-  expect(preparing(pod)?.args).toEqual(["file", "a", "/run/volumes/a/d.img", GIB, "make"]);
+  expect(preparing(pod)?.args).toEqual([
+    "direct",
+    "file",
+    "a",
+    "/run/volumes/a/d.img",
+    GIB,
+    "make",
+  ]);
   expect(pod.spec.volumes).toContainEqual({
     name: "volume-0",
     hostPath: { path: "/data", type: "Directory" },
   });
   const old = podOf([{ name: "a", hostDisk: { ...hostDisk, type: "Disk", capacity: "" } }]);
-  expect(preparing(old)?.args?.slice(3)).toEqual([LIMIT]);
+  expect(preparing(old)?.args?.slice(4)).toEqual([LIMIT]);
 });
 
 test("disks are made one after the other, and the pod may take what they may", () => {
@@ -188,12 +202,26 @@ test("disks are made one after the other, and the pod may take what they may", (
     { name: "b", emptyDisk: { capacity: "1.5Ki" } },
   ]);
   expect(preparing(pod)?.args).toEqual([
-    ...["empty", "a", "/run/disks/a.qcow2", GIB, "--"],
-    ...["empty", "b", "/run/disks/b.qcow2", "1536"],
+    ...["direct", "empty", "a", "/run/disks/a.qcow2", GIB, "--"],
+    ...["direct", "empty", "b", "/run/disks/b.qcow2", "1536"],
   ]);
   // 1024 + 1, and 64 beside each disk and beside all.
   expect(pod.spec.volumes).toContainEqual({ name: "disks", emptyDir: { sizeLimit: "1217Mi" } });
   expect(compute(pod)?.resources?.limits).toMatchObject({ "ephemeral-storage": "1395Mi" });
+});
+
+test.each([
+  { cache: undefined, isTried: true },
+  { cache: "none", isTried: true },
+  { cache: "directsync", isTried: true },
+  { cache: "writethrough", isTried: false },
+  { cache: "writeback", isTried: false },
+])("whether the host's memory can be passed by is tried for cache $cache: $isTried", (row) => {
+  const disk = { name: "a", ...(row.cache === undefined ? {} : { cache: row.cache }) };
+  const domain = { ...aVmi().spec.domain, devices: { disks: [disk] } };
+  const pod = podOf([{ name: "a", emptyDisk: { capacity: "1Gi" } }], { domain });
+  const words = ["empty", "a", "/run/disks/a.qcow2", GIB];
+  expect(preparing(pod)?.args).toEqual(row.isTried ? ["direct", ...words] : words);
 });
 
 describe("cloud-init's data", () => {
@@ -204,7 +232,7 @@ describe("cloud-init's data", () => {
     };
     const prepare = preparing(podOf([{ name: "ci", cloudInitNoCloud }], { hostname: "web-1.a" }));
     expect(prepare?.args).toEqual([
-      ...["iso", "ci", "/run/disks/ci.iso", "cidata"],
+      ...["direct", "iso", "ci", "/run/disks/ci.iso", "cidata"],
       "meta-data=text:DISK_0_META_DATA",
       "user-data=text:DISK_0_USER_DATA",
       "network-config=base64:DISK_0_NETWORK_CONFIG",
@@ -225,7 +253,7 @@ describe("cloud-init's data", () => {
     const prepare = preparing(pod);
     const latest = "openstack/latest";
     expect(prepare?.args).toEqual([
-      ...["iso", "ci", "/run/disks/ci.iso", "config-2"],
+      ...["direct", "iso", "ci", "/run/disks/ci.iso", "config-2"],
       `${latest}/meta_data.json=text:DISK_0_OPENSTACK_LATEST_META_DATA_JSON`,
       `${latest}/user_data=file:/run/volumes/ci/userdata/userdata`,
       `${latest}/user_data=file:/run/volumes/ci/userdata/userData`,
@@ -291,7 +319,7 @@ test.each<{ volume: Omit<Volume, "name">; source: object; label: string }>([
   const pod = podOf([{ name: "f", ...given.volume }]);
   expect(pod.spec.volumes?.at(-1)).toEqual({ name: "volume-0", ...given.source });
   expect(preparing(pod)?.args).toEqual([
-    ...["iso", "f", "/run/disks/f.iso", given.label, "tree:/run/volumes/f"],
+    ...["direct", "iso", "f", "/run/disks/f.iso", given.label, "tree:/run/volumes/f"],
   ]);
   expect(ownMounts(compute(pod))).toEqual([DISKS]);
 });

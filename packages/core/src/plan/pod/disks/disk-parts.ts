@@ -2,7 +2,7 @@
 // The guest's disks in the launcher pod: what is mounted, and how what is not there yet is made.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { diskFileOf } from "../../../spec/disk-files.ts";
-import { disksOf, type GuestDisk } from "../../../spec/disks.ts";
+import { disksOf, isDirect, type GuestDisk } from "../../../spec/disks.ts";
 import type { ImageFiles } from "../image-files.ts";
 import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "../parts.ts";
 import { claimDiskPart } from "./claim-disk.ts";
@@ -42,9 +42,12 @@ function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts):
   }
 }
 
-/** The guest's disks, each with what it needs of the pod. */
+/** The guest's disks, each with what it needs of the pod. What QEMU is to open past the host's memory is tried before. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
-  return disksOf(vmi.spec).map((disk) => partOf(vmi, disk, facts));
+  return disksOf(vmi.spec).map((disk) => {
+    const part = partOf(vmi, disk, facts);
+    return isDirect(disk) ? { ...part, group: ["direct", ...part.group] } : part;
+  });
 }
 
 /** Images whose files are disks. */

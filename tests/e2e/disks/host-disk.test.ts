@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VM gets a file of the node as a disk once an administrator allows it, and not before.
+import { chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { diskVmManifest, eventually, KERNEL_ARGS } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CHANGE_MS, machine } from "../machine.ts";
+
+const NAME = "host-disk";
+const LAUNCHER = 107;
+const MEBIBYTE = 2 ** 20;
+const BOOT_MS = 180_000;
+let directory = "";
+
+/** Sets what the cluster says of files of its nodes; null takes it away. */
+function allow(hostDiskDirectories: readonly string[] | null, gates: readonly string[] | null) {
+  const developerConfiguration = { featureGates: gates };
+  const patch = JSON.stringify({
+    spec: { configuration: { hostDiskDirectories, developerConfiguration } },
+  });
+  machine.kubectl("patch", "kubevirt/kubevirt", "-n", "patchbay", "--type", "merge", "-p", patch);
+}
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-disks-"));
+  chownSync(directory, LAUNCHER, LAUNCHER);
+});
+afterAll(() => {
+  machine.kubectl("delete", "vm", NAME, "--ignore-not-found", "--wait");
+  allow(null, null);
+  rmSync(directory, { recursive: true });
+});
+
+async function refusalOf(want: string): Promise<void> {
+  const isSaid = (): boolean => {
+    const conditions = machine.findVm(NAME)?.status?.conditions ?? [];
+    const refused = conditions.find(({ reason }) => reason === "HostDiskNotAllowed");
+    return refused?.message?.includes(want) === true;
+  };
+  await eventually(isSaid, { withinMs: CHANGE_MS });
+}
+
+test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
+  const path = join(directory, "data.img");
+  const container = { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" };
+  const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };
+  machine.apply(
+    diskVmManifest({
+      ...{ name: NAME, disks: [{ name: "data", volume }] },
+      firmware: { kernelBoot: { kernelArgs: KERNEL_ARGS, container } },
+    }),
+  );
+  await refusalOf("featureGates");
+  allow([tmpdir()], ["HostDisk"]);
+  await refusalOf("hostDiskDirectories");
+  expect(machine.findVmi(NAME)?.status?.phase).not.toBe("Running");
+  allow([directory], ["HostDisk"]);
+  await machine.booted(NAME);
+  expect(statSync(path)).toMatchObject({ size: 8 * MEBIBYTE, uid: LAUNCHER });
+});
