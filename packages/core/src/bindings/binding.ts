@@ -9,7 +9,7 @@ export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap";
 /** How an iface is bound. */
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAMESPACE/NAME or NAME of a network definition that the pod joins beside the iface's own network. */
+  /** NAME, or NAMESPACE/NAME, of a network definition that the pod joins beside the iface's own network. */
   readonly extraNetwork?: string;
 }
 

@@ -39,7 +39,7 @@ function schemeOf(
   networkStatus: readonly NetworkStatus[] = [],
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
-  const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
   const known = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
@@ -193,6 +193,10 @@ describe("bridge and tap follow the NIC in the pod", () => {
 
   test.each([
     { name: "pod16477688c0e", want: true },
+    { name: "bnd16477688c0e", want: true },
+    { name: "bndeth0", want: true },
+    { name: "bndeth1", want: false },
+    { name: "xbnd16477688c0e", want: false },
     { name: "net1", want: false },
     { name: "eth0", want: false },
     { name: "xpod16477688c0e", want: false },

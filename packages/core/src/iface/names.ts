@@ -10,6 +10,7 @@ export const DEFAULT_POD_INTERFACE = "eth0";
 /** 15 (IFNAMSIZ - 1) - 4 ("-nic" in KubeVirt): hex digits of the hash in a link name. */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
+const EXTRA_PREFIX = "bnd";
 const TAP_PREFIX = "tap";
 const DEFAULT_TAP = "tap0";
 
@@ -21,6 +22,12 @@ export interface IfaceNames {
   readonly alias: string;
 }
 
+function withoutPodPrefix(podInterfaceName: string): string {
+  return podInterfaceName.startsWith(POD_PREFIX)
+    ? podInterfaceName.slice(POD_PREFIX.length)
+    : podInterfaceName;
+}
+
 /** NIC in the pod: `eth0`, or `pod` and the head of the hash of the network's name within the VM. */
 export function podInterfaceNameOf(network: Network, sha256Hex: Sha256Hex): string {
   return isDefaultNetwork(network)
@@ -28,9 +35,17 @@ export function podInterfaceNameOf(network: Network, sha256Hex: Sha256Hex): stri
     : POD_PREFIX + sha256Hex(network.name).slice(0, HASH_LENGTH);
 }
 
-/** Whether a pod NIC's name is one that {@link podInterfaceNameOf} gives to a secondary network. */
+/**
+ * NIC in the pod of the network that a registered binding brings beside the iface's own, whose NIC is `podInterfaceName`.
+ * KubeVirt names none, so that it is `net` and the place in the list; places change while a pod lives.
+ */
+export function extraInterfaceNameOf(podInterfaceName: string): string {
+  return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
+}
+
+/** Whether a pod NIC's name is one that is given to the networks of a launcher, beside its default one. */
 export function isOwnPodInterfaceName(name: string): boolean {
-  return /^pod[0-9a-f]{11}$/.test(name);
+  return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
 /**
@@ -66,7 +81,7 @@ export function nameOfAlias(alias: string): string | undefined {
 export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames {
   return {
     podInterfaceName,
-    bridgeName: `k6t-${podInterfaceName.startsWith(POD_PREFIX) ? podInterfaceName.slice(POD_PREFIX.length) : podInterfaceName}`,
+    bridgeName: `k6t-${withoutPodPrefix(podInterfaceName)}`,
     tapName: `${TAP_PREFIX}${podInterfaceName.slice(POD_PREFIX.length)}`,
     alias: aliasOf(ifaceName),
   };

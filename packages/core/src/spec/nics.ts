@@ -34,7 +34,11 @@ export function findByName<T extends { readonly name?: string }>(
 /** NAMESPACE/NAME of a network's definition; undefined for the pod network. Source: KubeVirt network/multus/nad.go. */
 export function networkNameOf(network: Network, namespace: string): string | undefined {
   const name = network.multus?.networkName;
-  if (name === undefined) return undefined;
+  return name === undefined ? undefined : qualifiedName(name, namespace);
+}
+
+/** NAMESPACE/NAME of a definition that is named by NAME in that namespace, or by both. */
+export function qualifiedName(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 

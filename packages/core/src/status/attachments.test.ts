@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from "node:crypto";
-import type { Attachment, IfacePhase, VmiStatus } from "@patchbay/api";
+import type {
+  Attachment,
+  IfacePhase,
+  Network,
+  NetworkStatus,
+  VirtualMachineInstance,
+  VmiStatus,
+} from "@patchbay/api";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
@@ -35,7 +42,7 @@ test.each([
   const status: VmiStatus = { attachments: [FAILED], interfaces: [{ name: "one", hotplug }] };
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
   const [attachment] = attachmentStatuses(
-    aVmi({ nics: [{ name: "one", state }], status }),
+    { vmi: aVmi({ nics: [{ name: "one", state }], status }), bindings: {} },
     pod,
     sha256Hex,
   );
@@ -99,13 +106,17 @@ describe("an attachment that nobody was told of", () => {
   ])("$name", ({ pod, state, want }) => {
     const nic = { name: "one", ...(state === undefined ? {} : { state }) };
     expect(
-      attachmentStatuses(aVmi({ nics: [nic] }), { ...NOTHING, ...pod }, sha256Hex),
+      attachmentStatuses(
+        { vmi: aVmi({ nics: [nic] }), bindings: {} },
+        { ...NOTHING, ...pod },
+        sha256Hex,
+      ),
     ).toStrictEqual(want);
   });
 
   test("fails by a name that is none", () => {
     const vmi = aVmi({ nics: [{ name: "one", network: "a/b/c" }] });
-    expect(attachmentStatuses(vmi, NOTHING, sha256Hex)).toMatchObject([
+    expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING, sha256Hex)).toMatchObject([
       { name: "one", state: "Failed", reason: "NetworkInvalid" },
     ]);
   });
@@ -194,7 +205,9 @@ describe("an attachment that was told", () => {
       nics: state === "gone" ? [] : [{ name: "one", state }],
       status: { attachments: [before], interfaces: [{ name: "one", ...hotplug }] },
     });
-    expect(attachmentStatuses(vmi, { ...NOTHING, ...pod }, sha256Hex)).toStrictEqual(want);
+    expect(
+      attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod }, sha256Hex),
+    ).toStrictEqual(want);
   });
 
   test("comes after those of the specification, in whose order they are", () => {
@@ -203,11 +216,9 @@ describe("an attachment that was told", () => {
       nics: [{ name: "b" }, { name: "a" }],
       status: { attachments: [told("left"), told("a"), told("b")] },
     });
-    expect(attachmentStatuses(vmi, NOTHING, sha256Hex).map(({ name }) => name)).toEqual([
-      "b",
-      "a",
-      "left",
-    ]);
+    expect(
+      attachmentStatuses({ vmi, bindings: {} }, NOTHING, sha256Hex).map(({ name }) => name),
+    ).toEqual(["b", "a", "left"]);
   });
 });
 
@@ -250,6 +261,64 @@ describe("the default network", () => {
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] }],
     },
   ])("$name", ({ pod, want }) => {
-    expect(attachmentStatuses(vmi, { ...NOTHING, ...pod }, sha256Hex)).toStrictEqual(want);
+    expect(
+      attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod }, sha256Hex),
+    ).toStrictEqual(want);
+  });
+});
+
+describe("an iface whose binding brings a network along", () => {
+  const EXTRA = POD_NIC.replace("pod", "bnd");
+  const bindings = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "plug" } };
+  const ALONG = { name: "default/plug", interface: EXTRA };
+
+  function vmiOn(networks: readonly Network[], status: VmiStatus = {}): VirtualMachineInstance {
+    const interfaces = networks.map(({ name }) => ({ name, binding: { name: "own" } }));
+    const { spec } = aVmi();
+    const domain = { ...spec.domain, devices: { interfaces } };
+    return { ...aVmi({ status }), spec: { ...spec, domain, networks: [...networks] } };
+  }
+
+  const ON_BLUE = vmiOn([{ name: "one", multus: { networkName: "blue" } }]);
+
+  test.each<{ name: string; pod: Partial<PodNetworkFacts>; want: unknown }>([
+    { name: "waits for it", pod: { networkStatus: [THERE] }, want: [] },
+    { name: "waits for its own", pod: { networkStatus: [ALONG] }, want: [] },
+    { name: "is there with both", pod: { networkStatus: [THERE, ALONG] }, want: [ATTACHED] },
+    {
+      name: "fails where it fails",
+      pod: {
+        networkStatus: [THERE],
+        errors: { [EXTRA]: { reason: "CniFailed", message: "no" } },
+      },
+      want: [{ ...IDENTITY, state: "Failed", reason: "CniFailed", message: "no" }],
+    },
+  ])("$name", ({ pod, want }) => {
+    const facts = { ...NOTHING, ...pod };
+    expect(attachmentStatuses({ vmi: ON_BLUE, bindings }, facts, sha256Hex)).toStrictEqual(want);
+  });
+
+  test("has one on the pod's network too", () => {
+    const vmi = vmiOn([{ name: "default", pod: {} }]);
+    const pod = { ...NOTHING, podIps: ["10.0.0.5"] };
+    expect(attachmentStatuses({ vmi, bindings }, pod, sha256Hex)).toEqual([]);
+    const networkStatus = [{ name: "default/plug", interface: "bndeth0" }];
+    const [there] = attachmentStatuses({ vmi, bindings }, { ...pod, networkStatus }, sha256Hex);
+    expect(there).toMatchObject({ name: "default", podInterfaceName: "eth0", state: "Attached" });
+  });
+
+  test("is gone when both are", () => {
+    const vmi = aVmi({ status: { attachments: [REMOVING] } });
+    const left = (...networkStatus: readonly NetworkStatus[]): readonly Attachment[] =>
+      attachmentStatuses({ vmi, bindings }, { ...NOTHING, networkStatus }, sha256Hex);
+    expect(left(ALONG)).toEqual([REMOVING]);
+    expect(left()).toEqual([]);
+  });
+
+  test("says that the name of the network cannot be", () => {
+    const odd = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "a.b/c" } };
+    const pod = { ...NOTHING, networkStatus: [THERE] };
+    const [failed] = attachmentStatuses({ vmi: ON_BLUE, bindings: odd }, pod, sha256Hex);
+    expect(failed).toMatchObject({ state: "Failed", reason: "NetworkInvalid" });
   });
 });

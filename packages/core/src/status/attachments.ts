@@ -12,9 +12,16 @@ import {
   type AttachmentErrors,
   type AttachmentError,
 } from "@patchbay/api";
-import { DEFAULT_POD_INTERFACE, podInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { bindingOf } from "../bindings/binding-of.ts";
+import {
+  DEFAULT_POD_INTERFACE,
+  extraInterfaceNameOf,
+  podInterfaceNameOf,
+  type Sha256Hex,
+} from "../iface/names.ts";
+import type { NetworksWish } from "../plan/pod/pod-networks.ts";
 import { networkNameInvalid } from "../reasons/words.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../spec/nics.ts";
 
 /** What the launcher pod says of its networks. */
 export interface PodNetworkFacts {
@@ -76,6 +83,43 @@ function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
   );
 }
 
+/** The network that the binding of a declared iface brings along, as an attachment of its own. */
+function extraOf(
+  { vmi, bindings }: NetworksWish,
+  name: string,
+  sha256Hex: Sha256Hex,
+): Identity | undefined {
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  const network = findByName(networksOf(vmi.spec), name);
+  if (iface === undefined || network === undefined) return undefined;
+  const binding = bindingOf(iface, network, bindings);
+  const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
+  if (extraNetwork === undefined) return undefined;
+  const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
+  const podInterfaceName = extraInterfaceNameOf(podInterfaceNameOf(network, sha256Hex));
+  return { name, networkName, podInterfaceName };
+}
+
+/** An attachment is there when the network is that its binding brings along too; until then it is as that one is. */
+function withExtra(
+  attachment: Attachment,
+  extra: Identity | undefined,
+  pod: PodNetworkFacts,
+): Attachment {
+  if (extra === undefined || attachment.state !== "Attached") return attachment;
+  const { state, reason, message } = secondaryAttachment(extra, pod);
+  if (state === "Attached") return attachment;
+  const { name, networkName, podInterfaceName } = attachment;
+  return {
+    name,
+    ...(networkName === undefined ? {} : { networkName }),
+    podInterfaceName,
+    state,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
 /** The node agent has neither device nor links of the iface any more. Source: design, "one lifecycle for an iface". */
 function isLetGo(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
@@ -88,7 +132,8 @@ function nextOf(
   pod: PodNetworkFacts,
 ): Attachment | undefined {
   if (previous.state === "Removing") {
-    return isInPod(pod, previous.podInterfaceName) ? previous : undefined;
+    const { podInterfaceName: own } = previous;
+    return [own, extraInterfaceNameOf(own)].some((nic) => isInPod(pod, nic)) ? previous : undefined;
   }
   const iface = findByName(ifacesOf(vmi.spec), previous.name);
   const wanted = iface !== undefined && !isAbsent(iface);
@@ -121,10 +166,11 @@ function isNews(attachment: Attachment, previous: readonly Attachment[]): boolea
  * only when the node agent has let go of it and the pod has neither asked for nor got it.
  */
 export function attachmentStatuses(
-  vmi: VirtualMachineInstance,
+  wish: NetworksWish,
   pod: PodNetworkFacts,
   sha256Hex: Sha256Hex,
 ): readonly Attachment[] {
+  const { vmi } = wish;
   const previous = vmi.status?.attachments ?? [];
   const ofSpec = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
     const network = findByName(networksOf(vmi.spec), iface.name);
@@ -137,5 +183,7 @@ export function attachmentStatuses(
   const left = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
-  return [...ofSpec, ...left].filter((attachment) => isNews(attachment, previous));
+  return [...ofSpec, ...left]
+    .map((each) => withExtra(each, extraOf(wish, each.name, sha256Hex), pod))
+    .filter((attachment) => isNews(attachment, previous));
 }

@@ -113,8 +113,9 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
+  const wish = { vmi, bindings: facts.network.bindings };
   const attachments =
-    pod === undefined ? undefined : attachmentStatuses(vmi, podNetworkFacts(pod), sha256Hex);
+    pod === undefined ? undefined : attachmentStatuses(wish, podNetworkFacts(pod), sha256Hex);
   const phase = phaseOfVmi(vmi, pod);
   return {
     phase,

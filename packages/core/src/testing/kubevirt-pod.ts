@@ -104,7 +104,7 @@ function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
     name: inNamespace(entry.name),
   }));
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
-  const attachments = [...attachmentStatuses(vmi, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
   const known = { links: [], isWired: () => false, bindings: {}, ...seenOf(status) };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   const ifaces = collectIfaceFacts(sources, sha256Hex);

@@ -39,7 +39,7 @@ test("a name that slipped past admission holds up no other, and says so", () => 
   ];
   expect(elementsOf(nics)).toEqual(["default/green"]);
   const pod = { elements: [], networkStatus: [], errors: {}, podIps: [] };
-  expect(attachmentStatuses(aVmi({ nics }), pod, sha256Hex)).toMatchObject([
+  expect(attachmentStatuses({ vmi: aVmi({ nics }), bindings: {} }, pod, sha256Hex)).toMatchObject([
     { name: "bad", state: "Failed", reason: "NetworkInvalid" },
   ]);
 });
@@ -158,5 +158,53 @@ describe("what the pod asks for already", () => {
     const foreign = [{ name: "red", interface: "net1" }, { name: "green" }];
     expect(planned(vmiWith(here), [...foreign, own])).toEqual([...foreign, own]);
     expect(planned(vmiWith(here), foreign)).toEqual([...foreign, own]);
+  });
+});
+
+describe("a binding that brings a network along", () => {
+  const bindings = {
+    own: { domainAttachmentType: "tap", networkAttachmentDefinition: "plug" },
+    other: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "default/plug" },
+  };
+
+  function vmiOn(binding: string, network: Network, status: VmiStatus = {}) {
+    const vmi = vmiWith([{ name: "a" }], status);
+    const interfaces = [{ name: "a", binding: { name: binding } }];
+    const domain = { ...vmi.spec.domain, devices: { interfaces } };
+    return { ...vmi, spec: { ...vmi.spec, domain, networks: [network] } };
+  }
+
+  const BLUE = { name: "a", multus: { networkName: "blue" } };
+  const OWN = { name: "blue", namespace: "default", interface: hashed("a") };
+  const EXTRA = {
+    name: "plug",
+    namespace: "default",
+    interface: hashed("a").replace("pod", "bnd"),
+    "cni-args": { logicNetworkName: "a" },
+  };
+
+  test("asks for it behind the iface's own, and tells the plugin whose it is", () => {
+    expect(planPodNetworks({ vmi: vmiOn("own", BLUE), bindings }, [], sha256Hex)).toEqual([
+      OWN,
+      EXTRA,
+    ]);
+  });
+
+  test("asks for it alone on the pod's network, and takes a namespace from the registration", () => {
+    const vmi = { ...vmiOn("other", { name: "a", pod: {} }) };
+    const named = { ...vmi, metadata: { ...vmi.metadata, namespace: "mine" } };
+    expect(planPodNetworks({ vmi: named, bindings }, [], sha256Hex)).toEqual([
+      { ...EXTRA, interface: "bndeth0" },
+    ]);
+  });
+
+  test("keeps both until the node has let go of the iface", () => {
+    const leaving = (state: Attachment["state"]) => {
+      const attachments = [{ name: "a", podInterfaceName: hashed("a"), state }];
+      const vmi = vmiWith([{ name: "a", state: "absent" }], { attachments });
+      return planPodNetworks({ vmi, bindings }, [OWN, EXTRA], sha256Hex);
+    };
+    expect(leaving("Attached")).toEqual([OWN, EXTRA]);
+    expect(leaving("Removing")).toEqual([]);
   });
 });

@@ -11,8 +11,13 @@ import {
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { canBind } from "../../bindings/binding-of.ts";
-import { isOwnPodInterfaceName, podInterfaceNameOf, type Sha256Hex } from "../../iface/names.ts";
+import { bindingOf } from "../../bindings/binding-of.ts";
+import {
+  extraInterfaceNameOf,
+  isOwnPodInterfaceName,
+  podInterfaceNameOf,
+  type Sha256Hex,
+} from "../../iface/names.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 
@@ -22,16 +27,39 @@ function elementOf(
   network: Network,
   names: { readonly podInterfaceName: string; readonly namespace: string },
 ): NetworkSelection {
-  const networkName = network.multus?.networkName ?? "";
-  const slash = networkName.indexOf("/");
   return {
-    name: networkName.slice(slash + 1),
-    namespace: slash < 0 ? names.namespace : networkName.slice(0, slash),
+    ...definitionOf(network.multus?.networkName ?? "", names.namespace),
     ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
     interface: names.podInterfaceName,
     ...(iface.ips === undefined ? {} : { ips: iface.ips }),
     ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
     ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
+  };
+}
+
+/** NAME, or NAMESPACE/NAME, of a definition; `namespace` is that of the VMI. */
+function definitionOf(
+  networkName: string,
+  namespace: string,
+): Pick<NetworkSelection, "name"> & { readonly namespace: string } {
+  const slash = networkName.indexOf("/");
+  return {
+    name: networkName.slice(slash + 1),
+    namespace: slash < 0 ? namespace : networkName.slice(0, slash),
+  };
+}
+
+/** The element of the network that a binding brings along. Source: KubeVirt network/multus/annotation.go. */
+function extraElementOf(
+  { name }: Network,
+  extraNetwork: string,
+  names: { readonly podInterfaceName: string; readonly namespace: string },
+): NetworkSelection {
+  return {
+    ...definitionOf(extraNetwork, names.namespace),
+    interface: extraInterfaceNameOf(names.podInterfaceName),
+    // By it the plugin finds the name of the NIC in the pod.
+    "cni-args": { logicNetworkName: name },
   };
 }
 
@@ -54,11 +82,15 @@ function wantedElements(
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
-    if (portless.has(iface.name) || !canBind(vmi.spec, iface, bindings)) return [];
-    if (network?.multus === undefined || isDefaultNetwork(network) || isAbsent(iface)) return [];
-    const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
-    const element = elementOf(iface, network, { podInterfaceName, namespace });
-    return isReadableSelection(element) ? [element] : [];
+    if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
+    const binding = bindingOf(iface, network, bindings);
+    if (binding.kind === "refused") return [];
+    const names = { podInterfaceName: podInterfaceNameOf(network, sha256Hex), namespace };
+    const { extraNetwork } = binding;
+    return [
+      ...(isDefaultNetwork(network) ? [] : [elementOf(iface, network, names)]),
+      ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
+    ].filter(isReadableSelection);
   });
 }
 
@@ -70,8 +102,8 @@ function claimOf(
   wanted: readonly NetworkSelection[],
   podInterfaceName: string,
 ): Claim {
-  const attachment = vmi.status?.attachments?.find(
-    (entry) => entry.podInterfaceName === podInterfaceName,
+  const attachment = vmi.status?.attachments?.find(({ podInterfaceName: own }) =>
+    [own, extraInterfaceNameOf(own)].includes(podInterfaceName),
   );
   if (attachment?.state === "Removing") return "released";
   if (wanted.some((element) => element.interface === podInterfaceName)) return "wanted";
