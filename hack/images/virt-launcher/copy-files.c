@@ -24,6 +24,8 @@ static const char SELF[] = "copy-files";
 static const char PARTIAL[] = ".copy-files.partial";
 // Where a containerDisk has its disk. Source: KubeVirt.
 static const char DISK[] = "/disk";
+// A try takes microseconds; others would have to rename files without a pause for milliseconds.
+static const int OPEN_ATTEMPTS = 10000;
 
 static _Noreturn void fail(const char *what, const char *reason) {
   fprintf(stderr, "copy-files: %s: %s\n", what, reason);
@@ -92,7 +94,12 @@ static int open_source(const char *path, int flags, unsigned long long links) {
       .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags,
       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | links,
   };
-  int source = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+  int source = -1;
+  // EAGAIN: something was renamed on the machine while a link led upwards, so the kernel could not be sure of it.
+  for (int attempt = 0; attempt < OPEN_ATTEMPTS && source < 0; attempt++) {
+    source = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (source < 0 && errno != EAGAIN && errno != EINTR) break;
+  }
   if (source < 0 && errno == EXDEV) fail(path, "is not in the image's own file system");
   if (source < 0 && errno == ELOOP && links != 0) fail(path, "is a symbolic link, or behind one; put the file itself there");
   if (source < 0) fail(path, strerror(errno));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy-files in an image that may be hostile: a root file system of its own, with /proc and a volume mounted.
+import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,6 +51,13 @@ function copyFiles(...args: readonly string[]) {
   return { status, said: stderr.trim() };
 }
 
+/** Makes a file in a directory of its own, which is returned. */
+function makeFile(name: string): string {
+  const directory = mkdtempSync(join(root, "other", "renamed-"));
+  writeFileSync(join(directory, name), "");
+  return directory;
+}
+
 function copied(): readonly string[] {
   return readdirSync(join(root, "out"), { encoding: "utf8", recursive: true }).toSorted();
 }
@@ -61,6 +69,18 @@ test("files and what links lead to within the image are copied whole, for everyb
   expect(readFileSync(join(root, "out/vmlinuz"), "utf8")).toBe(KERNEL);
   expect(readFileSync(join(root, "out/climbing"), "utf8")).toBe(KERNEL);
   expect(statSync(join(root, "out/initrd")).mode & 0o777).toBe(0o444);
+});
+
+test("a link that leads upwards is followed while files are renamed on the machine", () => {
+  const renames = "rename('a', 'b'), rename('b', 'a') while 1";
+  const renamer = spawn("perl", ["-e", renames], { cwd: makeFile("a"), stdio: "ignore" });
+  try {
+    for (let round = 0; round < 20; round += 1) {
+      expect(copyFiles("/out", "/boot/climbing")).toEqual({ status: 0, said: "" });
+    }
+  } finally {
+    renamer.kill("SIGKILL");
+  }
 });
 
 test("a copy takes the place of the last one, and of what a killed one left", () => {
