@@ -41,7 +41,10 @@ export {
   type MacTwin,
   type RandomBytes,
 } from "./iface/mac.ts";
+export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
 export { heededLinks } from "./iface/heeded.ts";
+export { strayWirings } from "./iface/strays.ts";
+export { driftIn, type Drift } from "./status/drift.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";

@@ -24,6 +24,7 @@ function live(uid: string, memory: Memory): void {
   while (memory.writes.take(vmiOf(uid)));
   memory.failures.set(uid, 2);
   memory.unplugRequests.note(uid, "one", 0);
+  memory.deviceTaps.set(uid, new Map([["one", 4]]));
   const mac = "02:00:00:00:00:01";
   const links = [{ name: "eth0", mac, addresses: [] }];
   memory.guests.note(vmiOf(uid), { links, macs: [mac] });
@@ -36,6 +37,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     passes: !memory.passes.take(vmiOf(uid)),
     writes: !memory.writes.take(vmiOf(uid)),
     failures: memory.failures.has(uid),
+    tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
     name: memory.guests.viewOf(vmiOf(uid)).nics.size > 0,
   };
@@ -47,7 +49,7 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   live(OTHER, memory);
   forgetVmi(FIRST, memory);
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
-    ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is },
+    ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is, tap: is },
   });
   expect(remembered(FIRST, memory)).toEqual(all(false));
   expect(remembered(OTHER, memory)).toEqual(all(true));

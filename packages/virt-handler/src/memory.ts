@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
+import type { DeviceTaps } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
@@ -9,6 +10,8 @@ import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts"
 export interface Memory extends Pace {
   readonly unplugRequests: UnplugRequests;
   readonly guests: Guests;
+  /** Taps with which devices were seen, by VMI uid. */
+  readonly deviceTaps: Map<string, DeviceTaps>;
 }
 
 /** The memory of a process that was just started. */
@@ -17,6 +20,7 @@ export function createMemory(clock: Clock): Memory {
     ...createPace(clock),
     unplugRequests: createUnplugRequests(clock),
     guests: createGuests(clock),
+    deviceTaps: new Map(),
   };
 }
 
@@ -28,4 +32,5 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.failures.delete(uid);
   memory.unplugRequests.retain(uid, []);
   memory.guests.forget(uid);
+  memory.deviceTaps.delete(uid);
 }

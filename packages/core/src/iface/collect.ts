@@ -7,6 +7,7 @@ import { bindingOf } from "../bindings/binding-of.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
+import type { DeviceTaps } from "./device-taps.ts";
 import {
   type DeviceFacts,
   type GuestNicFacts,
@@ -26,6 +27,7 @@ import { moduleOf, wiringOf, type WiredIface } from "./wiring.ts";
 /** A link as the kernel has it. */
 export interface KernelLink {
   readonly name: string;
+  readonly index?: number;
   /** Bytes. */
   readonly mtu: number;
   /** Of a tap: somebody has it open. */
@@ -47,6 +49,14 @@ export interface IfaceSources {
   readonly guest: GuestView;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** With which taps devices were seen before; absent: nothing is remembered. */
+  readonly deviceTaps?: DeviceTaps;
+}
+
+/** Whether the tap is the one that the device has open, as far as anybody remembers. */
+function isDeviceTap({ name }: WiredIface, tap: KernelLink, { deviceTaps }: IfaceSources): boolean {
+  const known = deviceTaps?.get(name);
+  return known === undefined || known === tap.index;
 }
 
 /** NIC in the pod, by the first source that knows the iface; what is done keeps the name that it was done with. */
@@ -62,26 +72,48 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
   return tapName === undefined ? "" : podInterfaceOfTap(tapName);
 }
 
-function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
-  if (iface.podInterfaceName === "") return NO_LINKS;
+/** What the device opens: made for the iface, or by the plugin of its network. */
+function tapFactsOf(
+  iface: WiredIface,
+  sources: IfaceSources,
+): Pick<LinkFacts, "tap" | "tapOpen" | "tapName" | "tapIndex"> {
   const { links } = sources;
-  const { bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
+  const names = namesOf(iface.name, iface.podInterfaceName);
   const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
   const isMade = tapName === names.tapName && iface.binding.kind !== "tap";
-  const tap = findByName(links, tapName);
-  const nic = findByName(links, iface.podInterfaceName) ?? (isMade ? undefined : tap);
-  const own = {
+  const found = findByName(links, tapName);
+  return {
+    tap: isMade && found !== undefined,
+    tapOpen: found?.carrier === true && isDeviceTap(iface, found, sources),
+    ...(isMade ? {} : { tapName }),
+    ...(found?.index === undefined ? {} : { tapIndex: found.index }),
+  };
+}
+
+/** The NIC in the pod; a plugin may have made a tap only. */
+function podNicOf(
+  { podInterfaceName }: WiredIface,
+  { tapName }: Pick<LinkFacts, "tapName">,
+  { links }: IfaceSources,
+): KernelLink | undefined {
+  return findByName(links, podInterfaceName) ?? findByName(links, tapName ?? "");
+}
+
+function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
+  if (iface.podInterfaceName === "") return NO_LINKS;
+  const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
+  const tap = tapFactsOf(iface, sources);
+  const nic = podNicOf(iface, tap, sources);
+  const links = {
+    ...tap,
     mtu: nic?.mtu ?? 0,
     ...(nic?.mac === undefined ? {} : { mac: nic.mac }),
-    ...(isMade ? {} : { tapName }),
   };
   return {
     podInterface: nic !== undefined,
-    bridge: findByName(links, bridgeName) !== undefined,
-    tap: isMade && tap !== undefined,
-    wired: nic !== undefined && sources.isWired(wiringOf({ ...iface, links: own })),
-    tapOpen: tap?.carrier === true,
-    ...own,
+    bridge: findByName(sources.links, bridgeName) !== undefined,
+    wired: nic !== undefined && sources.isWired(wiringOf({ ...iface, links })),
+    ...links,
   };
 }
 

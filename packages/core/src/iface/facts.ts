@@ -13,7 +13,7 @@ export interface LinkFacts {
   readonly bridge: boolean;
   /** Everything that wiring makes is there. */
   readonly wired: boolean;
-  /** Somebody has the tap open: QEMU, when there is a device. */
+  /** Somebody has the tap open: QEMU, when there is a device, and it is the tap with which the device was seen. */
   readonly tapOpen: boolean;
   /** Bytes; the pod NIC's. */
   readonly mtu: number;
@@ -21,6 +21,8 @@ export interface LinkFacts {
   readonly mac?: string;
   /** What the device opens; absent: what is made for the iface. */
   readonly tapName?: string;
+  /** Of what the device opens; absent without it. */
+  readonly tapIndex?: number;
 }
 
 /** The word of the guest's agent on a NIC. */

@@ -24,6 +24,8 @@ export interface FakePodNetwork extends PodNetwork {
   putLink(netnsInode: string, link: SketchedLink): void;
   /** Takes a link out of a namespace; not there is success. */
   takeLink(netnsInode: string, name: string): void;
+  /** Takes the entries for MACs behind a tap. */
+  dropForwarding(netnsInode: string, name: string): void;
   /** What the namespace's links were, by name. */
   findLink(netnsInode: string, name: string): Link | undefined;
   /** Somebody opens the tap; not there is success. */
@@ -60,14 +62,18 @@ class MemoryPodNetwork implements FakePodNetwork {
     this.#notify(netnsInode, put);
   }
 
+  dropForwarding(netnsInode: string, name: string): void {
+    for (const entry of this.#forwarding) {
+      if (entry.startsWith(`${netnsInode} ${name} `)) this.#forwarding.delete(entry);
+    }
+  }
+
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
     const gone = links.get(name);
     if (gone === undefined) return;
     links.delete(name);
-    for (const entry of this.#forwarding) {
-      if (entry.startsWith(`${netnsInode} ${name} `)) this.#forwarding.delete(entry);
-    }
+    this.dropForwarding(netnsInode, name);
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }

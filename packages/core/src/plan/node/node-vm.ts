@@ -34,6 +34,8 @@ export type NodeAction =
       readonly iface: string;
       readonly wiring: LeftWiring;
     }
+  /** Links of ours that belong to nobody. */
+  | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
   | {
       readonly kind: "wait";
       readonly iface: string;
@@ -63,6 +65,8 @@ export interface NodeVmFacts {
   readonly network: NetworkConfig;
   /** The machine's UUID. */
   readonly uuid: string;
+  /** Links of ours that belong to no iface; absent: none. */
+  readonly strays?: readonly LeftWiring[];
   /** What the guest was asked to let go of, by iface. */
   readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
   /** Links that are the guest's own; absent: none was told. */
@@ -175,14 +179,19 @@ function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
 }
 
+function planSweep({ strays = [] }: NodeVmFacts): readonly NodeAction[] {
+  return strays.map((wiring) => ({ kind: "sweepLinks", wiring }));
+}
+
 /**
  * The next steps for a VMI. Wiring and attaching are two plans, since the device needs the MTU of what was wired:
  * the caller observes again after each plan that was not empty.
  */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
-  if (facts.domain?.running === true) return planLive(facts, facts.domain);
+  const swept = planSweep(facts);
+  if (facts.domain?.running === true) return [...planLive(facts, facts.domain), ...swept];
   const ended = facts.vmi.status?.phase === "Running";
-  return [...planLeftovers(facts), ...(ended ? [] : planStart(facts))];
+  return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
 }
 
 /**

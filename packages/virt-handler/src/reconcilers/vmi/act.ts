@@ -14,6 +14,7 @@ import {
   type IfaceAction,
 } from "./iface-steps.ts";
 import { startGuest, type DomainAction } from "./start-guest.ts";
+import { sweepLinks } from "./sweep-links.ts";
 import { findHeld, putOff, tryStep, type Obstacle } from "./tries.ts";
 import { isLost, timed, type Turn } from "./turn.ts";
 
@@ -90,18 +91,37 @@ async function actOnIfaces(
   return { obstacles, hasChanged };
 }
 
+function isOnDomain(action: NodeAction): action is DomainAction {
+  return action.kind === "defineDomain" || action.kind === "startDomain";
+}
+
+/** What keeps links of nobody where they are. */
+async function sweepAll(
+  plan: readonly NodeAction[],
+  turn: Turn,
+): Promise<{ readonly obstacles: readonly Obstacle[]; readonly hasChanged: boolean }> {
+  const sweeps = plan.filter((action) => action.kind === "sweepLinks");
+  const obstacles: Obstacle[] = [];
+  for (const action of sweeps) {
+    const obstacle = await sweepLinks(action, turn);
+    if (obstacle !== undefined) obstacles.push(obstacle);
+  }
+  return { obstacles, hasChanged: obstacles.length < sweeps.length };
+}
+
 /** Performs the plan in order; steps that failed, or are left alone after they failed, are left out. */
 export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<Outcome> {
   const onIfaces = plan.filter((action) => "iface" in action);
-  const onDomain = plan.filter((action): action is DomainAction => !("iface" in action));
   const { obstacles, hasChanged } = await actOnIfaces(onIfaces, turn);
+  const swept = await sweepAll(plan, turn);
   // Last, as in every plan: what is left of ifaces is taken away before.
+  const onDomain = plan.filter(isOnDomain);
   const start = onDomain.length === 0 ? undefined : await startGuest(onDomain, turn);
-  const all = [...obstacles.values(), start ?? []].flat();
+  const all = [...obstacles.values(), ...swept.obstacles, start ?? []].flat();
   const pauses = all.flatMap(({ pauseMs }) => pauseMs ?? []);
   const hindrances = [...obstacles].map(([iface, { hindrance }]) => [iface, hindrance] as const);
   return {
-    changed: hasChanged || (onDomain.length > 0 && start === undefined),
+    changed: hasChanged || swept.hasChanged || (onDomain.length > 0 && start === undefined),
     hindrances: Object.fromEntries(hindrances),
     guest: start?.hindrance,
     againInMs: pauses.length === 0 ? undefined : Math.min(...pauses),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events for the steps that a person would ask about.
 import type { IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import { eventTypeOf, findByName, type NodeVmStatus } from "@patchbay/core";
+import { eventTypeOf, findByName, type Drift, type NodeVmStatus } from "@patchbay/core";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
@@ -65,6 +65,15 @@ function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceSta
       message: `interface ${name} is out of the VM and of its pod`,
       about: name,
     }));
+}
+
+/** Tells that a NIC was not as it was made, which is mended. */
+export function announceDrift(
+  vmi: VirtualMachineInstance,
+  { iface: about, message }: Drift,
+  { events }: Pick<Deps, "events">,
+): void {
+  events.record(vmi, { type: "Warning", reason: "InterfaceDrifted", message, about });
 }
 
 /** Tells what the new report says beyond the last one. */

@@ -2,6 +2,7 @@
 // The node loop: facts on this node become devices in the VM.
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
+  driftIn,
   launcherPodName,
   letsGo,
   nameOfAlias,
@@ -15,12 +16,14 @@ import type { Deps } from "../../deps.ts";
 import { WRITE_REFILL_MS } from "../../pace.ts";
 import type { Session } from "../../sessions.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
+import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { stepsOf } from "./iface-steps.ts";
 import { reportNodeVm } from "./report.ts";
 import { START_STEP } from "./start-guest.ts";
+import { sweepStepsOf } from "./sweep-links.ts";
 
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
@@ -54,6 +57,7 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, session, deps);
     const plan = planNodeVm(facts);
+    for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
     const mayAct = !takesBack(plan, facts) || (await isTold(facts, deps));
     const outcome = await actNodeVm(mayAct ? plan : [], { facts, session, deps });
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
@@ -63,12 +67,17 @@ async function converge(
 }
 
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
-function forgetDone({ vmi, ifaces, domain }: NodeVmFacts, outcome: Outcome, deps: Deps): void {
+function forgetDone(
+  { vmi, ifaces, domain, strays }: NodeVmFacts,
+  outcome: Outcome,
+  deps: Deps,
+): void {
   const asked = ifaces.filter(letsGo).map(({ name }) => name);
   deps.unplugRequests.retain(vmi.metadata.uid ?? "", asked);
   const hindered = Object.keys(outcome.hindrances).flatMap(stepsOf);
   deps.steps.retain(vmi.metadata.uid ?? "", [
     ...hindered,
+    ...sweepStepsOf(strays),
     ...(domain?.running === true ? [] : [START_STEP]),
   ]);
 }

@@ -74,9 +74,7 @@ describe.each([
 
 test("a wiring that loses its forwarding entry is mended under the running guest", async () => {
   const bench = await running(["one"]);
-  const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
-  bench.podNetwork.takeLink(NETNS, LINKS.tapName);
-  if (tap !== undefined) bench.podNetwork.putLink(NETNS, tap);
+  bench.podNetwork.dropForwarding(NETNS, LINKS.tapName);
   expect(await isWired(bench)).toBe(false);
   const { length: calls } = bench.daemon.calls;
   await bench.goOn();
@@ -126,5 +124,64 @@ describe("a tap that is deleted under QEMU", () => {
     bench.daemon.stop();
     await bench.goOn();
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching" });
+  });
+
+  test("is not Ready where somebody else has the new one open", async () => {
+    const bench = await running(["one"]);
+    bench.daemon.unplugPolicy = "lose";
+    const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
+    remove(bench);
+    if (tap !== undefined) bench.podNetwork.putLink(NETNS, { ...tap, carrier: true });
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Attaching", reason: "TapReplaced" });
+    bench.daemon.unplugPolicy = "grant";
+    bench.nowMs += ASKED_AGAIN_MS;
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+  });
+
+  test("is told in an event, and so is its device that was taken out", async () => {
+    const bench = await running(["one"]);
+    remove(bench);
+    await bench.goOn();
+    const drifts = (): readonly string[] =>
+      bench.events.filter((event) => event.startsWith("InterfaceDrifted"));
+    expect(drifts()[0]).toContain("interface one: its tap was gone and is made again");
+    const { length } = drifts();
+    await bench.goOn();
+    expect(drifts()).toHaveLength(length);
+  });
+});
+
+describe("links of ours that belong to nobody", () => {
+  const STRAY = "k6t-0123456789a";
+  const put = (bench: Bench): void => {
+    bench.podNetwork.putLink(NETNS, { name: STRAY, kind: "bridge", mac: MAC, mtu: 1500, up: true });
+  };
+
+  test.each([
+    { name: "while the VM runs", make: () => running(["one"]) },
+    { name: "before it is started", make: starting },
+  ])("are removed $name", async ({ make }) => {
+    const bench = await make();
+    put(bench);
+    await bench.goOn();
+    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeUndefined();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+  });
+
+  test("that stay are tried again later, and hinder nobody", async () => {
+    const bench = await running(["one"]);
+    put(bench);
+    bench.podNetwork.failNext("unwireTap", new AppError("PODNET_FAILED", { message: "no" }));
+    await bench.goOn();
+    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeDefined();
+    expect(bench.next).toMatchObject({ kind: "after" });
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+    await bench.goOn();
+    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeDefined();
+    bench.nowMs += 3_000;
+    await bench.goOn();
+    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeUndefined();
   });
 });

@@ -5,8 +5,11 @@ import {
   AppError,
   collectIfaceFacts,
   domainNameOf,
+  deviceTapsOf,
   heededLinks,
   machineUuidOf,
+  strayWirings,
+  type DeviceTaps,
   NO_VIEW,
   type DomainSnapshot,
   type GuestView,
@@ -68,8 +71,10 @@ export async function observeNodeVm(
   const kubevirt = deps.kubevirts.list()[0];
   const network = networkConfigOf(kubevirt);
   const { bindings } = network;
-  const sources = { vmi, links, isWired, nics, guest: guest.view, bindings };
+  const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
+  const sources = { vmi, links, isWired, nics, guest: guest.view, bindings, deviceTaps };
   const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
+  deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.heed(heededLinks(ifaces, links));
   return {
     vmi,
@@ -79,6 +84,7 @@ export async function observeNodeVm(
     network,
     uuid: machineUuidOf(vmi, deps.sha256Hex),
     ...guest.facts,
+    strays: strayWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
     asked: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.find(uid, name)]),
     ),

@@ -7,7 +7,7 @@ import { findHeld, tryStep, type Fallible, type Obstacle } from "./tries.ts";
 import { timed, type Turn } from "./turn.ts";
 
 /** A step on the domain as a whole. */
-export type DomainAction = Exclude<NodeAction, { iface: string }>;
+export type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" }>;
 
 /** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";

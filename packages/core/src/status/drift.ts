@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others did to NICs that were ready, as a plan that mends it shows.
+import type { IfaceFacts } from "../iface/facts.ts";
+import { isWanted } from "../iface/phase.ts";
+import type { NodeAction, NodeVmFacts } from "../plan/node/node-vm.ts";
+import { findByName } from "../spec/nics.ts";
+
+/** One iface that is not as it was made. */
+export interface Drift {
+  readonly iface: string;
+  /** What people are told. */
+  readonly message: string;
+}
+
+function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
+  if (!tap && !bridge) return "its tap and its bridge were gone and are made again";
+  if (!tap) return "its tap was gone and is made again";
+  if (!bridge) return "its bridge was gone and is made again";
+  return "its links in the pod were not as they were made, and are mended";
+}
+
+/** By the steps that mend. */
+const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
+  attachDevice: () => "its device was gone from the VM and is plugged again",
+  detachDevice: () =>
+    "its tap is not the one that its device has open; the device is taken out and plugged again",
+  wireTap: sayLinks,
+};
+
+/** What is told of a plan; nothing of ifaces that were not ready, or are to go. */
+export function driftIn(
+  plan: readonly NodeAction[],
+  { ifaces }: Pick<NodeVmFacts, "ifaces">,
+): readonly Drift[] {
+  return plan.flatMap((action): readonly Drift[] => {
+    const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
+    const hotplug = facts?.reported?.hotplug;
+    if (facts === undefined || hotplug?.phase !== "Ready" || !isWanted(facts)) return [];
+    const wrong = WRONGS[action.kind]?.(facts);
+    if (wrong === undefined) return [];
+    return [{ iface: facts.name, message: `interface ${facts.name}: ${wrong}` }];
+  });
+}
