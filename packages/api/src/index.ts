@@ -149,3 +149,4 @@ export { ifacePath } from "./validate/rule.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { guestProblems, validateVmiSpec } from "./validate/spec.ts";
 export { validateVmiNetworkChange } from "./validate/vmi-change.ts";
+export type { DhcpOptions } from "./kinds/guest/dhcp-options.ts";

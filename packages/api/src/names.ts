@@ -78,6 +78,8 @@ export const LAUNCHER_UID = 107;
 export const LAUNCHER_DIR = "/run/launcher";
 /** The libvirt socket below the launcher volume. Source: libvirt `qemu:///session`. */
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
+/** What the launcher has found in its pod as resolv.conf, in its volume. */
+export const LAUNCHER_RESOLVER = "resolv.conf";
 /** The serial console's unix socket below the launcher volume. */
 export const CONSOLE_SOCKET = "serial0.sock";
 /** Where QEMU shows the guest's screen by VNC, below the launcher volume. */

@@ -14,6 +14,7 @@ export type {
   PodWiring,
   SeenWiring,
   TapWiring,
+  PodAnswers,
 } from "./bindings/pod-wiring.ts";
 export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
@@ -29,6 +30,16 @@ export {
 export { reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
 export { eventTypeOf, REASONS } from "./reasons/table.ts";
+export { serversOf, type GuestLease, type Ipv4Lease, type Ipv6Lease } from "./addresses/lease.ts";
+export {
+  ipv6GatewayOf,
+  isLinkLocal,
+  type NicAddresses,
+  type NicRoute,
+  type RememberedAddresses,
+} from "./addresses/nic-addresses.ts";
+export { parseResolver, type DnsSettings } from "./addresses/resolver.ts";
+export { servedNics, type ServedNic } from "./addresses/served-nic.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { nextAskInMs, type AskHistory } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";

@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of podnet.
 export { createPodNetwork } from "./pod-network.ts";
+export { createAddressServers } from "./dhcp/address-servers.ts";

@@ -4,11 +4,13 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { Link } from "@patchbay/ports";
 
-function textOf(value: unknown): string {
+/** A text, or nothing. */
+export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function numberOf(value: unknown): number {
+/** A number, or 0. */
+export function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }
 
@@ -59,7 +61,8 @@ function linkOf(entry: JsonObject): WiredLink {
   };
 }
 
-function parseList(text: string): readonly JsonObject[] {
+/** Entries of a list that iproute2 printed. */
+export function parseList(text: string): readonly JsonObject[] {
   try {
     const value: unknown = text.trim() === "" ? [] : JSON.parse(text);
     // iproute2 6.1 prints empty objects for links that a filter leaves out.

@@ -2,6 +2,7 @@
 // Makes and removes links in a pod by iproute2: read, plan, one batch.
 import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
 import type { NetnsHandle, PodNetwork, PodView, ProcessRunner } from "@patchbay/ports";
+import { readAddresses } from "./addresses.ts";
 import { parseForwarding, parseLinks, type WiredLink } from "./links.ts";
 import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
 import { BRIDGE } from "./wiring/bridge.ts";
@@ -26,6 +27,10 @@ export function createPodNetwork({ runner }: Iproute2): PodNetwork {
     listLinks: (netns) => listLinks(runner, netns),
     wireTap: (netns, wiring) => wireTap(podOf(runner, netns), wiring),
     unwireTap: (netns, wiring) => unwireTap(podOf(runner, netns), wiring),
+    readAddresses: async (netns, name) => {
+      assertWords([name]);
+      return readAddresses(runner, netns, name);
+    },
     removeLink: (netns, name) => removeLink(runner, netns, name),
   };
 }

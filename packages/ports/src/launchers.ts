@@ -7,6 +7,8 @@ export interface Launcher {
   /** The libvirt socket's inode, opened with O_PATH, beneath the volume, through no symbolic link. */
   readonly socketFd: number;
   readonly netns: NetnsHandle;
+  /** The pod's resolv.conf, whatever it has written there; absent: it has written none. */
+  readonly resolver?: string;
   /** Resolves when the process behind the socket has ended (pidfd). */
   readonly ended: Promise<void>;
   close(): void;

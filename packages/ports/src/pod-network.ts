@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs from the kernel, in a pod's network namespace.
-import type { LeftWiring, PodWiring, SeenWiring } from "@patchbay/core";
+import type { LeftWiring, PodWiring, RememberedAddresses, SeenWiring } from "@patchbay/core";
 import type { NetnsHandle } from "./namespaces.ts";
 
 /** A kernel device. Source: `ip -j -d link`. */
@@ -41,6 +41,11 @@ export interface PodNetwork {
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /** Removes what `wireTap` made, the tap first; what CNI made stays for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void>;
+  /**
+   * What CNI gave to the NIC, and who answers for its gateway of IPv6, which is waited for a moment.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
+   */
+  readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
   /**
    * Removes a NIC past the plugin that made it; a card of the machine, which cannot be removed, goes back to the
    * machine's own namespace. Not there is success.

@@ -18,9 +18,10 @@ import {
   limitProcesses,
   readNetnsInode,
 } from "@patchbay/os";
-import { createPodNetwork } from "@patchbay/podnet";
+import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
+import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop } from "./loop.ts";
@@ -88,11 +89,19 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });
+  const addressServers = createAddressServers({
+    runner: createProcessRunner(),
+    family: `virt-handler:${flags.stateDir}`,
+  });
+  // Those of a process that died would answer beside ours.
+  await addressServers.endLeft();
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     launchers: openLaunchers(flags, node.sandboxes),
     linkWatch: createLinkWatch(),
     podNetwork: createPodNetwork({ runner: limitProcesses(createProcessRunner(), PROCESSES) }),
+    addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
+    addressServers,
     metrics: createMetrics(),
   };
   const offering = offerDevices(context, flags, kubevirts);

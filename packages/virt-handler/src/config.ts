@@ -17,6 +17,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podsDir: string;
   /** Of the kubelet that is offered devices; absent: none is. */
   readonly kubeletDir?: string;
+  readonly stateDir: string;
   readonly concurrency: number;
 }
 
@@ -32,6 +33,11 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option(
       "--kubelet-dir <dir>",
       "directory of the node's kubelet, which is offered kvm, tun and vhost-net for pods (default: nobody is)",
+    )
+    .option(
+      "--state-dir <dir>",
+      "directory of what the kernel cannot be asked for: addresses that have moved from pods to guests",
+      "/var/lib/patchbay/virt-handler",
     )
     .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));

@@ -4,6 +4,8 @@ import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
+import type { AddressStore } from "./addresses/address-store.ts";
+import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { Memory } from "./memory.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -15,6 +17,7 @@ export interface NodeParts {
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
+  readonly addressStore: AddressStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
@@ -23,6 +26,7 @@ export interface NodeParts {
 /** What the passes share beside that. */
 export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
+  readonly guestServers: GuestServers;
   readonly ownWrites: OwnWrites;
   readonly sha256Hex: Sha256Hex;
 }

@@ -8,7 +8,9 @@ import {
 import { AppError } from "@patchbay/core";
 import type { Hypervisor } from "@patchbay/ports";
 import {
+  createFakeAddressServers,
   createFakeCache,
+  createFakeFiles,
   createFakeClock,
   createFakeHypervisor,
   createFakeLaunchers,
@@ -21,6 +23,7 @@ import {
 } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createAddressStore } from "./addresses/address-store.ts";
 import { runLoop } from "./loop.ts";
 import { NETNS, sha256Hex } from "./testing/bench.ts";
 import { openingTaps } from "./testing/opening-taps.ts";
@@ -103,6 +106,8 @@ function start(): void {
       concurrency: 2,
     },
     kubevirts: createFakeCache<KubeVirt>(),
+    addressServers: createFakeAddressServers(),
+    addressStore: createAddressStore(createFakeFiles(), "/addresses"),
     events: { record: () => undefined, flush: () => Promise.resolve() },
     clock,
     log: createFakeLogger(),

@@ -11,8 +11,16 @@ import {
   runReconciler,
   type ReconcileMetrics,
 } from "@patchbay/kube";
-import type { Change, Hypervisor, Launchers, LinkWatch } from "@patchbay/ports";
+import type {
+  AddressServers,
+  Change,
+  Hypervisor,
+  LauncherPod,
+  Launchers,
+  LinkWatch,
+} from "@patchbay/ports";
 import type { Deps, NodeParts } from "./deps.ts";
+import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
@@ -24,6 +32,7 @@ interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
   readonly hypervisor: Hypervisor;
   readonly linkWatch: LinkWatch;
+  readonly addressServers: AddressServers;
   readonly metrics?: ReconcileMetrics;
   readonly concurrency: number;
 }
@@ -33,16 +42,31 @@ function depsOf(parts: LoopParts): Deps {
   return {
     ...parts,
     sessions: withPenalties(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
+    guestServers: createGuestServers(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(),
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
   };
 }
 
+/** The pod is gone, or is not needed any more. */
+function forgetPod(pod: LauncherPod, { sessions, guestServers, addressStore, log }: Deps): void {
+  sessions.close(pod);
+  const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
+  ending.catch((err: unknown) => {
+    log.warn("what a pod has left is not removed", { uid: pod.uid, err });
+  });
+}
+
+/** Uids of the pods of this node that somebody may still work with. */
+function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
+  return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
+}
+
 /** Forgets what belonged to a VMI that left this node. */
 function forget(vmi: VirtualMachineInstance, deps: Deps): void {
   const pod = launcherOf(vmi, deps);
-  if (pod !== undefined) deps.sessions.close(pod);
+  if (pod !== undefined) forgetPod(pod, deps);
   forgetVmi(vmi.metadata.uid ?? "", deps);
 }
 
@@ -54,6 +78,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const { clock, concurrency, vmis } = parts;
   const deps = depsOf(parts);
   const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
+  await deps.addressStore.retainPods(podsOf(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   const wake = (key: string): void => {
     queue.add(key);
@@ -68,4 +93,5 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   await runReconciler({ ...parts, name: "vmi", queue, reconcile }, signal);
   stop();
   deps.sessions.closeAll();
+  await deps.guestServers.stopAll();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of virt-handler that tests run on their own: its only other door is the program.
+export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { withPenalties } from "./penalties.ts";

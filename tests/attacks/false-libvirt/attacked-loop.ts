@@ -13,9 +13,11 @@ import {
   createFakeLinkWatch,
   createFakePodNetwork,
   createFakeStore,
+  createFakeAddressServers,
+  createFakeFiles,
 } from "@patchbay/ports/testing";
 import { aVmi } from "@patchbay/testing";
-import { runLoop } from "@patchbay/virt-handler/testing";
+import { createAddressStore, runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";
@@ -88,6 +90,8 @@ export class AttackedLoop {
       hypervisor: node.hypervisor,
       linkWatch: createFakeLinkWatch(),
       podNetwork: createFakePodNetwork(),
+      addressServers: createFakeAddressServers(),
+      addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: this.#recorder(),
       clock: createClock(),
       log: this.#logger(),

@@ -22,8 +22,9 @@ import type {
   PodNetwork,
   Sandboxes,
 } from "@patchbay/ports";
+import { createFakeAddressServers } from "@patchbay/ports/testing";
 import { runController } from "@patchbay/virt-controller/testing";
-import { runLoop as runHandler } from "@patchbay/virt-handler/testing";
+import { createAddressStore, runLoop as runHandler } from "@patchbay/virt-handler/testing";
 import type { Life } from "../life.ts";
 
 /** Where everything runs. */
@@ -106,6 +107,8 @@ async function handler(surroundings: Surroundings): Promise<void> {
       podNetwork: life.bind(ground.podNetwork),
       launchers: ground.launchers,
       linkWatch: ground.linkWatch,
+      addressServers: life.bind(createFakeAddressServers()),
+      addressStore: createAddressStore(life.bind(ground.files), "/state/addresses"),
       events: eventsOf(surroundings, "virt-handler"),
       concurrency: 16,
     },

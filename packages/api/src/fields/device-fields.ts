@@ -76,21 +76,6 @@ export const DEVICE_FIELDS = {
 
 /** Of an iface, beside the fields that are acted on and the bindings. */
 export const IFACE_FIELDS = {
-  dhcpOptions: unbuilt(
-    object("What the guest is told by DHCP.", {
-      bootFileName: text("Option 67."),
-      tftpServerName: text("Option 66."),
-      ntpServers: list("Option 42.", text("IPv4 address.")),
-      privateOptions: list(
-        "Options 224 to 254.",
-        object("One option.", { option: integer("Number."), value: text("Value.") }, [
-          "option",
-          "value",
-        ]),
-      ),
-    }),
-    { hint: "leave it out; the guest sets its own address" },
-  ),
   ports: harmless(
     list(
       "Ports that are opened with masquerade; with bridge all are open.",

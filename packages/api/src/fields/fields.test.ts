@@ -122,11 +122,6 @@ describe("fields without which the guest would be another", () => {
     ["probes", specWith({}, { livenessProbe: {} }), "livenessProbe"],
     ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
     ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
-    [
-      "DHCP options",
-      specWith({ devices: { interfaces: [{ name: "a", dhcpOptions: {} }] } }),
-      "domain.devices.interfaces[0].dhcpOptions",
-    ],
   ])("%s are named", (_what, spec, field) => {
     expect(unactedFieldsOfVmi(spec, "spec").unbuilt.map((problem) => problem.field)).toEqual([
       `spec.${field}`,

@@ -4,6 +4,7 @@ import { Type, type Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
 import { anything, harmless, text } from "../fields/notation.ts";
 import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
+import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
@@ -80,6 +81,7 @@ export const IfaceSchema = Type.Object(
         anything("Arguments for the network's CNI plugin."),
       ),
     ),
+    dhcpOptions: DHCP_OPTIONS,
     ...IFACE_FIELDS,
   },
   { description: "A NIC of the VM." },

@@ -8,6 +8,7 @@ import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
+import { DHCP_OPTION_RULES } from "./guest/dhcp-options.ts";
 import { GUEST_RULES } from "./guest/rules.ts";
 import { inCurrentWords } from "../spellings/in-current-words.ts";
 import type { FieldProblem } from "./unsupported.ts";
@@ -19,6 +20,7 @@ const RULES: readonly Rule[] = [
   ...IFACE_STATE_RULES,
   ...NETWORK_NAME_RULES,
   ...IFACE_FIELD_RULES,
+  ...DHCP_OPTION_RULES,
   ...DEVICE_RULES,
   ...GUEST_RULES,
 ];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a way of binding an iface to its network is: the same few answers of each.
 import type { Iface, Network } from "@patchbay/api";
+import type { GuestLease } from "../addresses/lease.ts";
+import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "./pod-wiring.ts";
 
 /** Every way that is built. Two of them are asked for by the name of a plugin that the cluster has registered. */
@@ -36,6 +38,8 @@ export interface WiringFacts {
   /** Absent when it was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;
+  /** What the pod NIC had before it was wired. */
+  readonly remembered?: RememberedAddresses;
 }
 
 /** What of an iface with this binding can be changed while the guest runs. */
@@ -59,6 +63,10 @@ export interface BindingModule {
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
+  /** The pod NIC's addresses move to the guest: they are written down before it is wired. */
+  readonly takesAddresses: boolean;
+  /** What the pod gives the guest by DHCP; undefined: nothing, and it leaves others to do so. */
+  readonly leaseOf: (facts: WiringFacts) => GuestLease | undefined;
   /** Whose addresses the status shows: those that the guest has, or the pod's, behind which the guest is hidden. */
   readonly addressesOf: "guest" | "pod";
 }

@@ -4,4 +4,10 @@
 import type { BindingModule } from "./binding.ts";
 import { BRIDGE } from "./bridge.ts";
 
-export const MANAGED_TAP: BindingModule = { ...BRIDGE, kind: "managedTap" };
+export const MANAGED_TAP: BindingModule = {
+  ...BRIDGE,
+  kind: "managedTap",
+  wiringOf: ({ remembered: _remembered, ...facts }) => BRIDGE.wiringOf(facts),
+  takesAddresses: false,
+  leaseOf: () => undefined,
+};

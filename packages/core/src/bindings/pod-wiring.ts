@@ -9,10 +9,12 @@ export interface SendGuard {
   readonly addresses: readonly string[];
 }
 
-/** For which protocols the pod answers the guest itself, so that answers of others do not reach it. */
+/** The pod gives the guest its addresses itself, so that answers of others do not reach it. */
 export interface PodAnswers {
-  readonly ipv4: boolean;
-  readonly ipv6: boolean;
+  /** The bridge's own addresses, ADDRESS/LENGTH, from which it answers; a family that has none here is left to others. */
+  readonly addresses: readonly string[];
+  /** Who gets what the guest sends by way of the bridge, as its router of IPv6; absent: the bridge is no router. */
+  readonly gatewayMac?: string;
 }
 
 /** What each wiring has. Names of links have at most 15 characters. */

@@ -16,5 +16,7 @@ export const TAP: BindingModule = {
     links.has(tapName) ? tapName : podInterfaceName,
   // Another network would mean another tap, and so another device.
   live: { plug: true, link: true, network: false },
+  takesAddresses: false,
+  leaseOf: () => undefined,
   addressesOf: "guest",
 };

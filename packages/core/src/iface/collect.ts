@@ -2,6 +2,7 @@
 // Brings together what is known of each iface of one VMI on its node.
 import type { BindingRegistry, Iface, Network, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
+import { isLinkLocal, type RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
@@ -35,6 +36,8 @@ export interface KernelLink {
   /** ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
   readonly mac?: string;
+  /** Name of the bridge that it is a port of. */
+  readonly master?: string;
 }
 
 /** Where the facts come from. */
@@ -51,6 +54,8 @@ export interface IfaceSources {
   readonly bindings: BindingRegistry;
   /** With which taps devices were seen before; absent: nothing is remembered. */
   readonly deviceTaps?: DeviceTaps;
+  /** What was taken from NICs of this pod. */
+  readonly remembered?: readonly RememberedAddresses[];
 }
 
 /** Whether the tap is the one that the device has open, as far as anybody remembers. */
@@ -70,6 +75,30 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
   if (network !== undefined) return podInterfaceNameOf(network, sha256Hex);
   const tapName = nics.find((nic) => nameOfAlias(nic.alias) === name)?.tapName;
   return tapName === undefined ? "" : podInterfaceOfTap(tapName);
+}
+
+/** What the pod NIC says of itself, where there is one. */
+function nicFactsOf(
+  nic: KernelLink | undefined,
+): Pick<LinkFacts, "mac" | "index" | "hasAddresses"> {
+  const { mac, index, master, addresses = [] } = nic ?? {};
+  const isFree = master === undefined && addresses.some((address) => !isLinkLocal(address));
+  return {
+    ...(mac === undefined ? {} : { mac }),
+    ...(index === undefined ? {} : { index }),
+    ...(isFree ? { hasAddresses: true } : {}),
+  };
+}
+
+/** A NIC that was made anew under its name has nothing to do with what was taken from the one before. */
+function rememberedOf(
+  podInterfaceName: string,
+  { links, remembered = [] }: IfaceSources,
+): RememberedAddresses | undefined {
+  const nic = findByName(links, podInterfaceName);
+  return remembered.find(
+    (row) => row.podInterfaceName === podInterfaceName && row.index === nic?.index,
+  );
 }
 
 /** What the device opens: made for the iface, or by the plugin of its network. */
@@ -107,7 +136,7 @@ function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
   const links = {
     ...tap,
     mtu: nic?.mtu ?? 0,
-    ...(nic?.mac === undefined ? {} : { mac: nic.mac }),
+    ...nicFactsOf(nic),
   };
   return {
     podInterface: nic !== undefined,
@@ -180,6 +209,7 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
     ...(network === undefined ? {} : { network }),
   };
   const named = { name, podInterfaceName: podInterfaceOf(name, sources, sha256Hex) };
+  const remembered = rememberedOf(named.podInterfaceName, sources);
   const known = {
     ...named,
     ...declared,
@@ -187,6 +217,7 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),
+    ...(remembered === undefined ? {} : { remembered }),
   };
   return { ...known, links: linkFactsOf(known, sources) };
 }

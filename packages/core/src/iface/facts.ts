@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each observer may say about one iface. One owner for each member.
 import type { Attachment, Iface, IfaceStatus, Network } from "@patchbay/api";
+import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 
 /** The links of an iface, as the kernel has them. */
@@ -19,6 +20,10 @@ export interface LinkFacts {
   readonly mtu: number;
   /** The pod NIC's; absent without one. */
   readonly mac?: string;
+  /** The pod NIC's index; absent without one. */
+  readonly index?: number;
+  /** The pod NIC has addresses of its own, which nobody has taken yet. */
+  readonly hasAddresses?: boolean;
   /** What the device opens; absent: what is made for the iface. */
   readonly tapName?: string;
   /** Of what the device opens; absent without it. */
@@ -62,6 +67,8 @@ export interface IfaceFacts {
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;
   readonly links: LinkFacts;
+  /** What was taken from the pod NIC that is there. */
+  readonly remembered?: RememberedAddresses;
   readonly device?: DeviceFacts;
   /** What was reported last. */
   readonly reported?: IfaceStatus;

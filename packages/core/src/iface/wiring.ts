@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which links carry an iface, and for which MAC.
-import type { BindingModule } from "../bindings/binding.ts";
+import type { GuestLease } from "../addresses/lease.ts";
+import type { BindingModule, WiringFacts } from "../bindings/binding.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { BINDINGS } from "../bindings/table.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
@@ -10,7 +11,7 @@ import { namesOf } from "./names.ts";
 /** What the links of an iface depend on. */
 export type WiredIface = Pick<
   IfaceFacts,
-  "name" | "podInterfaceName" | "device" | "binding" | "network"
+  "name" | "podInterfaceName" | "device" | "binding" | "network" | "remembered"
 > &
   MacFacts & { readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName">> };
 
@@ -19,11 +20,11 @@ export function moduleOf({ binding }: Pick<IfaceFacts, "binding">): BindingModul
   return BINDINGS[binding.kind === "refused" ? "bridge" : binding.kind];
 }
 
-/** The links of an iface. A guest that has the NIC sends with the MAC of its device, whatever the spec says by now. */
-export function wiringOf(facts: WiredIface): SeenWiring {
-  const { iface, network, links } = facts;
+/** What a binding decides by. A guest that has the NIC sends with the MAC of its device, whatever the spec says by now. */
+function wiringFactsOf(facts: WiredIface): WiringFacts {
+  const { iface, network, links, remembered } = facts;
   const names = namesOf(facts.name, facts.podInterfaceName);
-  return moduleOf(facts).wiringOf({
+  return {
     podInterfaceName: names.podInterfaceName,
     bridgeName: names.bridgeName,
     tapName: links?.tapName ?? names.tapName,
@@ -31,5 +32,16 @@ export function wiringOf(facts: WiredIface): SeenWiring {
     mtu: links?.mtu ?? 0,
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
-  });
+    ...(remembered === undefined ? {} : { remembered }),
+  };
+}
+
+/** The links of an iface. */
+export function wiringOf(facts: WiredIface): SeenWiring {
+  return moduleOf(facts).wiringOf(wiringFactsOf(facts));
+}
+
+/** What the pod gives the guest by DHCP at an iface; undefined: nothing. */
+export function leaseOf(facts: WiredIface): GuestLease | undefined {
+  return moduleOf(facts).leaseOf(wiringFactsOf(facts));
 }

@@ -24,6 +24,12 @@ export const REASONS_ON_NODE = {
     who: "administrator",
   },
   WiringFailed: { ...WIRING, meaning: "iproute2 failed", who: "administrator" },
+  AddressesNotServed: {
+    ...WARNED,
+    phases: "`Attaching`, `Ready`",
+    meaning: "the DHCP server that gives the guest the pod's addresses does not run",
+    who: "administrator: the log of virt-handler has what it said",
+  },
   NoFreePciePort: {
     ...WARNED,
     phases: "`Pending`; `Attaching` where the port was lost on the way",
@@ -47,8 +53,7 @@ export const REASONS_ON_NODE = {
   FieldNotSupported: {
     ...WARNED,
     phases: "`Pending` and later",
-    meaning:
-      "the interface has a field that is not built, for example dhcpOptions; nothing is made",
+    meaning: "the interface has a field that is not built; nothing is made",
     who: "user: leave it out",
   },
   PciAddressInUse: {

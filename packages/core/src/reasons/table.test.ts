@@ -25,7 +25,7 @@ describe("the event of a reason", () => {
   });
 });
 
-test.each([{ sriov: {} }, { dhcpOptions: {} }])("what is not built of %j has an entry", (part) => {
+test.each([{ sriov: {} }, { passtBinding: {} }])("what is not built of %j has an entry", (part) => {
   const binding = bindingOf({ name: "nic", ...part }, undefined, {});
   expect(binding).toMatchObject({ kind: "refused" });
   expect(Object.keys(REASONS)).toContain("reason" in binding && binding.reason);

@@ -26,11 +26,13 @@ export interface Hindrance {
 }
 
 /** A step on one iface that can fail. */
-type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait">;
+type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait"> | "serveAddresses";
 
 /** The phase in which a step is taken, and the reason of a failure that has no word of its own. */
 const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
+  rememberAddresses: { phase: "Wiring", reason: "WiringFailed" },
   wireTap: { phase: "Wiring", reason: "WiringFailed" },
+  serveAddresses: { phase: "Ready", reason: "AddressesNotServed" },
   attachDevice: { phase: "Attaching", reason: "AttachFailed" },
   detachDevice: { phase: "Detaching", reason: "DetachFailed" },
   unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },

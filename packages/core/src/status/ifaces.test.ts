@@ -143,7 +143,7 @@ describe("since when", () => {
 describe("why a plug waits", () => {
   const portless = new Map([["one", FULL]]);
   const hindrance = { reason: "WiringFailed", message: "no", attempts: 3 };
-  const field = { reason: "FieldNotSupported", message: /^dhcpOptions: is not supported yet/ };
+  const field = { reason: "BindingNotSupported", message: /^sriov: is not supported yet/ };
 
   test.each([
     { name: "for nothing", given: facts(), want: undefined },
@@ -191,7 +191,7 @@ describe("why a plug waits", () => {
   });
 
   test("for a field that is not built, before the pod and a port", () => {
-    const iface = { name: "one", bridge: {}, dhcpOptions: {} };
+    const iface = { name: "one", sriov: {} };
     const binding = bindingOf(iface, undefined, {});
     const status = statusOf(facts({ iface, binding, attachment: FAILED }), { portless });
     expect(status?.hotplug).toMatchObject({ reason: field.reason, attempts: 0 });

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the node agent reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
-import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, LIBVIRT_SOCKET } from "@patchbay/api/names";
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import {
+  EMPTY_DIR_VOLUMES,
+  LAUNCHER_RESOLVER,
+  LAUNCHER_VOLUME,
+  LIBVIRT_SOCKET,
+} from "@patchbay/api/names";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
 import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -11,7 +16,11 @@ import { watchProcessEnd } from "../processes/process-end.ts";
 
 /** Where a pod's launcher listens, below the directory of pods. */
 function socketPathOf(podUid: string): readonly string[] {
-  return [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, LIBVIRT_SOCKET].join("/").split("/");
+  return launcherPathOf(podUid, LIBVIRT_SOCKET);
+}
+
+function launcherPathOf(podUid: string, path: string): readonly string[] {
+  return [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, path].join("/").split("/");
 }
 
 /** A pod's UID may be used as one name of a path. */
@@ -61,7 +70,9 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     checkNetns(inode, sandbox, options.hostNetnsInode);
     const end = watchProcessEnd(pidfd);
     held.release(pidfd);
+    const resolver = readResolver(podUid, options.podsDir);
     return {
+      ...(resolver === undefined ? {} : { resolver }),
       socketFd,
       netns: { fd: netnsFd, inode },
       ended: end.ended,
@@ -73,6 +84,26 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
   } catch (error) {
     held.releaseAll();
     throw error;
+  }
+}
+
+/** Longest that is read of it, bytes. */
+const RESOLVER_MAX = 65_536;
+
+/** On the node's own file system, where nothing that is read can hold us up; absent or no file: the pod has told nothing. */
+function readResolver(podUid: string, podsDir: string): string | undefined {
+  const held = new Descriptors();
+  try {
+    const directoryFd = held.add(openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY));
+    const path = launcherPathOf(podUid, LAUNCHER_RESOLVER).join("/");
+    const fd = held.add(osNative().openBeneath(directoryFd, path, "read"));
+    if (!fstatSync(fd).isFile()) return undefined;
+    const buffer = Buffer.alloc(RESOLVER_MAX);
+    return buffer.toString("latin1", 0, readSync(fd, buffer, 0, RESOLVER_MAX, 0));
+  } catch {
+    return undefined;
+  } finally {
+    held.releaseAll();
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands make bridge and tap around a pod NIC, given the links that are there. Why each: docs/design/pod-links.md.
-import type { BridgeWiring } from "@patchbay/core";
+import { parseIp, printAddress } from "@patchbay/api";
+import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
 import type { Link } from "@patchbay/ports";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 
@@ -29,23 +30,65 @@ export function bridgeMacOf(guestMac: string): string {
   return `${first}${guestMac.slice(2).toLowerCase()}`;
 }
 
+/** The link-local address of a MAC. Source: RFC 4291 appendix A */
+function linkLocalOf(mac: string): string {
+  const [first = 0, ...rest] = mac.split(":").map((byte) => Number.parseInt(byte, 16));
+  const [b, c, d, e, f] = rest.map((byte) => byte.toString(16).padStart(2, "0"));
+  const head = (first ^ 2).toString(16).padStart(2, "0");
+  return printed(`fe80::${head}${b ?? ""}:${c ?? ""}ff:fe${d ?? ""}:${e ?? ""}${f ?? ""}/64`);
+}
+
+/** As the kernel prints it. */
+function printed(text: string): string {
+  const ip = parseIp(text);
+  if (ip !== undefined) return `${printAddress(ip)}/${String(ip.length)}`;
+  throw new AppError("PODNET_FAILED", { message: `${JSON.stringify(text)} is no address` });
+}
+
+/** What the bridge answers from: with IPv6 it needs a link-local address too. */
+function bridgeAddressesOf({ addresses }: PodAnswers, mac: string): readonly string[] {
+  const own = addresses.map(printed);
+  return own.some((address) => address.includes(":"))
+    ? [...own, linkLocalOf(bridgeMacOf(mac))]
+    : own;
+}
+
 /** A command, and whether what it makes is there. */
 interface Step {
   readonly isDone: boolean;
   readonly command: string;
 }
 
+/** The bridge has exactly the addresses from which the pod answers. */
+function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
+  const { bridgeName, answers } = wiring;
+  const wanted = answers === undefined ? [] : bridgeAddressesOf(answers, wiring.mac);
+  const present = bridge?.addresses ?? [];
+  return [
+    ...present
+      .filter((address) => !wanted.includes(address))
+      .map((address) => ({ isDone: false, command: `addr del ${address} dev ${bridgeName}` })),
+    ...wanted.map((address) => ({
+      isDone: present.includes(address),
+      command: `addr add ${address} dev ${bridgeName}${address.includes(":") ? " nodad" : ""} noprefixroute`,
+    })),
+  ];
+}
+
 function bridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
   const { bridgeName } = wiring;
   const mac = bridgeMacOf(wiring.mac);
+  // A pod that answers the guest must find it, and be found.
+  const arp = wiring.answers === undefined ? "off" : "on";
   const plain = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
   return [
     { isDone: bridge !== undefined, command: `link add ${bridgeName} ${plain}` },
     { isDone: bridge?.plain !== false, command: `link set ${bridgeName} ${plain}` },
     {
-      isDone: bridge?.mac === mac && bridge.noArp,
-      command: `link set ${bridgeName} address ${mac} addrgenmode none arp off`,
+      isDone: bridge?.mac === mac && bridge.noArp === (wiring.answers === undefined),
+      command: `link set ${bridgeName} address ${mac} addrgenmode none arp ${arp}`,
     },
+    ...addressSteps(bridge, wiring),
     { isDone: bridge?.up === true, command: `link set ${bridgeName} up` },
   ];
 }

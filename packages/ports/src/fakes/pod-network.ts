@@ -2,9 +2,13 @@
 // Links of pods in memory.
 import {
   AppError,
+  isEqual,
   type BridgeWiring,
+  isLinkLocal,
   type LeftWiring,
+  type NicRoute,
   type PodWiring,
+  type RememberedAddresses,
   type SeenWiring,
 } from "@patchbay/core";
 import type { NetnsHandle } from "../namespaces.ts";
@@ -22,6 +26,12 @@ type WiringPart = (typeof WIRING_PARTS)[number];
 export interface FakePodNetwork extends PodNetwork {
   /** Puts a link into a namespace, replacing the one of that name. */
   putLink(netnsInode: string, link: SketchedLink): void;
+  /** CNI gives routes to a NIC, and somebody answers for the gateway of IPv6 where a MAC is named. */
+  putRoutes(
+    netnsInode: string,
+    name: string,
+    given: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
+  ): void;
   /** Takes a link out of a namespace; not there is success. */
   takeLink(netnsInode: string, name: string): void;
   /** Takes the entries for MACs behind a tap. */
@@ -38,7 +48,8 @@ export interface FakePodNetwork extends PodNetwork {
   failBefore(part: WiringPart, error: unknown): void;
 }
 
-type FakePodNetworkCall = "look" | "listLinks" | "wireTap" | "unwireTap" | "removeLink";
+type FakePodNetworkCall =
+  "look" | "listLinks" | "wireTap" | "unwireTap" | "readAddresses" | "removeLink";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
 export function createFakePodNetwork(): FakePodNetwork {
@@ -49,6 +60,8 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #namespaces = new Map<string, Map<string, Link>>();
   readonly #listeners: ((netnsInode: string, link: Link) => void)[] = [];
   readonly #failures = new Map<string, unknown>();
+  /** By `INODE NAME`. */
+  readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
   #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
@@ -68,12 +81,21 @@ class MemoryPodNetwork implements FakePodNetwork {
     }
   }
 
+  putRoutes(
+    netnsInode: string,
+    name: string,
+    given: Pick<RememberedAddresses, "routes" | "gatewayMac">,
+  ): void {
+    this.#routes.set(`${netnsInode} ${name}`, given);
+  }
+
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
     const gone = links.get(name);
     if (gone === undefined) return;
     links.delete(name);
     this.dropForwarding(netnsInode, name);
+    this.#routes.delete(`${netnsInode} ${name}`);
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }
@@ -143,6 +165,20 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
+  readAddresses({ inode }: NetnsHandle, name: string): Promise<RememberedAddresses> {
+    return this.#call("readAddresses", () => {
+      const nic = this.findLink(inode, name);
+      if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
+      return {
+        podInterfaceName: name,
+        index: nic.index,
+        addresses: nic.addresses.filter((address) => !isLinkLocal(address)),
+        routes: [],
+        ...this.#routes.get(`${inode} ${name}`),
+      };
+    });
+  }
+
   removeLink(netns: NetnsHandle, name: string): Promise<void> {
     return this.#call("removeLink", () => {
       this.takeLink(netns.inode, name);
@@ -166,7 +202,8 @@ class MemoryPodNetwork implements FakePodNetwork {
     const make: Readonly<Record<WiringPart, () => void>> = {
       bridge: () => {
         const bridgeMac = `5e${mac.slice(2)}`;
-        this.putLink(inode, { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true });
+        const bridge = { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true };
+        this.putLink(inode, { ...bridge, addresses: wiring.answers?.addresses ?? [] });
       },
       tap: () => {
         const carrier = this.findLink(inode, tapName)?.carrier ?? false;
@@ -174,7 +211,8 @@ class MemoryPodNetwork implements FakePodNetwork {
         this.putLink(inode, { ...tap, carrier, master });
       },
       nic: () => {
-        this.putLink(inode, { ...nic, mac, up: true, master });
+        this.putLink(inode, { ...nic, mac, up: true, master, addresses: [] });
+        this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
       forwarding: () => {
         this.#forwarding.add(entryOf(inode, tapName, mac));
@@ -259,7 +297,9 @@ function isBridged(
     link?.up === true && link.master === bridgeName;
   const arePorts = links.get(bridgeName)?.up === true && isPort(nic) && isPort(tap);
   const isForwarded = forwarding.has(entryOf(inode, tapName, mac));
-  return arePorts && nic?.mac === mac && tap?.mtu === mtu && isForwarded;
+  const hasAddresses = isEqual(links.get(bridgeName)?.addresses, wiring.answers?.addresses ?? []);
+  const isSilent = nic?.addresses.length === 0 && nic.mac === mac;
+  return arePorts && isSilent && hasAddresses && tap?.mtu === mtu && isForwarded;
 }
 
 function withoutMaster(link: Link): Link {

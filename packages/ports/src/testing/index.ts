@@ -56,3 +56,12 @@ export { describeDeviceNodesContract } from "../contracts/node/device-nodes.ts";
 export { createFakeDeviceNodes, type FakeDeviceNodes } from "../fakes/node/device-nodes.ts";
 export { describeLinkWatchContract } from "../contracts/node/link-watch.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "../fakes/node/link-watch.ts";
+export {
+  describeAddressServersContract,
+  SERVED_NIC,
+  type AddressServersBench,
+} from "../contracts/node/address-servers.ts";
+export {
+  createFakeAddressServers,
+  type FakeAddressServers,
+} from "../fakes/node/address-servers.ts";

@@ -10,18 +10,23 @@ import { isAppError } from "@patchbay/core";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
 import {
+  createFakeAddressServers,
   createFakeCache,
+  createFakeFiles,
   createFakeHypervisor,
   createFakeLaunchers,
   createFakeLinkWatch,
   createFakeLogger,
   createFakePodNetwork,
   createFakeStore,
+  type FakeAddressServers,
   type FakeDaemon,
   type FakeLogger,
   type FakePodNetwork,
   type FakeStore,
 } from "@patchbay/ports/testing";
+import { createAddressStore } from "../addresses/address-store.ts";
+import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";
 import { createMemory } from "../memory.ts";
 import { givenTo } from "../pace.ts";
@@ -53,6 +58,7 @@ interface CrashPlan {
 export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;
+  readonly addressServers: FakeAddressServers;
   readonly daemon: FakeDaemon;
   /** Milliseconds that the clock says. */
   nowMs: number;
@@ -90,6 +96,7 @@ const CONNECTION_EFFECTS = [
   "detachDevice",
   "updateDevice",
 ] as const;
+const FILE_EFFECTS = ["writeAtomic", "remove"] as const;
 const NETWORK_EFFECTS = ["wireTap", "unwireTap"] as const;
 
 function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], plan: CrashPlan): T {
@@ -133,6 +140,8 @@ function withCrashingConnections(
 class MemoryBench implements Bench {
   readonly store = createFakeStore();
   readonly podNetwork = createFakePodNetwork();
+  readonly addressServers = createFakeAddressServers();
+  readonly #files = createFakeFiles();
   readonly daemon: FakeDaemon;
   nowMs = 1_000_000;
   readonly #hypervisor = createFakeHypervisor();
@@ -244,6 +253,15 @@ class MemoryBench implements Bench {
         log,
       }),
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
+      addressStore: createAddressStore(
+        withCrashes(this.#files, FILE_EFFECTS, this.#plan),
+        "/state",
+      ),
+      guestServers: createGuestServers({
+        addressServers: withCrashes(this.addressServers, ["start"], this.#plan),
+        clock: this.#clock,
+        log,
+      }),
       ...createMemory(this.#clock),
       ownWrites: createOwnWrites(),
       events: {

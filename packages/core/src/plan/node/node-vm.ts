@@ -7,12 +7,15 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
+import type { DnsSettings } from "../../addresses/resolver.ts";
+import { servedNics, type ServedNic } from "../../addresses/served-nic.ts";
 import { leftOf, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
+import { isEqual } from "../../equal.ts";
 import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { wiringOf } from "../../iface/wiring.ts";
+import { moduleOf, wiringOf } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
@@ -23,6 +26,14 @@ import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
   | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
+  /** What the pod NIC has is written down, before wiring takes it. */
+  | {
+      readonly kind: "rememberAddresses";
+      readonly iface: string;
+      readonly podInterfaceName: string;
+    }
+  /** One DHCP server gives these NICs their addresses; none: there is no server. */
+  | { readonly kind: "serveAddresses"; readonly nics: readonly ServedNic[] }
   | { readonly kind: "defineDomain"; readonly xml: string }
   | { readonly kind: "startDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
@@ -73,6 +84,10 @@ export interface NodeVmFacts {
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
   readonly silentSince?: string;
+  /** What the DHCP server gives; absent: none runs. */
+  readonly served?: readonly ServedNic[];
+  /** The pod's resolver; absent: it has none. */
+  readonly dns?: DnsSettings;
 }
 
 /** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
@@ -101,6 +116,11 @@ function isWirable(facts: IfaceFacts): boolean {
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   if (!iface.links.podInterface) {
     return { kind: "wait", iface: iface.name, reason: "PodInterfaceMissing" };
+  }
+  const { podInterfaceName, links, remembered } = iface;
+  const isTaken = remembered !== undefined || links.hasAddresses !== true;
+  if (!isTaken && moduleOf(iface).takesAddresses) {
+    return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
   }
   return { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) };
 }
@@ -188,10 +208,20 @@ function planSweep({ strays = [] }: NodeVmFacts): readonly NodeAction[] {
  * the caller observes again after each plan that was not empty.
  */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
+  return [...planServing(facts), ...planGuest(facts)];
+}
+
+function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const swept = planSweep(facts);
   if (facts.domain?.running === true) return [...planLive(facts, facts.domain), ...swept];
   const ended = facts.vmi.status?.phase === "Running";
   return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
+}
+
+/** Before a device comes: its guest asks at once. */
+function planServing(facts: NodeVmFacts): readonly NodeAction[] {
+  const nics = servedNics(facts);
+  return isEqual(nics, facts.served ?? []) ? [] : [{ kind: "serveAddresses", nics }];
 }
 
 /**

@@ -13,7 +13,8 @@ import {
   type FallibleAction,
   type IfaceAction,
 } from "./iface-steps.ts";
-import { startGuest, type DomainAction } from "./start-guest.ts";
+import { serveAddresses } from "./serve-addresses.ts";
+import { isOnDomain, startGuest } from "./start-guest.ts";
 import { sweepLinks } from "./sweep-links.ts";
 import { findHeld, putOff, tryStep, type Obstacle } from "./tries.ts";
 import { isLost, timed, type Turn } from "./turn.ts";
@@ -71,10 +72,7 @@ function take(
 }
 
 /** What keeps ifaces from going on, by their names: a plan has one step for each at most. */
-async function actOnIfaces(
-  actions: readonly IfaceAction[],
-  turn: Turn,
-): Promise<{ readonly obstacles: ReadonlyMap<string, Obstacle>; readonly hasChanged: boolean }> {
+async function actOnIfaces(actions: readonly IfaceAction[], turn: Turn): Promise<OnIfaces> {
   const obstacles = new Map<string, Obstacle>();
   let hasChanged = false;
   let stop: unknown;
@@ -91,10 +89,6 @@ async function actOnIfaces(
   return { obstacles, hasChanged };
 }
 
-function isOnDomain(action: NodeAction): action is DomainAction {
-  return action.kind === "defineDomain" || action.kind === "startDomain";
-}
-
 /** What keeps links of nobody where they are. */
 async function sweepAll(
   plan: readonly NodeAction[],
@@ -109,19 +103,48 @@ async function sweepAll(
   return { obstacles, hasChanged: obstacles.length < sweeps.length };
 }
 
+/** What came of steps on ifaces: what keeps them from going on, by their names. */
+interface OnIfaces {
+  readonly obstacles: ReadonlyMap<string, Obstacle>;
+  readonly hasChanged: boolean;
+}
+
+/** The server of the VM, where it is another from now on; every iface that it is for hears of its failure. */
+async function serveAll(plan: readonly NodeAction[], turn: Turn): Promise<OnIfaces> {
+  const obstacles = new Map<string, Obstacle>();
+  let hasChanged = false;
+  for (const action of plan) {
+    if (action.kind !== "serveAddresses") continue;
+    const obstacle = await serveAddresses(action, turn);
+    hasChanged ||= obstacle === undefined;
+    if (obstacle === undefined) continue;
+    for (const { iface } of action.nics) obstacles.set(iface, obstacle);
+  }
+  return { obstacles, hasChanged };
+}
+
 /** Performs the plan in order; steps that failed, or are left alone after they failed, are left out. */
 export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<Outcome> {
   const onIfaces = plan.filter((action) => "iface" in action);
+  const served = await serveAll(plan, turn);
   const { obstacles, hasChanged } = await actOnIfaces(onIfaces, turn);
   const swept = await sweepAll(plan, turn);
   // Last, as in every plan: what is left of ifaces is taken away before.
   const onDomain = plan.filter(isOnDomain);
   const start = onDomain.length === 0 ? undefined : await startGuest(onDomain, turn);
-  const all = [...obstacles.values(), ...swept.obstacles, start ?? []].flat();
+  const all = [
+    ...served.obstacles.values(),
+    ...obstacles.values(),
+    ...swept.obstacles,
+    start ?? [],
+  ].flat();
+  const isStarted = onDomain.length > 0 && start === undefined;
   const pauses = all.flatMap(({ pauseMs }) => pauseMs ?? []);
-  const hindrances = [...obstacles].map(([iface, { hindrance }]) => [iface, hindrance] as const);
+  const hindrances = [...served.obstacles, ...obstacles].map(
+    ([iface, { hindrance }]) => [iface, hindrance] as const,
+  );
   return {
-    changed: hasChanged || swept.hasChanged || (onDomain.length > 0 && start === undefined),
+    changed: hasChanged || served.hasChanged || swept.hasChanged || isStarted,
     hindrances: Object.fromEntries(hindrances),
     guest: start?.hindrance,
     againInMs: pauses.length === 0 ? undefined : Math.min(...pauses),

@@ -5,6 +5,7 @@ import {
   domainNameOf,
   findByName,
   hindranceOfFailure,
+  ipv6GatewayOf,
   isAppError,
   requestsReported,
   type ErrorCode,
@@ -19,6 +20,7 @@ export type IfaceAction = Extract<NodeAction, { iface: string }>;
 export type FallibleAction = Exclude<IfaceAction, { kind: "wait" }>;
 
 const KINDS: readonly FallibleAction["kind"][] = [
+  "rememberAddresses",
   "wireTap",
   "attachDevice",
   "detachDevice",
@@ -82,11 +84,23 @@ async function detach(iface: string, alias: string, { facts, session, deps }: Tu
   }
 }
 
+/** What the NIC has is on the disk before wiring takes it. */
+async function remember(podInterfaceName: string, { pod, session, deps }: Turn): Promise<void> {
+  const row = await deps.podNetwork.readAddresses(session.launcher.netns, podInterfaceName);
+  if (ipv6GatewayOf(row) !== undefined && row.gatewayMac === undefined) {
+    deps.log.warn("nobody answers for the gateway of IPv6", { link: podInterfaceName });
+  }
+  await deps.addressStore.write(pod.uid, row);
+}
+
 /** Performs one step; what is so already is success. */
 export async function performOnIface(action: FallibleAction, turn: Turn): Promise<void> {
   const { facts, session, deps } = turn;
   const { netns } = session.launcher;
   switch (action.kind) {
+    case "rememberAddresses":
+      await remember(action.podInterfaceName, turn);
+      return;
     case "wireTap":
       await deps.podNetwork.wireTap(netns, action.wiring);
       return;

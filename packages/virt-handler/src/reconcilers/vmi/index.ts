@@ -14,7 +14,6 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { WRITE_REFILL_MS } from "../../pace.ts";
-import type { Session } from "../../sessions.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";
@@ -22,13 +21,15 @@ import { observeNodeVm } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { stepsOf } from "./iface-steps.ts";
 import { reportNodeVm } from "./report.ts";
+import { SERVE_STEP } from "./serve-addresses.ts";
 import { START_STEP } from "./start-guest.ts";
 import { sweepStepsOf } from "./sweep-links.ts";
+import type { Place } from "./turn.ts";
 
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Wire, attach, and look once more; each pass does what the one before made possible. */
-const PASSES_MAX = 4;
+/** Remember addresses, wire, attach, and look once more; each pass does what the one before made possible. */
+const PASSES_MAX = 5;
 
 /**
  * The launcher of a VMI on this node: the uid as its status says, in the VMI's namespace and of the name that
@@ -51,15 +52,15 @@ async function isTold(facts: NodeVmFacts, deps: Deps): Promise<boolean> {
 
 async function converge(
   vmi: VirtualMachineInstance,
-  session: Session,
+  place: Place,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; outcome: Outcome }> {
   for (let pass = 1; ; pass += 1) {
-    const facts = await observeNodeVm(vmi, session, deps);
+    const facts = await observeNodeVm(vmi, place, deps);
     const plan = planNodeVm(facts);
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
     const mayAct = !takesBack(plan, facts) || (await isTold(facts, deps));
-    const outcome = await actNodeVm(mayAct ? plan : [], { facts, session, deps });
+    const outcome = await actNodeVm(mayAct ? plan : [], { ...place, facts, deps });
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
       return { facts, outcome };
     }
@@ -79,12 +80,13 @@ function forgetDone(
     ...hindered,
     ...sweepStepsOf(strays),
     ...(domain?.running === true ? [] : [START_STEP]),
+    SERVE_STEP,
   ]);
 }
 
 /** Converges, reports, and asks the guest, with a launcher that answers. */
-async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps): Promise<Next> {
-  const { facts, outcome } = await converge(vmi, session, deps);
+async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
+  const { facts, outcome } = await converge(vmi, place, deps);
   forgetDone(facts, outcome, deps);
   const report = await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
@@ -93,7 +95,7 @@ async function workOn(vmi: VirtualMachineInstance, session: Session, deps: Deps)
   const dueInMs = [
     outcome.changed ? 0 : [],
     outcome.againInMs ?? [],
-    (report === "held" ? WRITE_REFILL_MS : await askGuest(facts, session, deps)) ?? [],
+    (report === "held" ? WRITE_REFILL_MS : await askGuest(facts, place.session, deps)) ?? [],
   ].flat();
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
 }
@@ -122,6 +124,7 @@ export async function reconcileNodeVm(
   if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
+    await deps.guestServers.stop(pod.uid);
     return done();
   }
   const heldMs = heldBack(vmi, pod, deps);
@@ -135,7 +138,9 @@ export async function reconcileNodeVm(
     },
   };
   try {
-    const next = await deps.sessions.use(pod, listener, (session) => workOn(vmi, session, deps));
+    const next = await deps.sessions.use(pod, listener, (session) =>
+      workOn(vmi, { pod, session, wake: listener.wake }, deps),
+    );
     noteSuccess(vmi, deps);
     return next;
   } catch (error) {

@@ -11,14 +11,16 @@ import {
   strayWirings,
   type DeviceTaps,
   NO_VIEW,
+  parseResolver,
   type DomainSnapshot,
   type GuestView,
   type NodeVmFacts,
+  type RememberedAddresses,
 } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain";
-import type { DomainState, HypervisorConnection } from "@patchbay/ports";
+import type { DomainState, HypervisorConnection, Link } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import type { Session } from "../../sessions.ts";
+import type { Place } from "./turn.ts";
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
 const ENDED: readonly DomainState[] = ["shutoff", "crashed"];
@@ -53,13 +55,29 @@ function observeGuest(
   return { view, facts };
 }
 
+/** What was taken from the pod's NICs, and what the guest is given; what was taken from one that has gone is forgotten. */
+async function observeAddresses(
+  podUid: string,
+  links: readonly Link[],
+  { addressStore, guestServers }: Deps,
+): Promise<{ remembered: readonly RememberedAddresses[]; facts: Pick<NodeVmFacts, "served"> }> {
+  await addressStore.retain(podUid, (row) =>
+    links.some(({ name, index }) => name === row.podInterfaceName && index === row.index),
+  );
+  const served = guestServers.served(podUid);
+  return {
+    remembered: await addressStore.list(podUid),
+    facts: served === undefined ? {} : { served },
+  };
+}
+
 /**
  * The facts of a VMI whose launcher answers: two calls of libvirt and one look at the links.
  * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
  */
 export async function observeNodeVm(
   vmi: VirtualMachineInstance,
-  session: Session,
+  { pod, session }: Place,
   deps: Deps,
 ): Promise<NodeVmFacts> {
   session.look();
@@ -72,7 +90,9 @@ export async function observeNodeVm(
   const network = networkConfigOf(kubevirt);
   const { bindings } = network;
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
-  const sources = { vmi, links, isWired, nics, guest: guest.view, bindings, deviceTaps };
+  const addresses = await observeAddresses(pod.uid, links, deps);
+  const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
+  const sources = { vmi, links, isWired, nics, bindings, ...said };
   const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.heed(heededLinks(ifaces, links));
@@ -85,6 +105,8 @@ export async function observeNodeVm(
     uuid: machineUuidOf(vmi, deps.sha256Hex),
     ...guest.facts,
     strays: strayWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
+    ...addresses.facts,
+    dns: parseResolver(session.launcher.resolver ?? ""),
     asked: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.find(uid, name)]),
     ),

@@ -7,7 +7,12 @@ import { findHeld, tryStep, type Fallible, type Obstacle } from "./tries.ts";
 import { timed, type Turn } from "./turn.ts";
 
 /** A step on the domain as a whole. */
-export type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" }>;
+type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" }>;
+
+/** Whether the step is one on the domain as a whole. */
+export function isOnDomain(action: NodeAction): action is DomainAction {
+  return action.kind === "defineDomain" || action.kind === "startDomain";
+}
 
 /** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";

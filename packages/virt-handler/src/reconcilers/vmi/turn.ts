@@ -2,13 +2,21 @@
 // What the steps of one pass share.
 import { isAppError, type AppError, type NodeAction, type NodeVmFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
+import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions.ts";
 
-/** One pass over one VMI. */
-export interface Turn {
-  readonly facts: NodeVmFacts;
+/** Where a VMI is worked on. */
+export interface Place {
+  readonly pod: LauncherPod;
   readonly session: Session;
+  /** To be called when something has changed that nobody has looked at since. */
+  readonly wake: () => void;
+}
+
+/** One pass over one VMI. */
+export interface Turn extends Place {
+  readonly facts: NodeVmFacts;
   readonly deps: Deps;
 }
 

@@ -15,6 +15,19 @@ export const PODNET_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  PODNET_ADDRESSES_UNREADABLE: {
+    summary:
+      "{path} cannot be read, which has what was taken from a NIC of a pod; without it the VM gets no address until its pod is made anew",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  PODNET_ADDRESS_SERVER_FAILED: {
+    summary: "the DHCP server of the VM ended: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   PODNET_NETWORK_CANNOT_CARRY_VM: {
     summary: "a NIC of kind {kind} cannot carry a VM",
     who: "user",

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses and routes does the guest get from the pod, and from which address of the bridge does the pod answer?
+import { IP_BITS, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
+import type { NicAddresses, NicRoute, RememberedAddresses } from "./nic-addresses.ts";
+
+/** By DHCP, for ever: the address is the guest's as long as the pod lives. */
+export interface Ipv4Lease {
+  /** ADDRESS/LENGTH */
+  readonly address: string;
+  /** The bridge's own address, ADDRESS/LENGTH. */
+  readonly server: string;
+  /** The default route last. */
+  readonly routes: readonly NicRoute[];
+}
+
+/** One address by DHCPv6. */
+export interface Ipv6Address {
+  /** ADDRESS/LENGTH */
+  readonly address: string;
+  /** The bridge's own address in the same subnet, ADDRESS/LENGTH. */
+  readonly server: string;
+  /** Whether the subnet is on the link; else everything goes to the router. */
+  readonly isOnLink: boolean;
+}
+
+/** By DHCPv6, which router advertisements tell of. */
+export interface Ipv6Lease {
+  readonly addresses: readonly Ipv6Address[];
+  /** The guest's default route leads to the bridge. */
+  readonly isRouter: boolean;
+}
+
+/** What a guest is given. */
+export interface GuestLease {
+  readonly ipv4?: Ipv4Lease;
+  readonly ipv6?: Ipv6Lease;
+}
+
+/** Link-local, so that it is nobody's on any network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+const SERVER = "169.254.75.10/32";
+/** Longest prefix that has an address which is no host's. Source: RFC 4291 section 2.6.1; RFC 6164. */
+const SUBNET_MAX = 126;
+/** Of a guest whose prefix has no room for another address. Source: RFC 4291 section 2.5.4. */
+const SUBNET = 64;
+
+function isDefault(route: NicRoute): boolean {
+  return route.destination.endsWith("/0");
+}
+
+function ofVersion<T>(
+  version: 4 | 6,
+  items: readonly T[],
+  textOf: (item: T) => string,
+): readonly { readonly item: T; readonly ip: IpPrefix }[] {
+  return items.flatMap((item) => {
+    const ip = parseIp(textOf(item));
+    return ip?.version === version ? [{ item, ip }] : [];
+  });
+}
+
+function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
+  const first = ofVersion(4, addresses, (address) => address)[0];
+  if (first === undefined) return undefined;
+  const own = ofVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+  return {
+    address: first.item,
+    server: SERVER,
+    routes: [...own.filter((route) => !isDefault(route)), ...own.filter(isDefault)],
+  };
+}
+
+/** The subnet's address of its routers, which is no host's. Source: RFC 4291 section 2.6.1 */
+function ipv6AddressOf(address: string, ip: IpPrefix): Ipv6Address {
+  const isOnLink = ip.length <= SUBNET_MAX;
+  const length = isOnLink ? ip.length : SUBNET;
+  const server = `${printAddress(networkOf({ ...ip, length }))}/${String(length)}`;
+  return { address, server, isOnLink };
+}
+
+function ipv6LeaseOf(remembered: RememberedAddresses): Ipv6Lease | undefined {
+  const addresses = ofVersion(6, remembered.addresses, (address) => address);
+  if (addresses.length === 0) return undefined;
+  return {
+    addresses: addresses.map(({ item, ip }) => ipv6AddressOf(item, ip)),
+    isRouter: remembered.gatewayMac !== undefined,
+  };
+}
+
+/** What a guest that has the NIC's place on the network is given; undefined: nothing, the network has no addresses of its own. */
+export function leaseOfRemembered(
+  remembered: RememberedAddresses | undefined,
+): GuestLease | undefined {
+  if (remembered === undefined) return undefined;
+  const [ipv4, ipv6] = [ipv4LeaseOf(remembered), ipv6LeaseOf(remembered)];
+  if (ipv4 === undefined && ipv6 === undefined) return undefined;
+  return {
+    ...(ipv4 === undefined ? {} : { ipv4 }),
+    ...(ipv6 === undefined ? {} : { ipv6 }),
+  };
+}
+
+/** One subnet of guest and pod. */
+interface Subnet {
+  /** The bridge's address, ADDRESS/LENGTH. */
+  readonly gateway: string;
+  /** The guest's, without. */
+  readonly guest: string;
+}
+
+function lengthOf(prefix: string): string {
+  return String(parseIp(prefix)?.length ?? IP_BITS[4]);
+}
+
+/** What a guest behind the pod's own addresses is given: the bridge is its gateway. */
+export function leaseBehindPod(subnets: {
+  readonly ipv4?: Subnet;
+  readonly ipv6?: Subnet;
+}): GuestLease {
+  const { ipv4, ipv6 } = subnets;
+  return {
+    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseBehind(ipv4) }),
+    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseBehind(ipv6) }),
+  };
+}
+
+function ipv4LeaseBehind({ gateway, guest }: Subnet): Ipv4Lease {
+  const [address = ""] = gateway.split("/");
+  return {
+    address: `${guest}/${lengthOf(gateway)}`,
+    server: gateway,
+    routes: [{ destination: "0.0.0.0/0", gateway: address }],
+  };
+}
+
+function ipv6LeaseBehind({ gateway, guest }: Subnet): Ipv6Lease {
+  const address = `${guest}/${lengthOf(gateway)}`;
+  return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
+}
+
+/** The bridge's own addresses that a lease is given from, each once. */
+export function serversOf({ ipv4, ipv6 }: GuestLease): readonly string[] {
+  const all = [...(ipv4 === undefined ? [] : [ipv4]), ...(ipv6?.addresses ?? [])];
+  return [...new Set(all.map(({ server }) => server))];
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was taken from pod NICs, on disk: the kernel cannot be asked any more, and the guest gets it again after every
+// restart. One file for each NIC, below a directory for each pod.
+import { isJsonObject, parseJson } from "@patchbay/api";
+import { AppError, type RememberedAddresses } from "@patchbay/core";
+import type { Files } from "@patchbay/ports";
+
+/** Addresses that were taken, by the uid of the pod. */
+export interface AddressStore {
+  list(podUid: string): Promise<readonly RememberedAddresses[]>;
+  /** It is on the disk when this resolves. */
+  write(podUid: string, row: RememberedAddresses): Promise<void>;
+  /** Forgets what is not kept. */
+  retain(podUid: string, isKept: (row: RememberedAddresses) => boolean): Promise<void>;
+  forgetPod(podUid: string): Promise<void>;
+  /** Forgets all other pods. */
+  retainPods(podUids: ReadonlySet<string>): Promise<void>;
+}
+
+/** Uids of pods and names of NICs are names of files here; others write both. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+const SUFFIX = ".json";
+const PRIVATE_DIRECTORY = 0o700;
+
+function nameChecked(name: string): string {
+  if (NAME.test(name)) return name;
+  throw new AppError("OS_PATH_REFUSED", { path: name, reason: "not a name" });
+}
+
+function isRow(value: unknown): value is RememberedAddresses {
+  return (
+    isJsonObject(value) &&
+    typeof value["podInterfaceName"] === "string" &&
+    typeof value["index"] === "number" &&
+    Array.isArray(value["addresses"]) &&
+    Array.isArray(value["routes"])
+  );
+}
+
+class FileAddressStore implements AddressStore {
+  readonly #files: Files;
+  readonly #directory: string;
+  /** What is on the disk, of the pods that were asked for. */
+  readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
+
+  constructor(files: Files, directory: string) {
+    this.#files = files;
+    this.#directory = directory;
+  }
+
+  async list(podUid: string): Promise<readonly RememberedAddresses[]> {
+    return [...(await this.#rowsOf(podUid)).values()];
+  }
+
+  async write(podUid: string, row: RememberedAddresses): Promise<void> {
+    const rows = await this.#rowsOf(podUid);
+    await this.#files.ensureDirectory(this.#podPath(podUid), PRIVATE_DIRECTORY);
+    await this.#files.writeAtomic(this.#rowPath(podUid, row.podInterfaceName), JSON.stringify(row));
+    rows.set(row.podInterfaceName, row);
+  }
+
+  async retain(podUid: string, isKept: (row: RememberedAddresses) => boolean): Promise<void> {
+    const rows = await this.#rowsOf(podUid);
+    for (const row of [...rows.values()].filter((each) => !isKept(each))) {
+      await this.#files.remove(this.#rowPath(podUid, row.podInterfaceName));
+      rows.delete(row.podInterfaceName);
+    }
+  }
+
+  async forgetPod(podUid: string): Promise<void> {
+    this.#pods.delete(podUid);
+    await this.#files.remove(this.#podPath(podUid));
+  }
+
+  async retainPods(podUids: ReadonlySet<string>): Promise<void> {
+    for (const podUid of await this.#files.list(this.#directory)) {
+      if (!podUids.has(podUid)) await this.forgetPod(podUid);
+    }
+  }
+
+  #podPath(podUid: string): string {
+    return `${this.#directory}/${nameChecked(podUid)}`;
+  }
+
+  #rowPath(podUid: string, podInterfaceName: string): string {
+    return `${this.#podPath(podUid)}/${nameChecked(podInterfaceName)}${SUFFIX}`;
+  }
+
+  #rowsOf(podUid: string): Promise<Map<string, RememberedAddresses>> {
+    const known = this.#pods.get(podUid);
+    if (known !== undefined) return known;
+    const reading = this.#read(podUid);
+    this.#pods.set(podUid, reading);
+    reading.catch(() => this.#pods.delete(podUid));
+    return reading;
+  }
+
+  async #read(podUid: string): Promise<Map<string, RememberedAddresses>> {
+    const names = await this.#files.list(this.#podPath(podUid));
+    const rows = new Map<string, RememberedAddresses>();
+    for (const name of names.filter((each) => each.endsWith(SUFFIX))) {
+      const row = await this.#readRow(`${this.#podPath(podUid)}/${name}`);
+      if (row !== undefined) rows.set(row.podInterfaceName, row);
+    }
+    return rows;
+  }
+
+  /** @throws AppError with PODNET_ADDRESSES_UNREADABLE: the guest's address may be in it. */
+  async #readRow(path: string): Promise<RememberedAddresses | undefined> {
+    const text = await this.#files.readText(path);
+    if (text === undefined) return undefined;
+    const row = parseJson(text);
+    if (isRow(row)) return row;
+    throw new AppError("PODNET_ADDRESSES_UNREADABLE", { path });
+  }
+}
+
+/** What was taken from pod NICs, below a directory. */
+export function createAddressStore(files: Files, directory: string): AddressStore {
+  return new FileAddressStore(files, directory);
+}
