@@ -40,6 +40,12 @@ function addressOf(entry: JsonObject): string {
 /** Values as the kernel has them, by name. */
 const PLAIN_BRIDGE = { stp_state: 0, forward_delay: 0, mcast_snooping: 0 };
 
+/** Source: linux/drivers/net/tun.c, IFLA_TUN_MULTI_QUEUE. */
+function queuesOf(info: JsonObject): Pick<Link, "takesQueues"> {
+  const several = childOf(info, "info_data")["multi_queue"];
+  return typeof several === "boolean" ? { takesQueues: several ? "many" : "one" } : {};
+}
+
 function linkOf(entry: JsonObject): WiredLink {
   const info = childOf(entry, "linkinfo");
   const flags = listOf(entry["flags"]);
@@ -54,6 +60,7 @@ function linkOf(entry: JsonObject): WiredLink {
     up: flags.includes("UP"),
     carrier: flags.includes("LOWER_UP"),
     ...(master === "" ? {} : { master }),
+    ...queuesOf(info),
     addresses: listOf(entry["addr_info"]).filter(isJsonObject).map(addressOf),
     noArp: flags.includes("NOARP"),
     plain: Object.entries(PLAIN_BRIDGE).every(([name, value]) => bridge[name] === value),

@@ -19,6 +19,8 @@ export interface Link {
   readonly addresses: readonly string[];
   /** Name of the bridge that it is a port of. */
   readonly master?: string;
+  /** Of a tap: whether it takes one pair of queues, or several. */
+  readonly takesQueues?: "one" | "many";
 }
 
 /** What was in a pod's namespace at one moment. */

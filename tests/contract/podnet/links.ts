@@ -59,13 +59,16 @@ export function makeNetwork(): PodNetwork {
   return createPodNetwork({ runner: createProcessRunner() });
 }
 
-/** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`. */
+/** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`; of kind `tun`, a tap that nobody has open. */
 export function addNic(
   at: { readonly host: string; readonly pod: string },
   nic: { readonly name: string; readonly kind: string; readonly mac: string },
 ): void {
   const { host, pod } = at;
-  if (nic.kind === "veth") {
+  if (nic.kind === "tun") {
+    run("ip", "-n", pod, "tuntap", "add", "dev", nic.name, "mode", "tap");
+    run("ip", "-n", pod, "link", "set", nic.name, "address", nic.mac);
+  } else if (nic.kind === "veth") {
     const peer = `${pod.slice(PREFIX.length + 1)}${nic.name}`.slice(0, 15);
     const words = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
     run("ip", "-n", host, ...words, "address", nic.mac, "netns", pod);

@@ -24,6 +24,8 @@ export interface BindingRefusal {
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
   /** No full sentence: the field comes before it. */
   readonly message: string;
+  /** How the links look that it has all the same; absent where nobody has looked. */
+  readonly left?: BindingKind;
 }
 
 /** What a wiring is made from. */

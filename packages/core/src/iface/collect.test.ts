@@ -5,7 +5,8 @@ import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_VIEW } from "../guest/view.ts";
-import { collectIfaceFacts, type IfaceSources, type KernelLink } from "./collect.ts";
+import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
+import type { KernelLink } from "./link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 
 const HASH = "0123456789ab";

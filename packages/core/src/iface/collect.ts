@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings together what is known of each iface of one VMI on its node.
-import type { BindingRegistry, Iface, Network, VirtualMachineInstance } from "@patchbay/api";
+import type { BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
-import { isLinkLocal, type RememberedAddresses } from "../addresses/nic-addresses.ts";
-import type { Binding, BindingRefusal } from "../bindings/binding.ts";
-import { bindingOf } from "../bindings/binding-of.ts";
+import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
 import type { DeviceTaps } from "./device-taps.ts";
-import {
-  type DeviceFacts,
-  type GuestNicFacts,
-  type IfaceFacts,
-  type LinkFacts,
-  NO_LINKS,
-} from "./facts.ts";
-import {
-  namesOf,
-  nameOfAlias,
-  podInterfaceNameOf,
-  podInterfaceOfTap,
-  type Sha256Hex,
-} from "./names.ts";
-import { moduleOf, wiringOf, type WiredIface } from "./wiring.ts";
-
-/** A link as the kernel has it. */
-export interface KernelLink {
-  readonly name: string;
-  readonly index?: number;
-  /** Bytes. */
-  readonly mtu: number;
-  /** Of a tap: somebody has it open. */
-  readonly carrier: boolean;
-  /** ADDRESS/LENGTH. */
-  readonly addresses?: readonly string[];
-  readonly mac?: string;
-  /** Name of the bridge that it is a port of. */
-  readonly master?: string;
-}
+import type { DeviceFacts, GuestNicFacts, IfaceFacts } from "./facts.ts";
+import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
+import { nameOfAlias, podInterfaceNameOf, podInterfaceOfTap, type Sha256Hex } from "./names.ts";
 
 /** Where the facts come from. */
 export interface IfaceSources {
@@ -58,12 +29,6 @@ export interface IfaceSources {
   readonly remembered?: readonly RememberedAddresses[];
 }
 
-/** Whether the tap is the one that the device has open, as far as anybody remembers. */
-function isDeviceTap({ name }: WiredIface, tap: KernelLink, { deviceTaps }: IfaceSources): boolean {
-  const known = deviceTaps?.get(name);
-  return known === undefined || known === tap.index;
-}
-
 /** NIC in the pod, by the first source that knows the iface; what is done keeps the name that it was done with. */
 function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): string {
   const { vmi, nics } = sources;
@@ -77,19 +42,6 @@ function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256He
   return tapName === undefined ? "" : podInterfaceOfTap(tapName);
 }
 
-/** What the pod NIC says of itself, where there is one. */
-function nicFactsOf(
-  nic: KernelLink | undefined,
-): Pick<LinkFacts, "mac" | "index" | "hasAddresses"> {
-  const { mac, index, master, addresses = [] } = nic ?? {};
-  const isFree = master === undefined && addresses.some((address) => !isLinkLocal(address));
-  return {
-    ...(mac === undefined ? {} : { mac }),
-    ...(index === undefined ? {} : { index }),
-    ...(isFree ? { hasAddresses: true } : {}),
-  };
-}
-
 /** A NIC that was made anew under its name has nothing to do with what was taken from the one before. */
 function rememberedOf(
   podInterfaceName: string,
@@ -99,64 +51,6 @@ function rememberedOf(
   return remembered.find(
     (row) => row.podInterfaceName === podInterfaceName && row.index === nic?.index,
   );
-}
-
-/** What the device opens: made for the iface, or by the plugin of its network. */
-function tapFactsOf(
-  iface: WiredIface,
-  sources: IfaceSources,
-): Pick<LinkFacts, "tap" | "tapOpen" | "tapName" | "tapIndex"> {
-  const { links } = sources;
-  const names = namesOf(iface.name, iface.podInterfaceName);
-  const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
-  const isMade = tapName === names.tapName && iface.binding.kind !== "tap";
-  const found = findByName(links, tapName);
-  return {
-    tap: isMade && found !== undefined,
-    tapOpen: found?.carrier === true && isDeviceTap(iface, found, sources),
-    ...(isMade ? {} : { tapName }),
-    ...(found?.index === undefined ? {} : { tapIndex: found.index }),
-  };
-}
-
-/** The NIC in the pod; a plugin may have made a tap only. */
-function podNicOf(
-  { podInterfaceName }: WiredIface,
-  { tapName }: Pick<LinkFacts, "tapName">,
-  { links }: IfaceSources,
-): KernelLink | undefined {
-  return findByName(links, podInterfaceName) ?? findByName(links, tapName ?? "");
-}
-
-function linkFactsOf(iface: WiredIface, sources: IfaceSources): LinkFacts {
-  if (iface.podInterfaceName === "") return NO_LINKS;
-  const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
-  const tap = tapFactsOf(iface, sources);
-  const nic = podNicOf(iface, tap, sources);
-  const links = {
-    ...tap,
-    mtu: nic?.mtu ?? 0,
-    ...nicFactsOf(nic),
-  };
-  return {
-    podInterface: nic !== undefined,
-    bridge: findByName(sources.links, bridgeName) !== undefined,
-    wired: nic !== undefined && sources.isWired(wiringOf({ ...iface, links })),
-    ...links,
-  };
-}
-
-/** How an iface is bound; what is left of a deleted one tells it by its links: a tap without our bridge is the plugin's. */
-function bindingFactsOf(
-  { name, podInterfaceName }: Pick<WiredIface, "name" | "podInterfaceName">,
-  declared: { readonly iface?: Iface; readonly network?: Network },
-  { links, bindings }: IfaceSources,
-): Binding | BindingRefusal {
-  const { iface, network } = declared;
-  if (iface !== undefined) return bindingOf(iface, network, bindings);
-  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
-  const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
-  return { kind: tap !== undefined && bridge === undefined ? "tap" : "bridge" };
 }
 
 function guestFactsOf({ mac }: NicFacts, { guest }: IfaceSources): GuestNicFacts | undefined {

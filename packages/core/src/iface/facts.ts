@@ -28,6 +28,8 @@ export interface LinkFacts {
   readonly tapName?: string;
   /** Of what the device opens; absent without it. */
   readonly tapIndex?: number;
+  /** What the device opens was made by others, for one pair of queues or several. */
+  readonly takesQueues?: "one" | "many";
 }
 
 /** The word of the guest's agent on a NIC. */

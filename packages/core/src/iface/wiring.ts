@@ -15,9 +15,9 @@ export type WiredIface = Pick<
 > &
   MacFacts & { readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName">> };
 
-/** How the links of an iface are handled. One that is refused has none but what an older version made of it: a bridge. */
+/** How the links of an iface are handled. One that is refused now may have some that were made when it was not. */
 export function moduleOf({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
-  return BINDINGS[binding.kind === "refused" ? "bridge" : binding.kind];
+  return BINDINGS[binding.kind === "refused" ? (binding.left ?? "bridge") : binding.kind];
 }
 
 /** What a binding decides by. A guest that has the NIC sends with the MAC of its device, whatever the spec says by now. */

@@ -10,7 +10,7 @@ describePodNetworkContract("fake", "veth", () => {
     network,
     netns,
     addNic: (nic) => {
-      network.putLink(netns.inode, { ...nic, mtu: 1500, up: true });
+      network.putLink(netns.inode, { ...nic, mtu: 1500, up: nic.kind !== "tun" });
       return Promise.resolve();
     },
     removeNic: (name) => {

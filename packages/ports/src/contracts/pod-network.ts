@@ -10,7 +10,7 @@ import type { Link, PodNetwork } from "../pod-network.ts";
 export interface PodNetworkBench {
   readonly network: PodNetwork;
   readonly netns: NetnsHandle;
-  /** Makes a pod NIC as CNI would. */
+  /** Makes a pod NIC as CNI would; one of kind `tun` is a tap, and not up. */
   addNic(nic: {
     readonly name: string;
     readonly kind: string;
@@ -21,6 +21,7 @@ export interface PodNetworkBench {
 }
 
 const MAC = "02:00:00:00:5e:01";
+const TAP_MAC = "02:00:00:00:5e:02";
 const WIRING: BridgeWiring = {
   kind: "bridge",
   podInterfaceName: "podc0ffee",
@@ -132,6 +133,36 @@ export function describePodNetworkContract(
       await bench.network.unwireTap(bench.netns, WIRING);
       const links = await bench.network.listLinks(bench.netns);
       expect(links.map((link) => link.name)).toEqual(["lo"]);
+    });
+
+    describe("of a tap that the network's plugin made", () => {
+      const { podInterfaceName, tapName, mac, mtu } = WIRING;
+      const FOUND = { kind: "tap", podInterfaceName, tapName, mac, mtu } as const;
+      const addTap = (): Promise<void> =>
+        bench.addNic({ name: tapName, kind: "tun", mac: TAP_MAC });
+      const isWired = async (): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(FOUND);
+
+      test("sets it up, and leaves it to the plugin", async () => {
+        await addTap();
+        expect(await isWired()).toBe(false);
+        await bench.network.wireTap(bench.netns, FOUND);
+        expect(await isWired()).toBe(true);
+        const made = await bench.network.listLinks(bench.netns);
+        expect(made.map((link) => link.name)).toEqual(["lo", tapName]);
+        expect(made[1]).toMatchObject({ kind: "tun", mac: TAP_MAC, up: true });
+        await bench.network.wireTap(bench.netns, FOUND);
+        await bench.network.unwireTap(bench.netns, FOUND);
+        expect(await bench.network.listLinks(bench.netns)).toEqual(made);
+      });
+
+      test("refuses one that is not there, or is none", async () => {
+        const wired = (): Promise<void> => bench.network.wireTap(bench.netns, FOUND);
+        await expect(wired()).rejects.toMatchObject({ code: "PODNET_LINK_MISSING" });
+        await bench.addNic({ name: tapName, kind: "veth", mac: MAC });
+        await expect(wired()).rejects.toMatchObject({ code: "PODNET_NETWORK_CANNOT_CARRY_VM" });
+        expect(await isWired()).toBe(false);
+      });
     });
 
     test("removes a NIC, also twice", async () => {

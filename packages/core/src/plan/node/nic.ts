@@ -13,6 +13,12 @@ export interface NicMaking extends NicPlace {
   readonly hasBootRom?: true;
 }
 
+/** A tap of several queues cannot be opened for one, nor one of a single queue for several. Source: linux/drivers/net/tun.c */
+function queuesFor({ takesQueues }: IfaceFacts["links"], wanted: number): number {
+  if (takesQueues === undefined) return wanted;
+  return takesQueues === "one" ? 1 : Math.max(wanted, 2);
+}
+
 /** The NIC of an iface that is wired and has its MAC. */
 export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
@@ -26,6 +32,7 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinit
     mtu: links.mtu,
     linkUp: facts.iface?.state !== "down",
     ...place,
+    queues: queuesFor(links, place.queues),
     ...(bootOrder === undefined ? {} : { bootOrder }),
     ...(acpiIndex === undefined ? {} : { acpiIndex }),
   };
