@@ -59,6 +59,7 @@ export { driftIn, type Drift } from "./status/drift.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
+export { wiringOf } from "./iface/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
@@ -121,3 +122,11 @@ export { sayError, type StepFailure, type StepKind } from "./status/step-failure
 export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";
+export type { MetricFamily } from "./metrics/family.ts";
+export {
+  trafficFamilies,
+  type DirectionCounts,
+  type LinkCounts,
+  type VmTraffic,
+} from "./metrics/traffic.ts";
+export { vmiVnicFamily, vmVnicFamily } from "./metrics/vnics.ts";

@@ -10,6 +10,10 @@ export interface CommonFlags {
   readonly logLevel: LogLevel;
   /** Where is answered whether the service lives and does its work; absent: nowhere. */
   readonly healthPort?: number;
+  /** Where metrics are answered; absent: nowhere. */
+  readonly metricsPort?: number;
+  /** Absent: on all addresses. */
+  readonly metricsAddress?: string;
 }
 
 const PORT_MAX = 65_535;
@@ -24,7 +28,7 @@ export function toPort(text: string): number {
   throw new InvalidArgumentError("It must be a number from 0 to 65535.");
 }
 
-/** Adds `--kubeconfig`, `--log-level` and `--health-port`. */
+/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--metrics-port` and `--metrics-address`. */
 export function addCommonFlags(command: Command): Command {
   return command
     .option(
@@ -40,7 +44,13 @@ export function addCommonFlags(command: Command): Command {
       "--health-port <port>",
       "TCP port of /healthz and /readyz, over plain HTTP (default: none)",
       toPort,
-    );
+    )
+    .option(
+      "--metrics-port <port>",
+      "TCP port of /metrics, over plain HTTP (default: none)",
+      toPort,
+    )
+    .option("--metrics-address <ip>", "address of that port (default: all of the machine)");
 }
 
 /** A flag of the agents, which run in a pod of their own on a cluster. */

@@ -4,9 +4,10 @@ import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { Clock, Logger } from "@patchbay/ports";
-import { createLogger } from "@patchbay/telemetry";
+import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 import { serveHealth } from "./health.ts";
+import { serveMetrics } from "./metrics-server.ts";
 
 /** How long a service may take to stop. */
 const STOP_TIMEOUT_MS = 5_000;
@@ -24,6 +25,7 @@ export interface DaemonContext {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics: Metrics;
   /** Aborted when the service is to stop. */
   readonly signal: AbortSignal;
   /** Tells whoever started the service that it does its work: one line on standard output. */
@@ -81,12 +83,14 @@ export async function runDaemon(
     const client = createKubeClient(config, { logger: log, clock });
     const signal = stopSignal(log);
     const health = await serveHealth(flags.healthPort, log, signal);
+    const metrics = createMetrics();
+    await serveMetrics(flags, metrics, { log, signal });
     const ready = (): void => {
       health.ready();
       log.info("ready", { server: client.server });
       process.stdout.write(`ready ${component}\n`);
     };
-    const context = { client, clock, log, signal, ready };
+    const context = { client, clock, log, metrics, signal, ready };
     await ended(start(context), signal, clock);
     await client.close();
     return 0;

@@ -132,6 +132,13 @@ describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "health" });
   });
 
+  test("answers metrics where it says so, if at all, and not where it is probed", () => {
+    const port = container.ports.find((one) => one.name === "metrics")?.containerPort;
+    const flags = container.args.filter((flag) => flag.startsWith("--metrics"));
+    expect(flags).toEqual(port === undefined ? [] : [`--metrics-port=${String(port)}`]);
+    expect(port !== undefined).toBe(["virt-handler", "virt-controller"].includes(name));
+  });
+
   test("says what it needs, and may not take all of the node's memory", () => {
     expect(Object.keys(container.resources.requests)).toEqual(["cpu", "memory"]);
     expect(Object.keys(container.resources.limits)).toEqual(["memory"]);

@@ -19,7 +19,6 @@ import {
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Cache } from "@patchbay/ports";
-import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
@@ -66,7 +65,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
-    metrics: createMetrics(),
+    metrics: context.metrics,
     concurrency: flags.concurrency,
   };
   await waitForCaches([caches.pods, caches.nads], signal);

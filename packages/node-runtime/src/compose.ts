@@ -17,7 +17,6 @@ import {
 } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
-import { createMetrics } from "@patchbay/telemetry";
 import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
@@ -211,7 +210,7 @@ function composePods(
 
 /** Runs the loops until the signal is aborted; pods go on running. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, log, signal } = context;
+  const { clock, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumes = volumeDepsOf(context, machine);
@@ -230,7 +229,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   await wakeAll(deps, queue);
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
-  const pods = { name: "pod", queue, reconcile, log, clock, metrics: createMetrics() };
+  const pods = { name: "pod", queue, reconcile, log, clock, metrics };
   await Promise.all([
     runReconciler(pods, signal),
     keepNode(node, nodes, signal),

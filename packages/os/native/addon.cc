@@ -2,6 +2,7 @@
 // The system calls that Node.js lacks. No policy here: TypeScript decides, this only calls.
 #include <napi.h>
 
+#include "counters.h"
 #include "files.h"
 #include "links.h"
 #include "privileges.h"
@@ -12,6 +13,7 @@
 namespace {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
+  registerCounters(env, exports);
   registerFiles(env, exports);
   registerLinks(env, exports);
   registerSockets(env, exports);

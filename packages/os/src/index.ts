@@ -13,6 +13,7 @@ export {
 export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
+export { createLinkCounters } from "./links/link-counters.ts";
 export { createLinkWatch } from "./links/link-watch.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";

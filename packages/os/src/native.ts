@@ -49,6 +49,8 @@ export interface OsNative {
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
+  /** The text of `/proc/net/dev` in that network namespace, whose descriptor may be closed at once; 256 KiB at most. */
+  readLinkCounters(netnsFd: number): Promise<string>;
   /** Becomes that user for ever: no groups, no capability, empty bounding set, no_new_privs, in every thread. */
   dropPrivileges(uid: number, gid: number): void;
 }

@@ -31,6 +31,26 @@ describe("metrics", () => {
     expect(text).not.toContain("Pending");
   });
 
+  test("are those of sources too, read anew each time", async () => {
+    const metrics = createMetrics();
+    let value = 1;
+    metrics.addSource(() => {
+      value += 1;
+      const labels = { name: "vm", network: 'a "quoted" one\n' };
+      const samples = [{ labels, value }];
+      const counter = { name: "some_total", help: "Some.", type: "counter", samples } as const;
+      const none = { name: "none", help: "None.", type: "gauge", samples: [] } as const;
+      return Promise.resolve([counter, none]);
+    });
+    const line = String.raw`some_total{name="vm",network="a \"quoted\" one\n"}`;
+    expect(await metrics.print()).toContain(`# TYPE some_total counter\n${line} 2\n`);
+    const text = await metrics.print();
+    expect(text).toContain(`\n${line} 3\n`);
+    expect(text.match(/^some_total/gm)).toHaveLength(1);
+    expect(text).toContain("# TYPE patchbay_reconcile_total counter");
+    expect(text).toContain("# TYPE none gauge");
+  });
+
   test("of two programs in one process are apart", async () => {
     createMetrics().setOldestPending(5);
     expect(await createMetrics().print()).toContain("patchbay_oldest_pending_iface_seconds 0");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which numbers does a program count, and how are they read?
+import type { MetricFamily } from "@patchbay/core";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** One pass of a loop. */
@@ -21,6 +22,8 @@ export interface Metrics {
   setIfacePhases(counts: Readonly<Record<string, number>>): void;
   /** `patchbay_oldest_pending_iface_seconds`: age of the oldest iface that is not done; 0 without one. */
   setOldestPending(seconds: number): void;
+  /** Adds numbers that are read each time they are asked for. */
+  addSource(read: () => Promise<readonly MetricFamily[]>): void;
   /** All metrics in the text format of Prometheus. */
   print(): Promise<string>;
   /** Content type of {@link Metrics.print}. */
@@ -104,15 +107,36 @@ function createIfaceGauges(
   };
 }
 
+function addFamily({ name, help, type, samples }: MetricFamily, registers: Registry[]): void {
+  const labelNames = [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
+  const settings = { name, help, labelNames, registers };
+  const family = type === "counter" ? new Counter(settings) : new Gauge(settings);
+  for (const { labels, value } of samples) family.inc(labels, value);
+}
+
+/** Numbers of one moment, which nobody keeps. */
+async function printFamilies(families: readonly MetricFamily[]): Promise<string> {
+  const registry = new Registry();
+  for (const family of families) addFamily(family, [registry]);
+  return registry.metrics();
+}
+
 /** New metrics, all at zero. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
+  const sources: (() => Promise<readonly MetricFamily[]>)[] = [];
   return {
     ...createReconcileMetrics(registers),
     ...createPlugMetrics(registers),
     ...createIfaceGauges(registers),
-    print: () => registry.metrics(),
+    addSource: (read) => {
+      sources.push(read);
+    },
+    async print(): Promise<string> {
+      const families = await Promise.all(sources.map((read) => read()));
+      return `${await registry.metrics()}${await printFamilies(families.flat())}`;
+    },
     contentType: registry.contentType,
   };
 }

@@ -16,7 +16,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { claimNamesOf } from "@patchbay/core";
+import { claimNamesOf, vmVnicFamily } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -34,7 +34,6 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, Change } from "@patchbay/ports";
-import { createMetrics } from "@patchbay/telemetry";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
@@ -139,7 +138,7 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
 
 /** Runs both loops until the signal is aborted. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, log, signal } = context;
+  const { clock, log, metrics, signal } = context;
   const caches = createCaches(context);
   const deps = createDeps(context, caches, flags);
   const { concurrency } = flags;
@@ -157,7 +156,8 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   forgetDeleted(caches.vmis, deps);
   await startCaches(caches, signal);
   context.ready();
-  const shared = { log, clock, metrics: createMetrics() };
+  metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
+  const shared = { log, clock, metrics };
   const reconcileOneVm = (key: string): Promise<Next> => reconcileVm(key, deps);
   const reconcileOneVmi = (key: string): Promise<Next> => reconcileVmi(key, deps);
   await Promise.all([

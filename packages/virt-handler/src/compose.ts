@@ -12,6 +12,7 @@ import {
   createDeviceNodes,
   createFiles,
   createLaunchers,
+  createLinkCounters,
   createLinkWatch,
   createNamespaces,
   createProcessRunner,
@@ -20,7 +21,6 @@ import {
 } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
-import { createMetrics } from "@patchbay/telemetry";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import { offerNodeDevices } from "./devices.ts";
@@ -68,7 +68,7 @@ function offerDevices(
 
 /** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, clock, log, signal } = context;
+  const { client, clock, log, metrics, signal } = context;
   const { nodeName, concurrency } = flags;
   const labelSelector = `${names.NODE_NAME_LABEL}=${nodeName}`;
   const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector }), {
@@ -96,13 +96,13 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   // Those of a process that died would answer beside ours.
   await addressServers.endLeft();
   const parts = {
-    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
+    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, metrics, concurrency },
     launchers: openLaunchers(flags, node.sandboxes),
     linkWatch: createLinkWatch(),
     podNetwork: createPodNetwork({ runner: limitProcesses(createProcessRunner(), PROCESSES) }),
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
     addressServers,
-    metrics: createMetrics(),
+    linkCounters: createLinkCounters(),
   };
   const offering = offerDevices(context, flags, kubevirts);
   await runLoop(parts, signal);

@@ -5,7 +5,7 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError, type MetricFamily } from "@patchbay/core";
 import type { Hypervisor } from "@patchbay/ports";
 import {
   createFakeAddressServers,
@@ -14,6 +14,7 @@ import {
   createFakeClock,
   createFakeHypervisor,
   createFakeLaunchers,
+  createFakeLinkCounters,
   createFakeLinkWatch,
   createFakeLogger,
   createFakePodNetwork,
@@ -44,6 +45,8 @@ function aNode() {
     hypervisor: createFakeHypervisor(),
     podNetwork,
     linkWatch: createFakeLinkWatch(podNetwork),
+    linkCounters: createFakeLinkCounters(),
+    sources: [] as (() => Promise<readonly MetricFamily[]>)[],
     launchers: createFakeLaunchers(),
     clock: createFakeClock(),
     stop: new AbortController(),
@@ -92,7 +95,7 @@ function theDaemon(): FakeDaemon {
 }
 
 function start(): void {
-  const { store, vmis, podNetwork, linkWatch, launchers, clock, stop } = node;
+  const { store, vmis, podNetwork, linkWatch, linkCounters, launchers, clock, stop } = node;
   const hypervisor = openingHypervisor();
   const parts = {
     ...{
@@ -102,6 +105,7 @@ function start(): void {
       hypervisor,
       podNetwork,
       linkWatch,
+      linkCounters,
       launchers,
       concurrency: 2,
     },
@@ -111,7 +115,10 @@ function start(): void {
     events: { record: () => undefined, flush: () => Promise.resolve() },
     clock,
     log: createFakeLogger(),
-    metrics: { observeReconcile: ({ result }: { result: string }) => node.results.push(result) },
+    metrics: {
+      observeReconcile: ({ result }: { result: string }) => node.results.push(result),
+      addSource: (read: () => Promise<readonly MetricFamily[]>) => node.sources.push(read),
+    },
   };
   node.loop = runLoop(parts, stop.signal);
 }
@@ -185,6 +192,55 @@ test("an abort closes all sessions, and a change wakes nobody any more", async (
   await eventually(() => node.launchers.openCount === 0, SOON);
   await put(aScheduledVmi(["one"]));
   expect(node.launchers.openCount).toBe(0);
+});
+
+describe("whoever asks for metrics is told", () => {
+  const received = { bytes: 1, packets: 2, errors: 3, dropped: 4 };
+  const transmitted = { bytes: 10, packets: 20, errors: 30, dropped: 40 };
+
+  async function samples(): Promise<readonly string[]> {
+    const families = (await Promise.all(node.sources.map((read) => read()))).flat();
+    return families.flatMap(({ name, samples: all }) =>
+      all.map(({ labels, value }) => `${name} ${labels["interface"] ?? ""} ${String(value)}`),
+    );
+  }
+
+  test("what went through the taps of VMs that run, as the guest sees it", async () => {
+    const { tapName } = linkNamesOf("one");
+    node.linkCounters.put(NETNS, { name: tapName, received, transmitted });
+    await put(aScheduledVmi(["one"]));
+    start();
+    expect(await samples()).toEqual([]);
+    await eventually(isRunning, SOON);
+    await node.clock.advance(1_000);
+    const told = await samples();
+    expect(told).toContain("kubevirt_vmi_network_receive_bytes_total one 10");
+    expect(told).toContain("kubevirt_vmi_network_transmit_packets_dropped_total one 4");
+    expect(told.filter((line) => line.startsWith("kubevirt_vmi_vnic_info"))).toHaveLength(1);
+  });
+
+  test("the same when they ask again at once: the kernel is read once a second", async () => {
+    const { tapName } = linkNamesOf("one");
+    node.linkCounters.put(NETNS, { name: tapName, received, transmitted });
+    await put(aScheduledVmi(["one"]));
+    start();
+    await eventually(isRunning, SOON);
+    await node.clock.advance(1_000);
+    const all = await Promise.all(Array.from({ length: 50 }, samples));
+    expect(new Set(all.map((lines) => lines.join())).size).toBe(1);
+    expect(node.linkCounters.readings).toBe(1);
+    await node.clock.advance(1_000);
+    await samples();
+    expect(node.linkCounters.readings).toBe(2);
+  });
+
+  test("nothing of links that cannot be read, and all of the rest", async () => {
+    await put(aScheduledVmi(["one"]));
+    start();
+    await eventually(isRunning, SOON);
+    await node.clock.advance(1_000);
+    expect(await samples()).toEqual(["kubevirt_vmi_vnic_info  1"]);
+  });
 });
 
 describe("of a VM that runs and has its NIC", () => {

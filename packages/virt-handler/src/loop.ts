@@ -2,6 +2,7 @@
 // The loop over the VMIs of one node, on whatever adapters it is given.
 import { createHash } from "node:crypto";
 import type { VirtualMachineInstance } from "@patchbay/api";
+import type { MetricFamily } from "@patchbay/core";
 import {
   createOwnWrites,
   createQueue,
@@ -17,6 +18,7 @@ import type {
   Hypervisor,
   LauncherPod,
   Launchers,
+  LinkCounters,
   LinkWatch,
 } from "@patchbay/ports";
 import type { Deps, NodeParts } from "./deps.ts";
@@ -26,6 +28,12 @@ import { givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
+import { createTrafficSource } from "./traffic.ts";
+
+/** What is counted, and what is read when it is asked for. */
+interface LoopMetrics extends ReconcileMetrics {
+  addSource(read: () => Promise<readonly MetricFamily[]>): void;
+}
 
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
@@ -33,7 +41,9 @@ interface LoopParts extends NodeParts {
   readonly hypervisor: Hypervisor;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
-  readonly metrics?: ReconcileMetrics;
+  /** Of the links in pods. */
+  readonly linkCounters: LinkCounters;
+  readonly metrics?: LoopMetrics;
   readonly concurrency: number;
 }
 
@@ -77,6 +87,7 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, vmis } = parts;
   const deps = depsOf(parts);
+  parts.metrics?.addSource(createTrafficSource(parts.linkCounters, deps));
   const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
   await deps.addressStore.retainPods(podsOf(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });

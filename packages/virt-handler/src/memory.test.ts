@@ -27,6 +27,7 @@ function live(uid: string, memory: Memory): void {
   memory.deviceTaps.set(uid, new Map([["one", 4]]));
   const mac = "02:00:00:00:00:01";
   const links = [{ name: "eth0", mac, addresses: [] }];
+  memory.taps.set(uid, new Map([["one", "tap1"]]));
   memory.guests.note(vmiOf(uid), { links, macs: [mac] });
 }
 
@@ -39,6 +40,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     failures: memory.failures.has(uid),
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
+    taps: memory.taps.has(uid),
     name: memory.guests.viewOf(vmiOf(uid)).nics.size > 0,
   };
 }
@@ -50,6 +52,7 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   forgetVmi(FIRST, memory);
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
     ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is, tap: is },
+    taps: is,
   });
   expect(remembered(FIRST, memory)).toEqual(all(false));
   expect(remembered(OTHER, memory)).toEqual(all(true));

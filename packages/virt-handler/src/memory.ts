@@ -4,6 +4,7 @@ import type { DeviceTaps } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
+import type { Taps } from "./taps.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 
 /** All of it is kept by the uid of the VMI, and forgotten with that. */
@@ -12,6 +13,7 @@ export interface Memory extends Pace {
   readonly guests: Guests;
   /** Taps with which devices were seen, by VMI uid. */
   readonly deviceTaps: Map<string, DeviceTaps>;
+  readonly taps: Taps;
 }
 
 /** The memory of a process that was just started. */
@@ -21,6 +23,7 @@ export function createMemory(clock: Clock): Memory {
     unplugRequests: createUnplugRequests(clock),
     guests: createGuests(clock),
     deviceTaps: new Map(),
+    taps: new Map(),
   };
 }
 
@@ -33,4 +36,5 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.unplugRequests.retain(uid, []);
   memory.guests.forget(uid);
   memory.deviceTaps.delete(uid);
+  memory.taps.delete(uid);
 }

@@ -2,7 +2,7 @@
 // Launchers that hang or drop their connections are left alone for a time that grows, whatever wakes the loop for them.
 import { AppError, isAppError } from "@patchbay/core";
 import { createPauses, type Pauses } from "@patchbay/kube";
-import type { Clock, LauncherPod } from "@patchbay/ports";
+import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/ports";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** The first pause is short: a libvirt that was started anew is back by then. */
@@ -43,6 +43,10 @@ class WarySessions implements Sessions {
       if (isAppError(error, "LIBVIRT_TIMED_OUT")) this.#punish(pod);
       throw error;
     }
+  }
+
+  netnsOf(pod: LauncherPod): NetnsHandle | undefined {
+    return this.#sessions.netnsOf(pod);
   }
 
   pauseMs(pod: LauncherPod): number {

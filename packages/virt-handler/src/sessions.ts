@@ -10,6 +10,7 @@ import type {
   Launchers,
   LinkWatch,
   Logger,
+  NetnsHandle,
   WatchedLinks,
 } from "@patchbay/ports";
 import { Attention } from "./attention.ts";
@@ -42,6 +43,8 @@ export interface Sessions {
    *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and what `work` throws
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
+  /** The network namespace of the pod, while its session is open; to be used at once, since it may end at any time. */
+  netnsOf(pod: LauncherPod): NetnsHandle | undefined;
   /** How long the pod's launcher is to be left alone, milliseconds; 0: it may be asked. */
   pauseMs(pod: LauncherPod): number;
   /** Closes what belongs to the pod; what is still used, when its last user is done. */
@@ -122,6 +125,8 @@ interface Entry {
   readonly pod: LauncherPod;
   /** Absent while no launcher answers; one attempt at a time. */
   session: Promise<SharedSession> | undefined;
+  /** The same, once it is open. */
+  opened: SharedSession | undefined;
   /** Ends the watch for a launcher that is not there yet. */
   watch: AbortController | undefined;
   /** How often in a row libvirt did not answer in time. */
@@ -167,6 +172,10 @@ class LauncherSessions implements Sessions {
     return session.use(pod, work);
   }
 
+  netnsOf(pod: LauncherPod): NetnsHandle | undefined {
+    return this.#entries.get(idOf(pod))?.opened?.launcher.netns;
+  }
+
   pauseMs(): number {
     return 0;
   }
@@ -192,6 +201,7 @@ class LauncherSessions implements Sessions {
     const entry = this.#entries.get(idOf(pod)) ?? {
       pod,
       session: undefined,
+      opened: undefined,
       watch: undefined,
       late: 0,
     };
@@ -218,6 +228,7 @@ class LauncherSessions implements Sessions {
     entry.watch = undefined;
     this.#options.log.info("opened session", { uid: pod.uid });
     this.#follow(pod, { entry, session }, listener.wake);
+    entry.opened = session;
     return session;
   }
 
@@ -259,6 +270,7 @@ class LauncherSessions implements Sessions {
     const lose = (reason: string): void => {
       if (!this.#end(pod, session, reason)) return;
       entry.session = undefined;
+      entry.opened = undefined;
       wake();
     };
     void session.connection.closed.then(({ reason }) => {

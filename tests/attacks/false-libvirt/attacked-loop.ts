@@ -10,6 +10,7 @@ import { keyOf, type EventRecorder } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { Cache, Change, HypervisorAddress, Launchers, Logger, Store } from "@patchbay/ports";
 import {
+  createFakeLinkCounters,
   createFakeLinkWatch,
   createFakePodNetwork,
   createFakeStore,
@@ -89,6 +90,7 @@ export class AttackedLoop {
       launchers,
       hypervisor: node.hypervisor,
       linkWatch: createFakeLinkWatch(),
+      linkCounters: createFakeLinkCounters(),
       podNetwork: createFakePodNetwork(),
       addressServers: createFakeAddressServers(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),

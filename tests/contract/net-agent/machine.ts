@@ -15,6 +15,7 @@ import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/net-agent/src/compose.ts";
 import { CniNode } from "../cni/node.ts";
 
@@ -138,7 +139,7 @@ export class AgentMachine {
     const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
     const context = {
       ...{ client: await this.#server.client(ACCOUNT), clock: this.#server.clock },
-      ...{ log: this.#server.log, signal: this.#stop.signal },
+      ...{ log: this.#server.log, metrics: createMetrics(), signal: this.#stop.signal },
       ready: () => {
         resolve(undefined);
       },

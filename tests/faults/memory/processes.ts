@@ -22,7 +22,8 @@ import type {
   PodNetwork,
   Sandboxes,
 } from "@patchbay/ports";
-import { createFakeAddressServers } from "@patchbay/ports/testing";
+import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/ports/testing";
+import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "@patchbay/virt-controller/testing";
 import { createAddressStore, runLoop as runHandler } from "@patchbay/virt-handler/testing";
 import type { Life } from "../life.ts";
@@ -61,7 +62,8 @@ function eventsOf({ client, clock, log }: Surroundings, component: string) {
 
 function controller(surroundings: Surroundings): Promise<void> {
   const flags = { logLevel: "info", launcherImage: "virt-launcher", concurrency: 4 } as const;
-  return runController({ ...surroundings, ready: () => undefined }, { ...flags, healthPort: 0 });
+  const context = { ...surroundings, metrics: createMetrics(), ready: () => undefined };
+  return runController(context, { ...flags, healthPort: 0 });
 }
 
 async function agent(surroundings: Surroundings): Promise<void> {
@@ -109,6 +111,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       linkWatch: ground.linkWatch,
       addressServers: life.bind(createFakeAddressServers()),
       addressStore: createAddressStore(life.bind(ground.files), "/state/addresses"),
+      linkCounters: createFakeLinkCounters(),
       events: eventsOf(surroundings, "virt-handler"),
       concurrency: 16,
     },

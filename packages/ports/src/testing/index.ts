@@ -54,6 +54,8 @@ export {
 } from "../fakes/node/volume-disk.ts";
 export { describeDeviceNodesContract } from "../contracts/node/device-nodes.ts";
 export { createFakeDeviceNodes, type FakeDeviceNodes } from "../fakes/node/device-nodes.ts";
+export { describeLinkCountersContract } from "../contracts/node/link-counters.ts";
+export { createFakeLinkCounters, type FakeLinkCounters } from "../fakes/node/link-counters.ts";
 export { describeLinkWatchContract } from "../contracts/node/link-watch.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "../fakes/node/link-watch.ts";
 export {

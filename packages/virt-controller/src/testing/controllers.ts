@@ -4,6 +4,7 @@ import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import type { TestServer } from "@patchbay/testing/api-server";
+import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "../compose.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
@@ -108,6 +109,7 @@ export async function startController(server: TestServer): Promise<Controller> {
     client: policy.wrap(lag.wrap(await server.client(ACCOUNT))),
     clock: server.clock,
     log: server.log,
+    metrics: createMetrics(),
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);

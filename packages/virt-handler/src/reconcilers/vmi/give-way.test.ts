@@ -13,6 +13,7 @@ function heldFor(pauseMs: number, { passes } = createPace(createFakeClock())): n
   const sessions = {
     pauseMs: () => pauseMs,
     use: () => Promise.reject(new Error("nobody works with a session here")),
+    netnsOf: () => undefined,
     close: () => undefined,
     closeAll: () => undefined,
   };

@@ -14,6 +14,7 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { WRITE_REFILL_MS } from "../../pace.ts";
+import { noteTaps } from "../../taps.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";
@@ -88,6 +89,7 @@ function forgetDone(
 async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
   const { facts, outcome } = await converge(vmi, place, deps);
   forgetDone(facts, outcome, deps);
+  noteTaps(facts, deps.taps);
   const report = await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
   // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What went through the NICs of VMs, by KubeVirt's names. Source: KubeVirt metrics/virt-handler/domainstats network_metrics.go.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { MetricFamily, Sample } from "./family.ts";
+
+/** One direction of a link, since it was made. */
+export interface DirectionCounts {
+  readonly bytes: number;
+  readonly packets: number;
+  readonly errors: number;
+  readonly dropped: number;
+}
+
+/** A link's counters, as the kernel has them: of a tap `received` is what the guest sent. */
+export interface LinkCounts {
+  readonly name: string;
+  readonly received: DirectionCounts;
+  readonly transmitted: DirectionCounts;
+}
+
+/** NICs of a VM, by the taps that they hang on, and the counters of the links in its pod. */
+export interface VmTraffic {
+  readonly vmi: VirtualMachineInstance;
+  /** Names of taps by the names of ifaces. */
+  readonly taps: ReadonlyMap<string, string>;
+  readonly links: readonly LinkCounts[];
+}
+
+/** What the guest received and transmitted. */
+interface NicTraffic {
+  readonly labels: Sample["labels"];
+  readonly receive: DirectionCounts;
+  readonly transmit: DirectionCounts;
+}
+
+type Direction = "receive" | "transmit";
+
+const COUNTS = {
+  bytes: { suffix: "bytes_total", help: "bytes" },
+  packets: { suffix: "packets_total", help: "packets" },
+  errors: { suffix: "errors_total", help: "packets with errors" },
+  dropped: { suffix: "packets_dropped_total", help: "packets that were dropped" },
+} as const;
+const VERBS = { receive: "received", transmit: "transmitted" } as const;
+
+function nicsOf({ vmi, taps, links }: VmTraffic, node: string): readonly NicTraffic[] {
+  const { namespace = "", name } = vmi.metadata;
+  return [...taps].flatMap(([iface, tap]) => {
+    const link = links.find((candidate) => candidate.name === tap);
+    if (link === undefined) return [];
+    const labels = { node, namespace, name, interface: iface };
+    return [{ labels, receive: link.transmitted, transmit: link.received }];
+  });
+}
+
+function familyOf(
+  direction: Direction,
+  count: keyof DirectionCounts,
+  nics: readonly NicTraffic[],
+): MetricFamily {
+  const { suffix, help } = COUNTS[count];
+  return {
+    name: `kubevirt_vmi_network_${direction}_${suffix}`,
+    help: `What the guest's NIC has ${VERBS[direction]}: ${help}.`,
+    type: "counter",
+    samples: nics.map((nic) => ({ labels: nic.labels, value: nic[direction][count] })),
+  };
+}
+
+/** KubeVirt calls it deprecated, and dashboards use it. */
+function bothWays(nics: readonly NicTraffic[]): MetricFamily {
+  const sample = (nic: NicTraffic, type: "rx" | "tx", value: number): Sample => ({
+    labels: { ...nic.labels, type },
+    value,
+  });
+  return {
+    name: "kubevirt_vmi_network_traffic_bytes_total",
+    help: "Deprecated: what the guest's NIC has received (rx) and transmitted (tx), bytes.",
+    type: "counter",
+    samples: nics.flatMap((nic) => [
+      sample(nic, "rx", nic.receive.bytes),
+      sample(nic, "tx", nic.transmit.bytes),
+    ]),
+  };
+}
+
+/** The traffic of all VMs of a node, as their guests see it. */
+export function trafficFamilies(vms: readonly VmTraffic[], node: string): readonly MetricFamily[] {
+  const nics = vms.flatMap((vm) => nicsOf(vm, node));
+  const counts = ["bytes", "packets", "errors", "dropped"] as const;
+  const directions = ["receive", "transmit"] as const;
+  const families = directions.flatMap((direction) =>
+    counts.map((count) => familyOf(direction, count, nics)),
+  );
+  return [...families, bothWays(nics)];
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { parseLinkCounters } from "./link-counters.ts";
+
+/** As Linux 6.1 prints it. */
+const TEXT = `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:     140       2    0    0    0     0          0         0      140       2    0    0    0     0       0          0
+tap16477688c0e: 1234 12    1    2    3     4          5         6     98765     99    7    8    9    10      11         12
+ eth0:1: 18446744073709551615 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0
+`;
+
+test("each line of a link is its counters", () => {
+  expect(parseLinkCounters(TEXT)).toEqual([
+    {
+      name: "lo",
+      received: { bytes: 140, packets: 2, errors: 0, dropped: 0 },
+      transmitted: { bytes: 140, packets: 2, errors: 0, dropped: 0 },
+    },
+    {
+      name: "tap16477688c0e",
+      received: { bytes: 1234, packets: 12, errors: 1, dropped: 2 },
+      transmitted: { bytes: 98765, packets: 99, errors: 7, dropped: 8 },
+    },
+    {
+      name: "eth0:1",
+      received: { bytes: 2 ** 64, packets: 1, errors: 0, dropped: 0 },
+      transmitted: { bytes: 5, packets: 1, errors: 0, dropped: 0 },
+    },
+  ]);
+});
+
+test.each(["", "lo", "lo: 1 2 3", "lo: a b c d e f g h i j k l m n o p", ": \n:"])(
+  "%j is no link",
+  (text) => {
+    expect(parseLinkCounters(text)).toEqual([]);
+  },
+);
+
+test("at most 1,000 links are told", () => {
+  const line = `one: ${"0 ".repeat(16)}\n`;
+  expect(parseLinkCounters(line.repeat(5_000))).toHaveLength(1_000);
+});

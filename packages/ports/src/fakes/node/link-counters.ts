@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of links in memory.
+import { AppError, type LinkCounts } from "@patchbay/core";
+import type { NetnsHandle } from "../../namespaces.ts";
+import type { LinkCounters } from "../../node/link-counters.ts";
+
+/** {@link LinkCounters} in memory; a namespace is there once it has a link. */
+export interface FakeLinkCounters extends LinkCounters {
+  /** Sets the counters of a link. */
+  put(netnsInode: string, counts: LinkCounts): void;
+  /** How often was read. */
+  readonly readings: number;
+}
+
+/** No namespace is there yet. */
+export function createFakeLinkCounters(): FakeLinkCounters {
+  const namespaces = new Map<string, Map<string, LinkCounts>>();
+  let readings = 0;
+  return {
+    get readings(): number {
+      return readings;
+    },
+    put(inode, counts): void {
+      const links = namespaces.get(inode) ?? new Map<string, LinkCounts>();
+      namespaces.set(inode, links.set(counts.name, counts));
+    },
+    read({ inode }: NetnsHandle): Promise<readonly LinkCounts[]> {
+      readings += 1;
+      const links = namespaces.get(inode);
+      if (links !== undefined) return Promise.resolve([...links.values()]);
+      const details = { call: "setns", path: inode, reason: "it is closed", errno: "EBADF" };
+      return Promise.reject(new AppError("OS_FILE_FAILED", details));
+    },
+  };
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Are the counters the kernel's own, whoever asks and wherever else this process is?
+import { createSocket } from "node:dgram";
+import { readFileSync } from "node:fs";
+import { createLinkCounters } from "@patchbay/os";
+import type { NetnsHandle } from "@patchbay/ports";
+import { describeLinkCountersContract } from "@patchbay/ports/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Namespaces, run } from "./links.ts";
+
+/** An Ethernet frame with an IPv4 packet and no more than what `ping -s` puts into it. */
+const PING_HEADERS = 14 + 20 + 8;
+
+/** `one` is a veth whose other end is in the same namespace: what goes out has somebody to take it. */
+function addPair(name: string): void {
+  const ip = (...words: readonly string[]): void => {
+    run("ip", "-n", name, ...words);
+  };
+  ip("link", "add", "one", "type", "veth", "peer", "name", "two");
+  for (const link of ["one", "two"]) ip("link", "set", link, "addrgenmode", "none");
+  ip("addr", "add", "10.9.9.1/24", "dev", "one");
+  ip("link", "set", "two", "up");
+  ip("link", "set", "one", "up");
+  // Nobody asks for the MAC of whom is pinged.
+  ip("neigh", "add", "10.9.9.2", "lladdr", "02:00:00:00:00:99", "dev", "one", "nud", "permanent");
+}
+
+describeLinkCountersContract("of the kernel", () => {
+  const namespaces = new Namespaces();
+  const names = new Map<NetnsHandle, string>();
+  const open = (role: string): NetnsHandle => {
+    const name = namespaces.add(role);
+    addPair(name);
+    const netns = namespaces.open(name);
+    names.set(netns, name);
+    return netns;
+  };
+  return Promise.resolve({
+    counters: createLinkCounters(),
+    netns: open("counted"),
+    other: open("silent"),
+    closed: { fd: 987_654, inode: "0" },
+    send: (netns, packets, bytes) => {
+      const size = String(bytes / packets - PING_HEADERS);
+      const ping = ["ping", "-q", "-c", String(packets), "-i", "0.01", "-W", "0.01", "-s", size];
+      // Nobody answers, which is its failure.
+      run("sh", "-c", `ip netns exec ${names.get(netns) ?? ""} ${ping.join(" ")} 10.9.9.2 || true`);
+    },
+    close: () => {
+      namespaces.close();
+      return Promise.resolve();
+    },
+  });
+});
+
+describe("a reading", () => {
+  const namespaces = new Namespaces();
+  let netns: NetnsHandle;
+
+  beforeAll(() => {
+    const name = namespaces.add("pod");
+    addPair(name);
+    netns = namespaces.open(name);
+  });
+  afterAll(() => {
+    namespaces.close();
+  });
+
+  test("leaves every thread of this process where it was", async () => {
+    const before = readFileSync("/proc/self/net/dev", "utf8").includes(" one:");
+    await Promise.all(Array.from({ length: 64 }, () => createLinkCounters().read(netns)));
+    expect(before).toBe(false);
+    expect(readFileSync("/proc/self/net/dev", "utf8")).not.toContain(" one:");
+    const socket = createSocket("udp4").bind(0, "127.0.0.1");
+    socket.close();
+  });
+
+  test("takes a millisecond or so, also of 200 pods at once", async () => {
+    const counters = createLinkCounters();
+    const started = performance.now();
+    const all = await Promise.all(Array.from({ length: 200 }, () => counters.read(netns)));
+    const tookMs = performance.now() - started;
+    expect(all.every((links) => links.length === 3)).toBe(true);
+    expect(tookMs).toBeLessThan(2_000);
+  });
+});
