@@ -56,6 +56,7 @@ export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
 export { heededLinks } from "./iface/heeded.ts";
 export { strayWirings } from "./iface/strays.ts";
 export { driftIn, type Drift } from "./status/drift.ts";
+export { LINKS_RESTLESS } from "./reasons/words.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";

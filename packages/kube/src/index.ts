@@ -7,7 +7,7 @@ export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
 export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";
 export type { BackoffRange } from "./pace/backoff.ts";
-export { createTokenBuckets, type Allowance } from "./pace/token-buckets.ts";
+export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
 export { Turns } from "./work/turns.ts";
 export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./work/reconciler.ts";

@@ -22,6 +22,7 @@ function live(uid: string, memory: Memory): void {
   memory.steps.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
   while (memory.passes.take(vmiOf(uid)));
   while (memory.writes.take(vmiOf(uid)));
+  while (memory.wirings.take(vmiOf(uid), "one"));
   memory.failures.set(uid, 2);
   memory.unplugRequests.note(uid, "one", 0);
   memory.deviceTaps.set(uid, new Map([["one", 4]]));
@@ -37,6 +38,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     step: memory.steps.findHeld(stepOf(uid)) !== undefined,
     passes: !memory.passes.take(vmiOf(uid)),
     writes: !memory.writes.take(vmiOf(uid)),
+    wirings: !memory.wirings.take(vmiOf(uid), "one"),
     failures: memory.failures.has(uid),
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
@@ -53,6 +55,7 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
     ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is, tap: is },
     taps: is,
+    wirings: is,
   });
   expect(remembered(FIRST, memory)).toEqual(all(false));
   expect(remembered(OTHER, memory)).toEqual(all(true));

@@ -32,6 +32,7 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.steps.forget(uid);
   memory.passes.forget(uid);
   memory.writes.forget(uid);
+  memory.wirings.forget(uid);
   memory.failures.delete(uid);
   memory.unplugRequests.retain(uid, []);
   memory.guests.forget(uid);

@@ -9,6 +9,7 @@ import {
   type Allowance,
   type BackoffRange,
   type Pauses,
+  type TokenBuckets,
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/ports";
 
@@ -19,6 +20,7 @@ export interface Pace {
   readonly passes: Budget;
   /** Of the status. */
   readonly writes: Budget;
+  readonly wirings: Wirings;
   /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
   readonly failures: Map<string, number>;
 }
@@ -65,12 +67,42 @@ function createBudget(clock: Clock, allowance: Allowance): Budget {
   };
 }
 
+/** Time in which the links of an iface may be made once more, milliseconds. */
+export const WIRING_REFILL_MS = 10_000;
+/** A plug takes one or two; then one in a while, for a launcher that spoils them again and again. */
+const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
+
+/** How often the links of each iface may be made. */
+export interface Wirings {
+  /** Takes one; false: they were made often enough for now. What others say anew gives all of them again. */
+  take(vmi: VirtualMachineInstance, iface: string): boolean;
+  forget(uid: string): void;
+}
+
+function createWirings(clock: Clock): Wirings {
+  const known = new Map<string, { readonly given: string; readonly buckets: TokenBuckets }>();
+  return {
+    take(vmi, iface): boolean {
+      const { uid = "" } = vmi.metadata;
+      const given = givenTo(vmi);
+      const last = known.get(uid);
+      const buckets = last?.given === given ? last.buckets : createTokenBuckets(clock, WIRINGS);
+      known.set(uid, { given, buckets });
+      return buckets.take(iface);
+    },
+    forget(uid): void {
+      known.delete(uid);
+    },
+  };
+}
+
 /** A pace that holds nothing back yet. */
 export function createPace(clock: Clock): Pace {
   return {
     steps: createPauses({ clock, range: STEPS }),
     passes: createBudget(clock, PASSES),
     writes: createBudget(clock, WRITES),
+    wirings: createWirings(clock),
     failures: new Map(),
   };
 }

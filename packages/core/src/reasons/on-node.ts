@@ -23,6 +23,12 @@ export const REASONS_ON_NODE = {
     meaning: "CNI reported the NIC, and it is not in the namespace",
     who: "administrator",
   },
+  LinksRestless: {
+    ...WIRING,
+    meaning:
+      "the links were made ten times and somebody, the launcher perhaps, spoils them again; they are made every 10 s",
+    who: "whoever changes them",
+  },
   WiringFailed: { ...WIRING, meaning: "iproute2 failed", who: "administrator" },
   AddressesNotServed: {
     ...WARNED,

@@ -70,6 +70,13 @@ export const TAP_REPLACED: Told = {
     "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then",
 };
 
+/** What is mended is spoilt again at once. */
+export const LINKS_RESTLESS: Told<"LinksRestless"> = {
+  reason: "LinksRestless",
+  message:
+    "the links in the pod were made several times and are spoilt again each time; they are made again every 10 s, and at once when the interface or the VM is changed",
+};
+
 /** CNI made a NIC that is no more. */
 export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
   reason: "PodInterfaceMissing",

@@ -2,11 +2,13 @@
 // Performs a node plan in order. An iface whose step fails holds up no other.
 import {
   hindranceOfWait,
+  LINKS_RESTLESS,
   isDomainBusy,
   type AppError,
   type Hindrance,
   type NodeAction,
 } from "@patchbay/core";
+import { WIRING_REFILL_MS } from "../../pace.ts";
 import {
   fallibleOf,
   performOnIface,
@@ -66,6 +68,9 @@ function take(
   const step = fallibleOf(action, turn);
   const held = findHeld(step, turn);
   if (held !== undefined) return held;
+  if (action.kind === "wireTap" && !turn.deps.wirings.take(turn.facts.vmi, action.iface)) {
+    return { hindrance: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
+  }
   return stop !== undefined && isOnDevice(action)
     ? putOff(step, stop, turn)
     : tryOnIface(action, turn);

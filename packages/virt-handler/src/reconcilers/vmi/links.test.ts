@@ -153,6 +153,49 @@ describe("a tap that is deleted under QEMU", () => {
   });
 });
 
+describe("a launcher that deletes its tap again and again", () => {
+  const spoil = async (bench: Bench, times: number): Promise<number> => {
+    let made = 0;
+    for (let time = 0; time < times; time += 1) {
+      const before = bench.podNetwork.findLink(NETNS, LINKS.tapName)?.index;
+      bench.podNetwork.takeLink(NETNS, LINKS.tapName);
+      await bench.goOn();
+      const after = bench.podNetwork.findLink(NETNS, LINKS.tapName)?.index;
+      if (after !== undefined && after !== before) made += 1;
+    }
+    return made;
+  };
+
+  test("has it mended ten times, then every 10 s, and is told so", async () => {
+    const bench = await running(["one"]);
+    expect(await spoil(bench, 40)).toBeLessThan(10);
+    expect(await hotplug(bench)).toMatchObject({ phase: "Wiring", reason: "LinksRestless" });
+    expect(bench.next).toMatchObject({ kind: "after" });
+    bench.nowMs += 10_000;
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+    expect(await spoil(bench, 10)).toBe(0);
+  });
+
+  test("has it mended at once when somebody changes the VM", async () => {
+    const bench = await running(["one"]);
+    await spoil(bench, 40);
+    await bench.edit((vmi) => ({ ...vmi, metadata: { ...vmi.metadata, generation: 7 } }));
+    await bench.goOn();
+    expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
+  });
+
+  test("does not delay its other NICs beyond the VM's next pass", async () => {
+    const bench = await running();
+    await spoil(bench, 40);
+    bench.nowMs += 1_000;
+    const other = linkNamesOf("two").tapName;
+    bench.podNetwork.takeLink(NETNS, other);
+    await bench.goOn();
+    expect(bench.podNetwork.findLink(NETNS, other)).toBeDefined();
+  });
+});
+
 describe("links of ours that belong to nobody", () => {
   const STRAY = "k6t-0123456789a";
   const put = (bench: Bench): void => {
