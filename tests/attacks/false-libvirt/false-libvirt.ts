@@ -62,6 +62,10 @@ export class FalseDaemons {
   ): Promise<HypervisorAddress> {
     this.#processes.push(child);
     await once(child.stdout, "data");
+    return this.#addressOf(path);
+  }
+
+  #addressOf(path: string): HypervisorAddress {
     const fd = openSync(path, constants.O_RDONLY | O_PATH);
     this.#descriptors.push(fd);
     return { kind: "socket", fd };
@@ -78,6 +82,25 @@ export class FalseDaemons {
       spawn("perl", ["-e", program, path], { stdio: ["ignore", "pipe", "inherit"] }),
       path,
     );
+  }
+
+  /** So many daemons, each of a process of its own, that take connections and never say a word. */
+  async startSilent(count: number): Promise<readonly HypervisorAddress[]> {
+    const paths = Array.from({ length: count }, (_, index) =>
+      join(this.#directory, `silent-${String(index)}.sock`),
+    );
+    const program = `use Socket; $| = 1; my $parent = $$; pipe(R, W) or die $!;
+      for my $path (@ARGV) { next if fork(); socket(S, PF_UNIX, SOCK_STREAM, 0) or die $!;
+        bind(S, pack_sockaddr_un($path)) or die $!; chmod 0777, $path; listen(S, 100) or die $!;
+        syswrite(W, "x"); while (getppid() == $parent) { select(undef, undef, undef, 1); } exit; }
+      my $left = @ARGV; while ($left) { $left -= sysread(R, my $words, 100); }
+      print "listening"; sleep;`;
+    const child = spawn("perl", ["-e", program, ...paths], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.#processes.push(child);
+    await once(child.stdout, "data");
+    return paths.map((path) => this.#addressOf(path));
   }
 
   /** Their sockets get other names; descriptors of them stay good. */

@@ -2,7 +2,7 @@
 // A node's loop over launchers, with the real queue, sessions, penalties and libvirt child, and false daemons.
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { LauncherPod, Launchers } from "@patchbay/ports";
+import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/ports";
 import { createFakeLinkWatch } from "@patchbay/ports/testing";
 import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
@@ -55,7 +55,17 @@ export class NodeLoop {
   }
 
   async addLauncher(name: string, behaviour: string): Promise<void> {
-    const address = await this.node.daemons.start(behaviour);
+    this.#add(name, await this.node.daemons.start(behaviour));
+  }
+
+  /** Launchers that take connections and never say a word; their names are of numbers. */
+  async addSilentLaunchers(count: number): Promise<void> {
+    const addresses = await this.node.daemons.startSilent(count);
+    for (const [index, address] of addresses.entries())
+      this.#add(`silent-${String(index)}`, address);
+  }
+
+  #add(name: string, address: HypervisorAddress): void {
     if (address.kind === "socket") this.#sockets.set(name, address.fd);
     this.queue.add(name);
   }
