@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { netnsOfPod } from "@patchbay/testing";
+import { inventoryOfNetns } from "../faults/netns-inventory.ts";
 import { machine } from "./machine.ts";
 
 function tryRead<T>(read: () => T): T | undefined {
@@ -90,4 +91,34 @@ export function hostVeths(): readonly string[] {
     .filter(({ master }) => master?.startsWith("pbt") === true)
     .flatMap(({ ifname }) => ifname ?? [])
     .sort();
+}
+
+/** Files below a directory, whatever directories there are; none where it is not. */
+function filesBelow(directory: string): readonly string[] {
+  const options = { recursive: true, withFileTypes: true } as const;
+  const entries = tryRead(() => readdirSync(directory, options)) ?? [];
+  return entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort();
+}
+
+/** Directories in which agents of the node keep what outlives them, below the machine's. */
+const STATE_DIRS = ["net-agent", "virt-handler"];
+
+/**
+ * All that a NIC of the launcher of `podUid` may have left on the host: in the pod's namespace links, addresses, rules
+ * and programs; on the host veths, leases, mounts and the agents' files. Equal for equal NICs.
+ */
+export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
+  return {
+    ...inventoryOfNetns(netnsOfPod(machine.dataDir, podUid)),
+    hostVeths: hostVeths().length,
+    leases: ["blue", "red"].map((network) => leaseFiles(network).length),
+    mounts: readFileSync("/proc/self/mounts", "utf8")
+      .split("\n")
+      .filter((line) => line.includes(machine.dataDir))
+      .sort(),
+    state: STATE_DIRS.flatMap((name) => filesBelow(join(machine.dataDir, name))),
+  };
 }

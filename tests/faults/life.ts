@@ -9,6 +9,9 @@ const LOOKS = new Set([
   ...["onEvent", "onChange", "watch", "watchLinks", "watchDirectory", "reflect", "monotonicMs"],
 ]);
 
+/** Calls whose answer is something of which each call leaves the process too: a connection, a server. */
+const MAKERS = new Set(["open", "start"]);
+
 /** Numbers the actions of all processes of one run; the one of number `deadly` is the last of its process. */
 export class Fate {
   /** Which action kills: from 1; 0: none. */
@@ -54,27 +57,49 @@ export class Life {
 
   /** The same port for a process that may die. */
   bind<T extends object>(port: T): T {
+    return this.#proxy(port, (name) => !LOOKS.has(name));
+  }
+
+  /** A port of which each call only looks; one waits for its answers all the same. */
+  bindLooks<T extends object>(port: T): T {
+    return this.#proxy(port, () => false);
+  }
+
+  #proxy<T extends object>(port: T, isAction: (call: string) => boolean): T {
     return new Proxy(port, {
       get: (target, name): unknown => {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== "function") return value;
         // Ports have methods only, which take and give what the port says.
         const method = value.bind(target) as (...args: unknown[]) => unknown;
-        return (...args: unknown[]) => this.#call(String(name), () => method(...args));
+        return (...args: unknown[]) => {
+          const perform = (): unknown => method(...args);
+          const result = isAction(String(name))
+            ? this.#act(String(name), perform)
+            : this.#look(perform);
+          return MAKERS.has(String(name)) ? this.#bindMade(result) : result;
+        };
       },
     });
   }
 
-  #call(name: string, perform: () => unknown): unknown {
-    const isAction = !LOOKS.has(name);
-    if (this.#isOver && isAction) return never();
-    const isDeadly = isAction && this.#fate.note(`${this.#name} ${name}`);
+  #bindMade(made: unknown): unknown {
+    if (made instanceof Promise) return made.then((value) => this.#bindMade(value));
+    return typeof made === "object" && made !== null ? this.bind(made) : made;
+  }
+
+  #act(name: string, perform: () => unknown): unknown {
+    if (this.#isOver) return never();
+    const isDeadly = this.#fate.note(`${this.#name} ${name}`);
     const result = perform();
-    if (!(result instanceof Promise)) {
-      if (isDeadly) this.#die();
-      return result;
-    }
-    return this.#await(result, isDeadly);
+    if (result instanceof Promise) return this.#await(result, isDeadly);
+    if (isDeadly) this.#die();
+    return result;
+  }
+
+  #look(perform: () => unknown): unknown {
+    const result = perform();
+    return result instanceof Promise ? this.#await(result, false) : result;
   }
 
   async #await(result: Promise<unknown>, isDeadly: boolean): Promise<unknown> {

@@ -14,7 +14,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { Fate, Life } from "../life.ts";
 import { MemoryApiServer } from "./api-server.ts";
 import { Kubelet } from "./kubelet.ts";
-import type { TestNode } from "./node-in-memory.ts";
+import type { TestNode } from "./node.ts";
 import { PROGRAMS, type Program } from "./processes.ts";
 
 /** A process that died is started again after so long, milliseconds. */
@@ -68,7 +68,7 @@ export class Cluster {
   async putNetworks(...networks: readonly string[]): Promise<void> {
     for (const name of networks) {
       const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
-      const config = JSON.stringify({ cniVersion: "1.0.0", name, type: "bridge" });
+      const config = JSON.stringify(this.#node.networkConfig(name));
       await this.#api.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
         ...{ apiVersion: "k8s.cni.cncf.io/v1", kind },
         ...{ metadata: { namespace: "default", name }, spec: { config } },
@@ -106,12 +106,12 @@ export class Cluster {
     const objects = await Promise.all(KINDS.map((type) => this.#api.store.list(type)));
     const uids = objects.flatMap(({ items }) => items.map(({ metadata }) => metadata.uid ?? ""));
     const all = { objects: objects.map(({ items }) => items), node: await this.#node.inventory() };
-    // Uids differ from run to run, wherever they are named.
+    // Uids differ from run to run, wherever they are named, and so do addresses out of a range.
     const text = uids.reduce(
       (words, uid, index) => words.replaceAll(uid, `UID-${String(index)}`),
       JSON.stringify(withoutPassing(all)),
     );
-    return JSON.parse(text);
+    return JSON.parse(text.replaceAll(/\b10(?:\.\d+){3}\b/g, "ADDRESS"));
   }
 
   async close(): Promise<void> {
@@ -134,9 +134,8 @@ export class Cluster {
     });
     this.#lives.set(name, { life, stop });
     void program({
-      life,
       client: this.#api.clientWith(life.bind(this.#api.store)),
-      ground: this.#node.ground,
+      ground: this.#node.groundFor(life),
       clock: this.#clock,
       log: createSilentLogger(),
       signal: stop.signal,

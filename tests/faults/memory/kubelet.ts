@@ -2,18 +2,7 @@
 // Scheduler, kubelet and container runtime of the one node: pods get a sandbox and a launcher, and end.
 import { PODS, type Pod } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
-import type { LauncherPod } from "@patchbay/ports";
-import { NODE } from "./processes.ts";
-
-/** What becomes of pods on the node. */
-export interface PodHands {
-  /** The sandbox is there, with the NIC of the pod network, and the launcher listens. */
-  start(pod: LauncherPod): Promise<void>;
-  /** Its processes are ended; the sandbox stays. */
-  end(podUid: string): Promise<void>;
-  /** The sandbox goes. */
-  remove(podUid: string): Promise<void>;
-}
+import { NODE, type PodHands } from "./node.ts";
 
 /** Milliseconds that the containers of a pod take to end, and its sandbox to go. */
 const END_MS = 1_000;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node of fakes: kernel, CNI, disk, libvirt and launchers in memory, and all that can be seen of them.
 import {
+  createFakeAddressServers,
   createFakeCni,
   createFakeFiles,
   createFakeHypervisor,
@@ -10,18 +11,15 @@ import {
   createFakePodNetwork,
   createFakeSandboxes,
 } from "@patchbay/ports/testing";
-import type { HypervisorAddress, HypervisorConnection, LauncherPod } from "@patchbay/ports";
+import type {
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  LauncherPod,
+} from "@patchbay/ports";
 import { openingTaps } from "../../../packages/virt-handler/src/testing/opening-taps.ts";
-import type { PodHands } from "./kubelet.ts";
-import type { Ground } from "./processes.ts";
-
-/** A node, the kubelet's hands on it, and what is there. */
-export interface TestNode extends PodHands {
-  readonly ground: Ground;
-  /** All that is on the node, in words that are the same each time. */
-  inventory(): Promise<unknown>;
-  close(): Promise<void>;
-}
+import type { Life } from "../life.ts";
+import type { Ground, TestNode } from "./node.ts";
 
 const DOMAIN = "default_vm1";
 
@@ -45,19 +43,30 @@ export class NodeInMemory implements TestNode {
   });
   /** Descriptor of the launcher's socket, by the uid of its pod. */
   readonly #sockets = new Map<string, number>();
-  readonly ground: Ground = {
-    files: this.#files,
-    podNetwork: this.#podNetwork,
-    cni: this.#cni,
-    namespaces: this.#namespaces,
-    sandboxes: this.#sandboxes,
-    launchers: this.#launchers,
-    linkWatch: createFakeLinkWatch(this.#podNetwork),
-    hypervisor: {
+
+  groundFor(life: Life): Ground {
+    const hypervisor: Hypervisor = {
       open: async (address) => this.#openingTaps(address, await this.#hypervisor.open(address)),
       close: () => this.#hypervisor.close(),
-    },
-  };
+    };
+    return {
+      files: life.bind(this.#files),
+      podNetwork: life.bind(this.#podNetwork),
+      cni: life.bind(this.#cni),
+      namespaces: this.#namespaces,
+      sandboxes: this.#sandboxes,
+      launchers: this.#launchers,
+      linkWatch: createFakeLinkWatch(this.#podNetwork),
+      hypervisor: life.bind(hypervisor),
+      // They end with whoever has started them.
+      addressServers: life.bind(createFakeAddressServers()),
+      stateDir: "/state",
+    };
+  }
+
+  networkConfig(name: string): Readonly<Record<string, unknown>> {
+    return { cniVersion: "1.0.0", name, type: "bridge" };
+  }
 
   #openingTaps(address: HypervisorAddress, connection: HypervisorConnection): HypervisorConnection {
     const [uid = ""] =

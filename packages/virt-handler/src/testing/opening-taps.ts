@@ -7,17 +7,17 @@ import type { FakeDaemon } from "@patchbay/ports/testing";
 /** What QEMU is to its surroundings. */
 export interface Qemu {
   readonly daemon: Pick<FakeDaemon, "xmlOf">;
-  openTap(tapName: string): void;
+  openTap(tapName: string): void | Promise<void>;
   /** Changes what libvirt says of a domain. */
   disguise(xml: string): string;
 }
 
 /** As QEMU: a tap is opened when its device comes, and never again. */
 export function openingTaps(connection: HypervisorConnection, qemu: Qemu): HypervisorConnection {
-  const openIn = (xml = "<domain/>"): void => {
+  const openIn = async (xml = "<domain/>"): Promise<void> => {
     const parsed = parseDomain(xml);
     for (const { tapName } of parsed.ok ? parsed.domain.nics : []) {
-      if (tapName !== undefined) qemu.openTap(tapName);
+      if (tapName !== undefined) await qemu.openTap(tapName);
     }
   };
   const proxied: Partial<HypervisorConnection> = {
@@ -25,11 +25,11 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
       qemu.disguise(await connection.readDomainXml(name, target)),
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
-      if (target === "live") openIn(`<domain><devices>${xml}</devices></domain>`);
+      if (target === "live") await openIn(`<domain><devices>${xml}</devices></domain>`);
     },
     startDomain: async (name) => {
       await connection.startDomain(name);
-      openIn(qemu.daemon.xmlOf(name, "live"));
+      await openIn(qemu.daemon.xmlOf(name, "live"));
     },
   };
   return new Proxy(connection, {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same deaths on real namespaces, links, CNI plugins, leases and files, without a guest: after each program that an
+// agent runs, each file that it writes, each call of libvirt and each write of the API.
+import { afterAll, expect, test } from "vitest";
+import { expectSameEnd } from "../../faults/every-point.ts";
+import { NodeOnKernel } from "../../faults/kernel/node-on-kernel.ts";
+import { STORIES } from "../../faults/stories.ts";
+
+const ALL_POINTS_MS = 300_000;
+const ON_KERNEL = ["a plug", "an unplug"];
+let sum = 0;
+
+afterAll(() => {
+  process.stdout.write(`deaths on the kernel: ${String(sum)} points\n`);
+});
+
+test.each(STORIES.filter(({ name }) => ON_KERNEL.includes(name)))(
+  "$name ends the same after a death at any of its actions",
+  { timeout: ALL_POINTS_MS },
+  async (story) => {
+    const points = await expectSameEnd(story, () => new NodeOnKernel(`pbf${String(process.pid)}`));
+    sum += points;
+    expect(points).toBeGreaterThan(3);
+  },
+);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A service dies right after one of its actions while a NIC is plugged into a real guest and unplugged again. All points
+// by `npm run faults`; else a few of them, by a seed that is printed and can be given.
+import { isEqual } from "@patchbay/core";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { strikeAt } from "../../faults/strike.ts";
+import { guestNics } from "../guest.ts";
+import { inventoryOf } from "../inventory.ts";
+import { appendOperations, CHANGE_MS, expectGone, expectReady, machine } from "../machine.ts";
+import { virsh } from "../virsh.ts";
+
+const VM = "alpha";
+const NIC = { name: "fault", network: "blue", macAddress: "02:00:00:00:fa:01" };
+/** The services that plan. */
+const SERVICES = ["virt-controller", "net-agent", "virt-handler"];
+/** No change has so many actions of one service. */
+const ACTIONS_MAX = 60;
+/** A service that dies often is started again after up to 10 s. */
+const SETTLE_MS = CHANGE_MS + 15_000;
+
+const isWhole = process.env["FAULT_POINTS"] === "all";
+const seed = Number(process.env["FAULT_SEED"] ?? Date.now() % 1_000_000);
+
+/** A number from 1 to `max` that follows from the seed. */
+function drawn(index: number, max: number): number {
+  // Source: D. Knuth, multiplicative hashing (2654435761).
+  return ((Math.imul(seed + index * 7919, 2_654_435_761) >>> 16) % max) + 1;
+}
+
+interface Sight {
+  readonly onHost: unknown;
+  /** MACs of the guest's NICs. */
+  readonly inGuest: readonly string[];
+  /** Aliases of devices in the definition and in the running domain. */
+  readonly inDomain: readonly string[];
+}
+
+let podUid: string;
+
+function aliasesIn(...args: readonly string[]): readonly string[] {
+  return [...virsh(VM, "dumpxml", ...args).matchAll(/alias name='(ua-[^']*)'/g)].flatMap(
+    ([, alias]) => alias ?? [],
+  );
+}
+
+async function look(): Promise<Sight> {
+  return {
+    onHost: inventoryOf(podUid),
+    inGuest: (await guestNics(VM)).map(({ mac }) => mac),
+    inDomain: [...aliasesIn(), ...aliasesIn("--inactive")],
+  };
+}
+
+/** Waits for a sight; the last one is shown where it does not come. */
+async function expectSight(wanted: Sight, when: string): Promise<void> {
+  let seen = await look();
+  const isSo = async (): Promise<boolean> => {
+    seen = await look();
+    return isEqual(seen, wanted);
+  };
+  await eventually(isSo, { withinMs: SETTLE_MS }).catch(() => undefined); // told by what follows
+  expect(seen, `what is there, ${when}`).toEqual(wanted);
+}
+
+function patch(operations: readonly unknown[]): void {
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
+}
+
+async function plug(): Promise<void> {
+  patch(appendOperations("/spec/template/spec", NIC));
+  await expectReady(VM, NIC.name);
+}
+
+async function unplug(): Promise<void> {
+  const { networks = [], domain } = machine.findVm(VM)?.spec.template.spec ?? {};
+  const { interfaces = [] } = domain?.devices ?? {};
+  const at = (list: readonly { readonly name: string }[]): string =>
+    String(list.findIndex(({ name }) => name === NIC.name));
+  patch([
+    { op: "remove", path: `/spec/template/spec/networks/${at(networks)}` },
+    { op: "remove", path: `/spec/template/spec/domain/devices/interfaces/${at(interfaces)}` },
+  ]);
+  await expectGone(VM, NIC.name);
+}
+
+let without: Sight;
+let withNic: Sight;
+/** Deaths that were seen. */
+let points = 0;
+
+beforeAll(async () => {
+  podUid = machine.findPod(VM)?.metadata.uid ?? "";
+  without = await look();
+  await plug();
+  withNic = await look();
+  await unplug();
+  await expectSight(without, "after an unplug that nobody disturbed");
+});
+
+afterAll(() => {
+  const how = isWhole ? "all" : `a sample, FAULT_SEED=${String(seed)}`;
+  process.stdout.write(`deaths with a real guest: ${String(points)} points (${how})\n`);
+});
+
+/** Makes a change while the service dies at that action; false when the change had fewer. */
+async function disturb(
+  service: string,
+  action: number,
+  change: () => Promise<void>,
+): Promise<boolean> {
+  const pid = machine.pidOf(service);
+  await strikeAt(pid, action);
+  await change();
+  const hasDied = machine.pidOf(service) !== pid || !isAlive(pid);
+  if (hasDied) {
+    points += 1;
+    await eventually(() => machine.pidOf(service) !== pid, { withinMs: SETTLE_MS });
+  }
+  return hasDied;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** One plug and one unplug, each with a death at that action; whether anybody died. */
+async function round(service: string, action: number): Promise<boolean> {
+  const what = `${service} died at action ${String(action)}`;
+  const inPlug = await disturb(service, action, plug);
+  await expectSight(withNic, `plugged while ${what}`);
+  const inUnplug = await disturb(service, action, unplug);
+  await expectSight(without, `unplugged while ${what}`);
+  return inPlug || inUnplug;
+}
+
+/** How often the service died, at each action by turns, or at the one that is drawn. */
+async function deathsOf(service: string): Promise<number> {
+  const before = points;
+  // The first few actions are there in each change.
+  const first = isWhole ? 1 : drawn(SERVICES.indexOf(service), 4);
+  const last = isWhole ? ACTIONS_MAX : first;
+  let action = first;
+  while (action <= last && (await round(service, action))) action += 1;
+  if (isWhole && action > ACTIONS_MAX) throw new Error("there are more actions than that");
+  return points - before;
+}
+
+test.each(SERVICES)(
+  "%s dies right after an action of a plug and of an unplug: everything is as without",
+  { timeout: isWhole ? 3_600_000 : 120_000 },
+  async (service) => {
+    expect(await deathsOf(service)).toBeGreaterThan(0);
+  },
+);

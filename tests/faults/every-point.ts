@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells a story again and again: each time somebody dies one action later, until nobody does any more.
+import { expect } from "vitest";
+import { Cluster } from "./memory/cluster.ts";
+import type { TestNode } from "./memory/node.ts";
+import { begin, type Story } from "./stories.ts";
+
+interface Ending {
+  readonly inventory: unknown;
+  readonly actions: readonly string[];
+  readonly deaths: readonly string[];
+}
+
+/** The story, in which the process of that action dies; 0: nobody does. */
+async function tell(story: Story, node: TestNode, deadly: number): Promise<Ending> {
+  const cluster = new Cluster(node);
+  try {
+    await begin(story, cluster);
+    cluster.fate.strikeAt(deadly);
+    await story.act(cluster);
+    await cluster.settle();
+    const { fate, deaths } = cluster;
+    return { inventory: await cluster.inventory(), actions: [...fate.actions], deaths };
+  } finally {
+    await cluster.close();
+  }
+}
+
+/** Aliases of the guest's NICs, by name. */
+function nicsIn(inventory: unknown): readonly string[] {
+  const [, live = ""] = /"live":"(.*?[^\\])"/.exec(JSON.stringify(inventory)) ?? [];
+  return [...live.matchAll(/ua-([a-z]+)/g)].map(([, name = ""]) => name).sort();
+}
+
+/** Expects the same end whoever dies; at how many points somebody did. */
+export async function expectSameEnd(story: Story, makeNode: () => TestNode): Promise<number> {
+  const undisturbed = await tell(story, makeNode(), 0);
+  expect(nicsIn(undisturbed.inventory)).toEqual(story.after);
+  for (let points = 0; ; points += 1) {
+    const { inventory, actions, deaths } = await tell(story, makeNode(), points + 1);
+    if (deaths.length === 0) return points;
+    const when = `after action ${String(points + 1)}, ${actions[points] ?? ""}`;
+    expect(inventory, `what is there ${when}`).toEqual(undisturbed.inventory);
+  }
+}

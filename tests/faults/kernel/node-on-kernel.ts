@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node whose network namespaces, links, CNI plugins, leases and files are real; only libvirt and its guest are not.
+import { execFileSync } from "node:child_process";
+import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCni } from "@patchbay/cni";
+import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
+import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
+import type {
+  AddressServers,
+  Hypervisor,
+  LauncherPod,
+  LinkWatch,
+  ProcessRunner,
+} from "@patchbay/ports";
+import {
+  createFakeHypervisor,
+  createFakeLaunchers,
+  createFakeSandboxes,
+} from "@patchbay/ports/testing";
+import { openingTaps } from "../../../packages/virt-handler/src/testing/opening-taps.ts";
+import type { Life } from "../life.ts";
+import type { Ground, TestNode } from "../memory/node.ts";
+import { inventoryOfNetns } from "../netns-inventory.ts";
+import { OpenTaps } from "./taps.ts";
+
+const DOMAIN = "default_vm1";
+/** Where Debian puts them. */
+const CNI_BIN_DIRS = ["/opt/cni/bin", "/usr/lib/cni"];
+/** Nothing but the agents changes links here: what they do not see by themselves, nobody did. */
+const UNWATCHED: LinkWatch = { watch: () => ({ catchUp: () => undefined }) };
+
+function ip(...args: readonly string[]): string {
+  return execFileSync("ip", args, { encoding: "utf8" });
+}
+
+/** Only looks: what it prints is all that it does. */
+function isLook(argv: readonly string[]): boolean {
+  return argv.some((word) => word === "-j" || word.includes(" -j "));
+}
+
+/** Programs that an agent runs, each of which is an action unless it only looks. */
+function countedRunner(life: Life): ProcessRunner {
+  const runner = createProcessRunner();
+  const [looks, actions] = [life.bindLooks(runner), life.bind(runner)];
+  return {
+    run: (command) => (isLook(command.argv) ? looks : actions).run(command),
+    endFamily: (family) => runner.endFamily(family),
+  };
+}
+
+/** A pod's namespace, and what reaches into it. */
+interface Pod {
+  readonly path: string;
+  readonly fd: number;
+  readonly inode: string;
+  readonly socketFd: number;
+}
+
+/** Makes a node without pods; its names on this machine begin with `prefix`, at most 8 letters. */
+export class NodeOnKernel implements TestNode {
+  readonly #prefix: string;
+  readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
+  readonly #sandboxes = createFakeSandboxes();
+  readonly #launchers = createFakeLaunchers();
+  readonly #hypervisor = createFakeHypervisor();
+  readonly #taps = new OpenTaps();
+  readonly #addressServers: AddressServers;
+  readonly #pods = new Map<string, Pod>();
+  #made = 0;
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    const family = `faults-servers-${prefix}`;
+    this.#addressServers = createAddressServers({ runner: createProcessRunner(), family });
+  }
+
+  groundFor(life: Life): Ground {
+    const runner = countedRunner(life);
+    return {
+      files: life.bind(createFiles()),
+      podNetwork: createPodNetwork({ runner }),
+      cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
+      namespaces: createNamespaces(),
+      sandboxes: this.#sandboxes,
+      launchers: this.#launchers,
+      linkWatch: UNWATCHED,
+      hypervisor: life.bind(this.#openingTaps()),
+      addressServers: life.bind(this.#addressServers),
+      stateDir: join(this.#directory, "state"),
+    };
+  }
+
+  networkConfig(name: string): Readonly<Record<string, unknown>> {
+    const bridge = `${this.#prefix}-${name}`;
+    const subnet = name === "blue" ? "10.79.1.0/24" : "10.79.2.0/24";
+    const ipam = { type: "host-local", subnet, dataDir: join(this.#directory, "leases") };
+    return { cniVersion: "1.0.0", name, type: "bridge", bridge, ipam };
+  }
+
+  start(pod: LauncherPod): Promise<void> {
+    this.#made += 1;
+    const id = `${this.#prefix}-${String(this.#made)}`;
+    ip("netns", "add", id);
+    ip("-n", id, "link", "set", "lo", "up");
+    const path = `/run/netns/${id}`;
+    const fd = openSync(path, "r");
+    const inode = String(fstatSync(fd).ino);
+    const socketFd = 10_000 + this.#made;
+    this.#pods.set(pod.uid, { path, fd, inode, socketFd });
+    const { namespace, name, uid } = pod;
+    const sandbox = { id, podUid: uid, pod: { namespace, name } };
+    this.#sandboxes.put({ ...sandbox, netnsPath: path, netnsInode: inode });
+    this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
+    this.#launchers.start(pod, { socketFd, netns: { fd, inode } });
+    return Promise.resolve();
+  }
+
+  async end(podUid: string): Promise<void> {
+    const { socketFd = -1, path } = this.#pods.get(podUid) ?? {};
+    this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd }).stop();
+    this.#launchers.take(podUid);
+    await this.#taps.closeAll(path);
+  }
+
+  remove(podUid: string): Promise<void> {
+    const pod = this.#pods.get(podUid);
+    this.#pods.delete(podUid);
+    this.#sandboxes.take(podUid);
+    if (pod === undefined) return Promise.resolve();
+    closeSync(pod.fd);
+    ip("netns", "del", pod.path.slice("/run/netns/".length));
+    return Promise.resolve();
+  }
+
+  inventory(): Promise<unknown> {
+    const pods = [...this.#pods.values()].map(({ socketFd, ...netns }) => {
+      const daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
+      const xml = { live: daemon.xmlOf(DOMAIN, "live"), config: daemon.xmlOf(DOMAIN, "config") };
+      return { ...inventoryOfNetns(netns), ...xml };
+    });
+    const files = readdirSync(this.#directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(this.#directory.length))
+      .sort();
+    return Promise.resolve({ pods, files, ports: this.#portCount() });
+  }
+
+  async close(): Promise<void> {
+    await this.#taps.closeAll();
+    await this.#addressServers.endLeft();
+    for (const uid of [...this.#pods.keys()]) await this.remove(uid);
+    for (const name of ["blue", "red"]) {
+      const bridge = `${this.#prefix}-${name}`;
+      if (ip("-j", "link").includes(`"${bridge}"`)) ip("link", "del", bridge);
+    }
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  /** How many ports the bridges of the host have. */
+  #portCount(): number {
+    // `ip -j` prints a list of objects; without any link they are empty.
+    const links = JSON.parse(ip("-j", "link")) as readonly { readonly master?: string }[];
+    return links.filter(({ master = "" }) => master.startsWith(this.#prefix)).length;
+  }
+
+  #openingTaps(): Hypervisor {
+    const hypervisor = this.#hypervisor;
+    return {
+      open: async (address) => {
+        const { path = "" } =
+          [...this.#pods.values()].find(
+            ({ socketFd }) => address.kind === "socket" && address.fd === socketFd,
+          ) ?? {};
+        return openingTaps(await hypervisor.open(address), {
+          daemon: hypervisor.daemonAt(address),
+          openTap: (name) => this.#taps.open(path, name),
+          disguise: (xml) => xml,
+        });
+      },
+      close: () => hypervisor.close(),
+    };
+  }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills a running service right after one of its actions, from within: by Node.js's inspector, as no flag of the service.
+import { evaluateIn } from "./inspector.ts";
+
+/**
+ * Counts what leaves the process: answered writes of the API, ended programs, renamed files, steps that the log tells;
+ * kills at the one of number `deadly`. Modules of Node.js are changed where they stand, for importers too.
+ */
+const HOOKS = `(deadly) => {
+  const load = process.getBuiltinModule;
+  const isHooked = globalThis.fate !== undefined;
+  const fate = (globalThis.fate ??= {});
+  Object.assign(fate, { deadly, count: 0 });
+  if (isHooked) return;
+  const note = () => { if (++fate.count === fate.deadly) process.kill(process.pid, "SIGKILL"); };
+  load("node:diagnostics_channel").subscribe("undici:request:headers", ({ request }) => {
+    if (request.method !== "GET") note();
+  });
+  const children = load("node:child_process");
+  const { spawn } = children;
+  children.spawn = (...words) => spawn(...words).once("exit", note);
+  const files = load("node:fs/promises");
+  const { rename } = files;
+  files.rename = async (...paths) => { await rename(...paths); note(); };
+  const { write } = process.stderr;
+  process.stderr.write = (text, ...rest) => {
+    const written = write.call(process.stderr, text, ...rest);
+    if (String(text).includes('"performed step"')) note();
+    return written;
+  };
+  load("node:module").syncBuiltinESMExports();
+}`;
+
+/** From now on the process dies right after its next action of that number. */
+export async function strikeAt(pid: number, deadly: number): Promise<void> {
+  await evaluateIn(pid, `(${HOOKS})(${String(deadly)})`);
+}
