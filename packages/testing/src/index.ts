@@ -16,4 +16,5 @@ export {
 export { diskVmManifest, obedientUserData } from "./debian.ts";
 export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
+export { Plugger } from "./plugger.ts";
 export { netnsOfPod } from "./sandbox.ts";

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many frames a second go from a tap in a pod to the other side of the pod's NIC, through what Patchbay wires and
+// through a tap and a bridge made by hand? A program writes frames into the tap as QEMU does, the kernel counts.
+import { execFileSync } from "node:child_process";
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { createProcessRunner } from "@patchbay/os";
+import { createPodNetwork } from "@patchbay/podnet";
+import { printTable } from "./report.ts";
+
+const NETNS = `pbt-flow-${String(process.pid)}`;
+const PATH = `/run/netns/${NETNS}`;
+const GUEST_MAC = "02:00:00:00:f1:01";
+const FAR_MAC = "02:00:00:00:f1:02";
+const TAP = "tap1";
+const MTU = 1500;
+const FRAMES = 200_000;
+
+/**
+ * Opens the tap with IFF_TAP, IFF_NO_PI and IFF_VNET_HDR (linux/if_tun.h) and writes frames of the largest size: a header
+ * of virtio of 10 bytes, MACs, an EtherType for experiments (IEEE 802). Prints nanoseconds.
+ */
+const PUMP = `use Time::HiRes "time"; open(T, "+<", "/dev/net/tun") or die $!;
+  my $request = pack("Z16 S x22", "${TAP}", 0x5002); ioctl(T, 0x400454ca, $request) or die $!;
+  my $frame = "\\0" x 10 . pack("H12 H12 H4", @ARGV, "88b5") . "x" x ${String(MTU)};
+  my $start = time; for (1 .. ${String(FRAMES)}) { syswrite(T, $frame) or die $!; }
+  printf "%d", (time - $start) * 1e9;`;
+
+function run(...argv: readonly [string, ...string[]]): string {
+  const [program, ...args] = argv;
+  return execFileSync(program, args, { encoding: "utf8", timeout: 60_000 });
+}
+
+function inPod(...argv: readonly string[]): string {
+  return run("nsenter", `--net=${PATH}`, ...argv);
+}
+
+/** A pod whose NIC `pod1` has its other side, `far`, in the same namespace, where nothing takes the frames. */
+function makePod(): void {
+  run("ip", "netns", "add", NETNS);
+  inPod("ip", ..."link add pod1 type veth peer name far".split(" "), "address", FAR_MAC);
+  inPod("ip", "link", "set", "pod1", "address", GUEST_MAC, "up");
+  inPod("ip", "link", "set", "far", "up");
+}
+
+function removePod(): void {
+  run("ip", "netns", "del", NETNS);
+}
+
+async function wireByPatchbay(): Promise<void> {
+  const fd = openSync(PATH, "r");
+  try {
+    const netns = { fd, inode: String(fstatSync(fd).ino) };
+    await createPodNetwork({ runner: createProcessRunner() }).wireTap(netns, {
+      ...{ kind: "bridge", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: TAP },
+      ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1 },
+    });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function wireByHand(): void {
+  inPod("ip", "link", "add", "by-hand", "type", "bridge");
+  inPod("ip", "tuntap", "add", TAP, "mode", "tap", "vnet_hdr");
+  for (const link of [TAP, "pod1"]) inPod("ip", "link", "set", link, "master", "by-hand", "up");
+  inPod("ip", "link", "set", "by-hand", "up");
+}
+
+function received(): number {
+  // `ip -j -s` prints a list of objects of these members.
+  const links = JSON.parse(inPod("ip", "-j", "-s", "link", "show", "far")) as readonly {
+    readonly stats64: { readonly rx: { readonly packets: number } };
+  }[];
+  return links[0]?.stats64.rx.packets ?? 0;
+}
+
+/** Frames a second that arrive: where nobody waits for anybody, the kernel drops some. */
+async function flow(wire: () => Promise<void> | void): Promise<number> {
+  makePod();
+  try {
+    await wire();
+    const before = received();
+    const macs = [FAR_MAC, GUEST_MAC].map((mac) => mac.replaceAll(":", ""));
+    const nanoseconds = Number(inPod("perl", "-e", PUMP, ...macs));
+    const arrived = received() - before;
+    if (arrived < FRAMES / 2) throw new Error(`only ${String(arrived)} frames have arrived`);
+    return arrived / (nanoseconds / 1e9);
+  } finally {
+    removePod();
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((left, right) => left - right)[values.length >> 1] ?? NaN;
+}
+
+/** Prints both, and their ratio. */
+export async function measureThroughput(rounds: number): Promise<void> {
+  const ours: number[] = [];
+  const byHand: number[] = [];
+  // One of each by turns, so that both see the same machine.
+  for (let round = 0; round < rounds; round += 1) {
+    ours.push(await flow(wireByPatchbay));
+    byHand.push(await flow(wireByHand));
+  }
+  printTable(`frames of ${String(MTU)} bytes in a second, ${String(rounds)} rounds`, [
+    { label: "wired by Patchbay", values: ours },
+    { label: "a tap and a bridge made by hand", values: byHand },
+  ]);
+  const ratio = (100 * median(ours)) / median(byHand);
+  process.stdout.write(`ratio of medians: ${ratio.toFixed(1)} %\n`);
+}
