@@ -2,7 +2,7 @@
 // The guest has the pod NIC's place on the network.
 import { leaseOfRemembered, serversOf } from "../addresses/lease.ts";
 import type { BindingModule, WiringFacts } from "./binding.ts";
-import type { PodAnswers } from "./pod-wiring.ts";
+import type { BridgeWiring, PodAnswers } from "./pod-wiring.ts";
 
 /** Where the network gave the NIC addresses, the pod hands them on. */
 function answersOf({ remembered }: WiringFacts): PodAnswers | undefined {
@@ -12,15 +12,17 @@ function answersOf({ remembered }: WiringFacts): PodAnswers | undefined {
   return { addresses: serversOf(lease), ...(gatewayMac === undefined ? {} : { gatewayMac }) };
 }
 
+/** Bridge and tap around the pod NIC, and nobody in the pod who answers the guest. */
+export function plainBridgeOf(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues"> {
+  const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
+  return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
+}
+
 export const BRIDGE: BindingModule = {
   kind: "bridge",
   wiringOf: (facts) => {
-    const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
     const answers = answersOf(facts);
-    return {
-      ...{ kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu },
-      ...(answers === undefined ? {} : { answers }),
-    };
+    return { ...plainBridgeOf(facts), ...(answers === undefined ? {} : { answers }) };
   },
   tapOf: ({ tapName }) => tapName,
   live: { plug: true, link: true, network: true },
