@@ -59,12 +59,14 @@ export function parseNeighbour(text: string): string | undefined {
   return mac === "" ? undefined : mac;
 }
 
-/** Asks who has $2 at $1 and waits for the answer, one second at most. */
+/** Asks who has $2 at $1 and waits for the answer, four seconds at most: the NIC may just have got its own addresses. */
 const ASK = [
   'ip -6 neigh replace "$2" dev "$1" use',
-  "for try in 1 2 3 4 5 6 7 8 9 10; do",
+  "try=0",
+  "while [ $try -lt 40 ]; do",
   '  answer=$(ip -6 -j neigh show to "$2" dev "$1")',
   '  case $answer in *lladdr*) echo "$answer"; exit ;; esac',
+  "  try=$((try + 1))",
   "  sleep 0.1",
   "done",
 ].join("\n");

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does dnsmasq give a guest what was remembered of its pod NIC, and nobody else anything?
+import { readFileSync } from "node:fs";
+import type { NicAddresses, ServedNic } from "@patchbay/core";
+import { createProcessRunner } from "@patchbay/os";
+import { createAddressServers } from "@patchbay/podnet";
+import type { AddressServer } from "@patchbay/ports";
+import { describeAddressServersContract, SERVED_NIC } from "@patchbay/ports/testing";
+import { afterEach, describe, expect, test } from "vitest";
+import { askIpv4 } from "./dhcp-guest.ts";
+import { addHost, addNic, makeNetwork, Namespaces, PREFIX, run } from "./links.ts";
+
+const family = `${PREFIX}-dhcp`;
+const servers = createAddressServers({ runner: createProcessRunner(), family });
+
+/** Pids of the servers of this test. */
+function serverPids(): readonly string[] {
+  const pids = run("sh", "-c", "pidof dnsmasq || true").trim().split(" ");
+  return pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(family);
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** A pod with a bridge, and a guest's NIC at it. */
+function makePair(namespaces: Namespaces): { readonly pod: string; readonly guest: string } {
+  const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
+  const { bridgeName, mac } = SERVED_NIC;
+  run("ip", "-n", pod, "link", "add", bridgeName, "type", "bridge");
+  run("ip", "-n", pod, "addr", "add", "169.254.75.10/32", "dev", bridgeName);
+  const peer = ["peer", "name", "eth0", "address", mac, "netns", guest];
+  run("ip", "-n", pod, "link", "add", "tap1", "type", "veth", ...peer);
+  run("ip", "-n", pod, "link", "set", "tap1", "master", bridgeName, "up");
+  run("ip", "-n", pod, "link", "set", bridgeName, "up");
+  run("ip", "-n", guest, "link", "set", "eth0", "up");
+  return { pod, guest };
+}
+
+describeAddressServersContract("dnsmasq", () => {
+  const namespaces = new Namespaces();
+  const { pod, guest } = makePair(namespaces);
+  return Promise.resolve({
+    servers,
+    netns: namespaces.open(pod),
+    ask: () => {
+      const lease = askIpv4(guest);
+      const isTold = lease?.["ip"] !== undefined && lease["mask"] !== undefined;
+      return Promise.resolve(isTold ? `${lease["ip"]}/${lease["mask"]}` : undefined);
+    },
+    kill: () => {
+      for (const pid of serverPids()) process.kill(Number(pid), "SIGKILL");
+      return Promise.resolve();
+    },
+    close: async () => {
+      await servers.endLeft();
+      namespaces.close();
+    },
+  });
+});
+
+describe("a server", () => {
+  const namespaces = new Namespaces();
+  let server: AddressServer | undefined;
+  afterEach(async () => {
+    await server?.stop();
+    server = undefined;
+    namespaces.close();
+  });
+
+  test("has a user of its own, three capabilities, and the namespace only", async () => {
+    const { pod } = makePair(namespaces);
+    server = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+    const [pid = "", ...more] = serverPids();
+    expect(more).toEqual([]);
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    expect(status).toMatch(/^Uid:\t18790\d+\t/m);
+    // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW. Source: linux/capability.h
+    for (const set of ["CapPrm", "CapEff", "CapBnd"]) {
+      expect(status).toContain(`${set}:\t0000000000003400`);
+    }
+    expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+  });
+
+  test("tells routes, MTU, names and what a person asks for", async () => {
+    const { pod, guest } = makePair(namespaces);
+    const nic: ServedNic = {
+      ...SERVED_NIC,
+      lease: {
+        ipv4: {
+          address: "10.9.0.5/24",
+          server: "169.254.75.10/32",
+          routes: [
+            { destination: "10.50.0.0/16", gateway: "10.9.0.254" },
+            { destination: "169.254.1.1/32" },
+            { destination: "0.0.0.0/0", gateway: "10.9.0.1" },
+          ],
+        },
+      },
+      dns: { nameservers: ["10.96.0.10", "fd00::a"], search: ["ns.svc.cluster.local", "local"] },
+      options: {
+        bootFileName: "boot/a.efi",
+        tftpServerName: "10.9.0.3",
+        ntpServers: ["10.9.0.4"],
+        privateOptions: [{ option: 224, value: "1,2 three" }],
+      },
+    };
+    server = await servers.start(namespaces.open(pod), [nic]);
+    expect(askIpv4(guest)).toMatchObject({
+      ip: "10.9.0.5",
+      mask: "24",
+      mtu: "1400",
+      hostname: "guest1",
+      router: "10.9.0.1",
+      staticroutes: "10.50.0.0/16 10.9.0.254 169.254.1.1/32 0.0.0.0 0.0.0.0/0 10.9.0.1",
+      dns: "10.96.0.10",
+      domain: "ns.svc.cluster.local",
+      search: "ns.svc.cluster.local local",
+      bootfile: "boot/a.efi",
+      tftp: "10.9.0.3",
+      ntpsrv: "10.9.0.4",
+      opt224: Buffer.from("1,2 three").toString("hex"),
+    });
+  });
+
+  test("is told no more than one name for a name", async () => {
+    const { pod } = makePair(namespaces);
+    const nic = { ...SERVED_NIC, hostname: "guest1,10.9.0.6" };
+    await expect(servers.start(namespaces.open(pod), [nic])).rejects.toMatchObject({
+      code: "PODNET_ADDRESS_SERVER_FAILED",
+    });
+    expect(serverPids()).toEqual([]);
+  });
+
+  test("that was left is ended by a successor", async () => {
+    const { pod } = makePair(namespaces);
+    const left = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+    await createAddressServers({ runner: createProcessRunner(), family }).endLeft();
+    expect(serverPids()).toEqual([]);
+    expect(await left.ended).not.toBe("");
+  });
+});
+
+describe("what CNI gave to a NIC", () => {
+  const namespaces = new Namespaces();
+  afterEach(() => {
+    namespaces.close();
+  });
+
+  test.each(["veth", "macvlan"])("is read from the kernel, on %s", async (kind) => {
+    const host = addHost(namespaces);
+    run("ip", "-n", host, "addr", "add", "fd09::1/64", "dev", "br0", "nodad");
+    const pod = namespaces.add("pod");
+    addNic({ host, pod }, { name: "pod1", kind, mac: SERVED_NIC.mac });
+    const ip = (...words: readonly string[]): string => run("ip", "-n", pod, ...words);
+    ip("link", "set", "pod1", "up");
+    ip("addr", "add", "10.9.0.5/24", "dev", "pod1");
+    ip("addr", "add", "fd09::5/64", "dev", "pod1", "nodad");
+    ip("route", "add", "default", "via", "10.9.0.1");
+    ip("route", "add", "10.50.0.1", "via", "10.9.0.254");
+    ip("-6", "route", "add", "default", "via", "fd09::1");
+    const mac = run("ip", "netns", "exec", host, "cat", "/sys/class/net/br0/address").trim();
+    const want: NicAddresses = {
+      addresses: ["10.9.0.5/24", "fd09::5/64"],
+      routes: [
+        { destination: "0.0.0.0/0", gateway: "10.9.0.1" },
+        { destination: "10.50.0.1/32", gateway: "10.9.0.254" },
+        { destination: "::/0", gateway: "fd09::1" },
+      ],
+    };
+    expect(await makeNetwork().readAddresses(namespaces.open(pod), "pod1")).toMatchObject({
+      podInterfaceName: "pod1",
+      ...want,
+      gatewayMac: mac,
+    });
+  });
+});
