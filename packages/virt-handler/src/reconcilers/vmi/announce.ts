@@ -67,13 +67,13 @@ function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceSta
     }));
 }
 
-/** Tells that a NIC was not as it was made, which is mended. */
+/** Tells that a NIC was not as it was made, which is mended: an event for each thing that can be wrong with it. */
 export function announceDrift(
   vmi: VirtualMachineInstance,
-  { iface: about, message }: Drift,
+  { message }: Drift,
   { events }: Pick<Deps, "events">,
 ): void {
-  events.record(vmi, { type: "Warning", reason: "InterfaceDrifted", message, about });
+  events.record(vmi, { type: "Warning", reason: "InterfaceDrifted", message, about: message });
 }
 
 /** Tells what the new report says beyond the last one. */

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher lets its links flap as fast as it can, where the node agent watches them.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, fstatSync, openSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pass } from "node:timers/promises";
+import { createLinkWatch } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { compileProgram } from "../containers/pod-machine.ts";
+
+/** How long it is looked at, milliseconds. */
+const STORM_MS = 700;
+/** How often it may wake the loop in that time. */
+const WAKES_MAX = 20;
+/** How long a change elsewhere may stay unnoticed meanwhile, milliseconds. */
+const NOTICE_MS = 1000;
+const USER = "107";
+const TAP = "tap1";
+const ATTACKER = `pbt${String(process.pid)}-flaps`;
+const VICTIM = `pbt${String(process.pid)}-still`;
+
+let directory = "";
+let storm: ChildProcess | undefined;
+let stop = new AbortController();
+const fds: number[] = [];
+/** How often a change was told, by namespace. */
+const told = new Map<string, number>();
+
+function run(program: string, ...args: readonly string[]): void {
+  execFileSync(program, args, { timeout: 20_000, stdio: "pipe" });
+}
+
+function timesTold(name: string): number {
+  return told.get(name) ?? 0;
+}
+
+function watch(name: string): void {
+  const fd = openSync(`/run/netns/${name}`, "r");
+  fds.push(fd);
+  const netns = { fd, inode: String(fstatSync(fd).ino) };
+  const changed = (): void => void told.set(name, timesTold(name) + 1);
+  createLinkWatch().watch(netns, changed, stop.signal);
+}
+
+beforeEach(() => {
+  directory = compileProgram(join(import.meta.dirname, "flaps.c"));
+  // As the device plugin gives it to launchers.
+  run("mknod", join(directory, "tun"), "c", "10", "200");
+  run("chown", `${USER}:${USER}`, join(directory, "tun"));
+  run("chmod", "-R", "a+rX", directory);
+  stop = new AbortController();
+  told.clear();
+  for (const name of [ATTACKER, VICTIM]) {
+    run("ip", "netns", "add", name);
+    run("ip", "-n", name, "tuntap", "add", "dev", TAP, "mode", "tap", "user", USER, "group", USER);
+    run("ip", "-n", name, "link", "set", TAP, "up");
+    watch(name);
+  }
+});
+
+afterEach(async () => {
+  if (storm?.kill("SIGKILL") === true) await once(storm, "exit");
+  stop.abort();
+  for (const fd of fds.splice(0)) closeSync(fd);
+  for (const name of [ATTACKER, VICTIM]) run("ip", "netns", "del", name);
+  rmSync(directory, { recursive: true });
+});
+
+/** What is done for ever in the attacker's namespace. */
+const STORMS: Readonly<Record<string, () => readonly string[]>> = {
+  "carriers, by a launcher without a capability": () => [
+    ...["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--bounding-set", "-all"],
+    ...[join(directory, "program"), join(directory, "tun"), TAP],
+  ],
+  "anything, by whoever may": () => [
+    ...["sh", "-c", `yes "$0" | ip -batch -`, `link set ${TAP} mtu 1400\nlink set ${TAP} mtu 1401`],
+  ],
+};
+
+/** What three spans of the storm cost this process, in which the tests run too: the least is the storm's. */
+async function lookAtSpans(): Promise<
+  readonly { readonly cpuMs: number; readonly woken: number }[]
+> {
+  const spans = [];
+  for (let span = 0; span < 3; span += 1) {
+    const before = { woken: timesTold(ATTACKER), cpu: process.cpuUsage() };
+    await pass(STORM_MS);
+    const { user, system } = process.cpuUsage(before.cpu);
+    spans.push({ cpuMs: (user + system) / 1000, woken: timesTold(ATTACKER) - before.woken });
+  }
+  return spans;
+}
+
+test.each(Object.entries(STORMS))(
+  "attack 81: flapping of %s costs a tenth of a core, and delays no other",
+  async (_name, commandOf) => {
+    const args = ["netns", "exec", ATTACKER, ...commandOf()];
+    storm = spawn("ip", args, { stdio: "ignore" });
+    await eventually(() => timesTold(ATTACKER) > 0, { withinMs: 5000 });
+    const spans = await lookAtSpans();
+    expect(storm.exitCode).toBeNull();
+    expect(Math.min(...spans.map(({ cpuMs }) => cpuMs))).toBeLessThan(STORM_MS / 10);
+    expect(Math.max(...spans.map(({ woken }) => woken))).toBeLessThan(WAKES_MAX);
+    expect(spans.some(({ woken }) => woken > 0)).toBe(true);
+    expect(timesTold(VICTIM)).toBe(0);
+    run("ip", "-n", VICTIM, "link", "set", TAP, "mtu", "1300");
+    await eventually(() => timesTold(VICTIM) > 0, { withinMs: NOTICE_MS });
+  },
+);

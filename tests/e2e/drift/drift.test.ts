@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody spoils what carries a NIC of a running guest: it is mended by events, and told. Nothing here waits for a timer.
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ipIn, linksOf } from "../inventory.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  ifaceStatus,
+  machine,
+  ping,
+  removeInterface,
+  setAddress,
+} from "../machine.ts";
+import { hasDevice, virsh } from "../virsh.ts";
+
+const VM = "alpha";
+const PEER = "beta";
+const NIC = "drifter";
+const ADDRESS = "10.9.7.1";
+const PEER_ADDRESS = "10.9.7.2";
+/** A second on a machine of its own; this one may be busy with others. The times are printed. */
+const SOON_MS = 5_000;
+/** Of a bridge that nobody asked for. */
+const STRAY = "k6t-0123456789a";
+
+let podUid = "";
+let podNic = "";
+let bridge = "";
+let tap = "";
+
+interface Link {
+  readonly ifindex: number;
+  readonly flags: readonly string[];
+  readonly master?: string;
+  readonly addr_info: readonly { readonly local: string }[];
+  readonly linkinfo?: { readonly info_slave_data?: { readonly learning?: boolean } };
+}
+
+function findLink(name: string): Link | undefined {
+  // What `ip -j` prints.
+  const links = JSON.parse(ipIn(podUid, "-j", "-d", "addr")) as readonly (Link & {
+    readonly ifname: string;
+  })[];
+  return links.find(({ ifname }) => ifname === name);
+}
+
+/** Milliseconds from what somebody does until all is as it was. */
+async function mendedAfter(spoil: () => void, isMended: () => boolean): Promise<number> {
+  spoil();
+  const startMs = performance.now();
+  await eventually(isMended, { withinMs: SOON_MS });
+  return Math.round(performance.now() - startMs);
+}
+
+function isPort(name: string): boolean {
+  return findLink(name)?.master === bridge;
+}
+
+/** Whether the guest has the NIC, by the status and by the kernel's word on who has the tap open. */
+function isPlugged(): boolean {
+  const isOpen = findLink(tap)?.flags.includes("LOWER_UP") === true;
+  return (
+    isOpen && isPort(tap) && hasDevice(VM, NIC) && ifaceStatus(VM, NIC)?.hotplug?.phase === "Ready"
+  );
+}
+
+async function expectTraffic(): Promise<void> {
+  expect(await ping(PEER, ADDRESS)).toEqual({ sent: 3, received: 3 });
+}
+
+function driftsTold(): readonly string[] {
+  const text = machine.kubectl(
+    "get",
+    "events",
+    "--field-selector",
+    "reason=InterfaceDrifted",
+    "-o",
+    "jsonpath={range .items[*]}{.message}{'\\n'}{end}",
+  );
+  return text.split("\n").filter((line) => line.includes(NIC));
+}
+
+beforeAll(async () => {
+  for (const vm of [VM, PEER]) addInterface(vm, { name: NIC, network: "red" });
+  await setAddress(VM, NIC, `${ADDRESS}/24`);
+  await setAddress(PEER, NIC, `${PEER_ADDRESS}/24`);
+  podUid = machine.findPod(VM)?.metadata.uid ?? "";
+  podNic = (await expectReady(VM, NIC)).podInterfaceName ?? "";
+  bridge = podNic.replace(/^pod/, "k6t-");
+  tap = podNic.replace(/^pod/, "tap");
+});
+
+afterAll(async () => {
+  for (const vm of [VM, PEER]) removeInterface(vm, NIC);
+  for (const vm of [VM, PEER]) await expectGone(vm, NIC);
+});
+
+describe("under a guest that goes on running", () => {
+  test.each<{ name: string; spoil: () => void; isMended: () => boolean }>([
+    {
+      name: "the tap is moved to another bridge",
+      spoil: () => {
+        ipIn(podUid, "link", "add", "br9", "type", "bridge");
+        ipIn(podUid, "link", "set", tap, "master", "br9");
+      },
+      isMended: () => isPort(tap),
+    },
+    {
+      name: "the pod's NIC is taken out of the bridge",
+      spoil: () => ipIn(podUid, "link", "set", podNic, "nomaster"),
+      isMended: () => isPort(podNic),
+    },
+    {
+      name: "the bridge is deleted",
+      spoil: () => ipIn(podUid, "link", "del", bridge),
+      isMended: () => isPort(tap) && isPort(podNic),
+    },
+    {
+      name: "learning is switched on",
+      spoil: () => ipIn(podUid, "link", "set", tap, "type", "bridge_slave", "learning", "on"),
+      isMended: () => findLink(tap)?.linkinfo?.info_slave_data?.learning === false,
+    },
+    {
+      name: "an address is put back on the pod's NIC",
+      spoil: () => ipIn(podUid, "addr", "add", `${PEER_ADDRESS}/24`, "dev", podNic),
+      isMended: () => findLink(podNic)?.addr_info.length === 0,
+    },
+  ])("$name, which is mended", async ({ name, spoil, isMended }) => {
+    expect(isPlugged()).toBe(true);
+    const { ifindex } = findLink(tap) ?? {};
+    const ms = await mendedAfter(spoil, isMended);
+    console.info(`mended after ${String(ms)} ms: ${name}`);
+    await expectTraffic();
+    expect(findLink(tap)?.ifindex).toBe(ifindex);
+    expect(isPlugged()).toBe(true);
+  });
+
+  test("links of ours that belong to nobody are removed", async () => {
+    const isGone = (): boolean => !linksOf(podUid).includes(STRAY);
+    const ms = await mendedAfter(
+      () => ipIn(podUid, "link", "add", STRAY, "type", "bridge"),
+      isGone,
+    );
+    expect(isPlugged()).toBe(true);
+    console.info(`mended after ${String(ms)} ms: links of nobody`);
+  });
+
+  afterAll(() => {
+    ipIn(podUid, "link", "del", "br9");
+  });
+});
+
+describe("the guest gets its NIC anew, at the same place, when", () => {
+  test.each<{ name: string; spoil: () => void }>([
+    { name: "its tap is deleted", spoil: () => ipIn(podUid, "link", "del", tap) },
+    {
+      name: "its device is taken out by hand",
+      spoil: () => virsh(VM, "detach-device-alias", `ua-${NIC}`, "--live"),
+    },
+  ])("$name", async ({ name, spoil }) => {
+    const { mac, pciAddress } = await expectReady(VM, NIC);
+    const console_ = machine.console(VM);
+    const since = console_.position();
+    let hasGone = false;
+    const isAnew = (): boolean => {
+      hasGone ||= !isPlugged();
+      return hasGone && isPlugged();
+    };
+    const ms = await mendedAfter(spoil, isAnew);
+    console.info(`mended after ${String(ms)} ms: ${name}`);
+    await console_.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
+    expect(await expectReady(VM, NIC)).toMatchObject({ mac, pciAddress });
+    await setAddress(VM, NIC, `${ADDRESS}/24`);
+    await expectTraffic();
+  });
+});
+
+test.each([
+  "its tap was gone",
+  "its bridge was gone",
+  "not as they were made",
+  "its device was gone",
+])("it was told that %s", async (words) => {
+  const told = await eventually(() => driftsTold().find((message) => message.includes(words)), {
+    withinMs: CHANGE_MS,
+  });
+  expect(told).toMatch(new RegExp(`^interface ${NIC}: `));
+});
