@@ -137,6 +137,13 @@ export {
 } from "./validate/unsupported.ts";
 export type { SchemaField } from "./fields/walk.ts";
 export { inCurrentWords } from "./spellings/in-current-words.ts";
+export {
+  isSecurityMode,
+  SECURITY_MODES,
+  type ClusterSecurity,
+  type SecurityMode,
+} from "./kinds/port-security.ts";
+export { natPrefixOf } from "./values/nat-prefix.ts";
 export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
 export { normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";

@@ -10,9 +10,12 @@ export { bindingProblems } from "./bindings/binding-of.ts";
 export type {
   BridgeWiring,
   LeftWiring,
+  ForwardedPorts,
   MasqueradeWiring,
+  NatSubnet,
   PodWiring,
   SeenWiring,
+  SendGuard,
   TapWiring,
   PodAnswers,
 } from "./bindings/pod-wiring.ts";

@@ -4,6 +4,7 @@ import type { Command, CommandResult, PodNetwork } from "@patchbay/ports";
 import { createFakeClock, createFakeProcessRunner } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
+import { READ_SETTINGS } from "./settings.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
@@ -28,13 +29,13 @@ const BRIDGE = {
 };
 const FORWARDED = { mac: MAC, ifname: "tap1", flags: [], master: "k6t-1", state: "static" };
 
-const LOOK = "sh -c ip -j -d addr && bridge -j fdb";
+const LOOK = `sh -c ip -j -d addr && bridge -j fdb && nft -s list ruleset && echo "-- settings" && ${READ_SETTINGS}`;
 const LIST = "ip -j -d addr";
 const IP_BATCH = "ip -batch -";
 const BRIDGE_BATCH = "bridge -batch -";
 
-function sight(links: readonly object[], forwarding: readonly object[] = []): string {
-  return `${JSON.stringify(links)}\n${JSON.stringify(forwarding)}\n`;
+function sight(links: readonly object[], forwarding: readonly object[] = [], rules = ""): string {
+  return `${JSON.stringify(links)}\n${JSON.stringify(forwarding)}\n${rules}-- settings\n`;
 }
 
 /** What a program answers; text alone is its output, and it ended well. */
@@ -175,27 +176,28 @@ test("a look at a namespace of which nothing is said tells no links", async () =
 });
 
 describe("unwiring a tap", () => {
-  const all = JSON.stringify([ENSLAVED, BRIDGE, TAP]);
+  const all = sight([ENSLAVED, BRIDGE, TAP]);
   const failed = { exitCode: 1, stderr: "Cannot find device" };
 
   test("removes tap and bridge in one program", async () => {
-    const { network, ran } = networkOf({ [LIST]: [all] });
+    const { network, ran } = networkOf({ [LOOK]: [all] });
     await network.unwireTap(NETNS, WIRING);
     expect(ran()).toEqual([
-      { words: LIST },
+      { words: LOOK },
       { words: IP_BATCH, stdin: "link del tap1\nlink del k6t-1\n" },
     ]);
   });
 
   test("runs nothing when neither is there", async () => {
-    const { network, ran } = networkOf({ [LIST]: [JSON.stringify([NIC])] });
+    const { network, ran } = networkOf({ [LOOK]: [sight([NIC])] });
     await network.unwireTap(NETNS, WIRING);
-    expect(ran()).toEqual([{ words: LIST }]);
+    expect(ran()).toEqual([{ words: LOOK }]);
   });
 
   test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
     const { network, ran } = networkOf({
-      [LIST]: [all, JSON.stringify([NIC, BRIDGE])],
+      [LOOK]: [all],
+      [LIST]: [JSON.stringify([NIC, BRIDGE])],
       [IP_BATCH]: [failed, ""],
     });
     await network.unwireTap(NETNS, WIRING);
@@ -203,7 +205,11 @@ describe("unwiring a tap", () => {
   });
 
   test("of which nothing could be removed fails", async () => {
-    const { network, ran } = networkOf({ [LIST]: [all], [IP_BATCH]: [failed] });
+    const { network, ran } = networkOf({
+      [LOOK]: [all],
+      [LIST]: [JSON.stringify([NIC, BRIDGE, TAP])],
+      [IP_BATCH]: [failed],
+    });
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
     expect(ran().filter(({ words }) => words === IP_BATCH)).toHaveLength(1);
   });

@@ -4,10 +4,13 @@ import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@pat
 import type { NetnsHandle, PodNetwork, PodView, ProcessRunner } from "@patchbay/ports";
 import { readAddresses } from "./addresses.ts";
 import { parseForwarding, parseLinks, type WiredLink } from "./links.ts";
+import { parseRuleset } from "./nft/table.ts";
 import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
+import { parseSettings, READ_SETTINGS, settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
+import { isGuarded, putGuard, removeRules } from "./wiring/rules.ts";
 import type { Pod, Sight } from "./wiring/wirer.ts";
 
 /** Names and MACs become words of a batch: nothing else may be in them. */
@@ -20,13 +23,30 @@ function assertWords(words: readonly string[]): void {
   }
 }
 
+function namesIn(wiring: LeftWiring): readonly string[] {
+  const { podInterfaceName, tapName } = wiring;
+  return [podInterfaceName, tapName, ...(wiring.kind === "tap" ? [] : [wiring.bridgeName])];
+}
+
 /** Links in a pod's network namespace, by iproute2. */
 export function createPodNetwork({ runner }: Iproute2): PodNetwork {
   return {
     look: (netns) => look(runner, netns),
     listLinks: (netns) => listLinks(runner, netns),
-    wireTap: (netns, wiring) => wireTap(podOf(runner, netns), wiring),
-    unwireTap: (netns, wiring) => unwireTap(podOf(runner, netns), wiring),
+    wireTap: async (netns, wiring) => {
+      assertWords([...namesIn(wiring), wiring.mac]);
+      const pod = podOf(runner, netns);
+      const before = await pod.see();
+      await wireTap(pod, wiring, before);
+      await putGuard(pod, wiring, before);
+    },
+    unwireTap: async (netns, wiring) => {
+      assertWords(namesIn(wiring));
+      const pod = podOf(runner, netns);
+      const before = await pod.see();
+      await unwireTap(pod, wiring, before);
+      await removeRules(pod, wiring, before);
+    },
     readAddresses: async (netns, name) => {
       assertWords([name]);
       return readAddresses(runner, netns, name);
@@ -39,15 +59,23 @@ async function listLinks(runner: ProcessRunner, netns: NetnsHandle): Promise<rea
   return parseLinks(await runIn(runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
 }
 
-/** Both in one process: a look begins and ends every pass. Each prints one line of JSON. */
-const LOOK = "ip -j -d addr && bridge -j fdb";
+/** Begins the settings; nft prints no such line. */
+const SETTINGS = "-- settings";
+/**
+ * All in one process: a look begins and ends every pass. The first two print one line of JSON each. nft's JSON does not
+ * tell which device a chain is at, its text does. Source: nftables 1.0.6
+ */
+const LOOK = `ip -j -d addr && bridge -j fdb && nft -s list ruleset && echo "${SETTINGS}" && ${READ_SETTINGS}`;
 
 async function see(runner: ProcessRunner, netns: NetnsHandle): Promise<Sight> {
   const output = await runIn(runner, netns, { program: "sh", args: ["-c", LOOK] });
-  const [links = "", forwarding = ""] = output.split("\n");
+  const [links = "", forwarding = "", ...rest] = output.split("\n");
+  const end = rest.indexOf(SETTINGS);
   return {
     links: new Map(parseLinks(links).map((link) => [link.name, link])),
     forwarding: parseForwarding(forwarding),
+    tables: parseRuleset(rest.slice(0, end).join("\n")),
+    settings: parseSettings(rest.slice(end + 1).join("\n")),
   };
 }
 
@@ -57,6 +85,15 @@ function podOf(runner: ProcessRunner, netns: NetnsHandle): Pod {
     listLinks: () => listLinks(runner, netns),
     ip: (commands) => runBatch(runner, netns, { program: "ip", commands }),
     bridge: (commands) => runBatch(runner, netns, { program: "bridge", commands }),
+    nft: async (commands) => {
+      if (commands === "") return;
+      await runIn(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });
+    },
+    set: async (settings) => {
+      if (settings.length === 0) return;
+      const stdin = settingsText(settings);
+      await runIn(runner, netns, { program: "sh", args: ["-c", WRITE_SETTINGS], stdin });
+    },
   };
 }
 
@@ -64,7 +101,7 @@ async function look(runner: ProcessRunner, netns: NetnsHandle): Promise<PodView>
   const sight = await see(runner, netns);
   return {
     links: [...sight.links.values()],
-    isWired: (wiring) => isWired(sight, wiring),
+    isWired: (wiring) => isWired(sight, wiring) && isGuarded(sight, wiring),
   };
 }
 
@@ -79,32 +116,25 @@ function isWired(sight: Sight, wiring: SeenWiring): boolean {
   }
 }
 
-async function wireTap(pod: Pod, wiring: PodWiring): Promise<void> {
-  const { podInterfaceName, tapName, mac } = wiring;
-  assertWords([podInterfaceName, tapName, mac]);
+async function wireTap(pod: Pod, wiring: PodWiring, before: Sight): Promise<void> {
   switch (wiring.kind) {
     case "bridge":
-      assertWords([wiring.bridgeName]);
-      return BRIDGE.wire(pod, wiring);
+      return BRIDGE.wire(pod, wiring, before);
     case "masquerade":
-      assertWords([wiring.bridgeName]);
-      return MASQUERADE.wire(pod, wiring);
+      return MASQUERADE.wire(pod, wiring, before);
     case "tap":
-      return TAP.wire(pod, wiring);
+      return TAP.wire(pod, wiring, before);
   }
 }
 
-async function unwireTap(pod: Pod, wiring: LeftWiring): Promise<void> {
-  assertWords([wiring.tapName]);
+async function unwireTap(pod: Pod, wiring: LeftWiring, before: Sight): Promise<void> {
   switch (wiring.kind) {
     case "bridge":
-      assertWords([wiring.bridgeName]);
-      return BRIDGE.unwire(pod, wiring);
+      return BRIDGE.unwire(pod, wiring, before);
     case "masquerade":
-      assertWords([wiring.bridgeName]);
-      return MASQUERADE.unwire(pod, wiring);
+      return MASQUERADE.unwire(pod, wiring, before);
     case "tap":
-      return TAP.unwire(pod, wiring);
+      return TAP.unwire(pod, wiring, before);
   }
 }
 

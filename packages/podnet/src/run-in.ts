@@ -11,8 +11,8 @@ export interface Iproute2 {
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
 const TIMEOUT_MS = 10_000;
 
-/** Programs of iproute2; the shell only for a constant text. */
-type Program = "ip" | "bridge" | "sh";
+/** Programs of iproute2 and nftables; the shell only for a constant text. */
+type Program = "ip" | "bridge" | "nft" | "sh";
 
 /** One run of a program in a namespace. */
 interface Run {

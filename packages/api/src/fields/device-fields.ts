@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of the guest that are not acted on. Source: KubeVirt api/core/v1 schema.go, type Devices.
-import {
-  feature,
-  flag,
-  harmless,
-  integer,
-  list,
-  object,
-  oneOf,
-  text,
-  unbuilt,
-} from "./notation.ts";
+import { feature, flag, harmless, list, object, oneOf, text, unbuilt } from "./notation.ts";
 
 const tag = text("Tag in the guest's metadata.");
 
@@ -76,34 +66,6 @@ export const DEVICE_FIELDS = {
 
 /** Of an iface, beside the fields that are acted on and the bindings. */
 export const IFACE_FIELDS = {
-  ports: harmless(
-    list(
-      "Ports that are opened with masquerade; with bridge all are open.",
-      object(
-        "One port.",
-        {
-          name: text("Name of the port."),
-          port: integer("Number."),
-          protocol: text("TCP or UDP; TCP when absent."),
-        },
-        ["port"],
-      ),
-    ),
-  ),
-  portRanges: harmless(
-    list(
-      "Ranges of ports that are opened with masquerade; with bridge all are open.",
-      object(
-        "One range.",
-        {
-          protocol: text("TCP or UDP."),
-          start: integer("First port."),
-          end: integer("Last port."),
-        },
-        ["protocol", "start", "end"],
-      ),
-    ),
-  ),
   tag: harmless(tag),
 };
 
@@ -111,7 +73,6 @@ const USE_BRIDGE = { hint: "use bridge" };
 
 /** Every binding but bridge and those that the cluster registers. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
 export const BINDING_FIELDS = {
-  masquerade: unbuilt(object("The pod's address is shared by NAT."), USE_BRIDGE),
   sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
   passtBinding: unbuilt(object("The pod's address is shared by passt."), USE_BRIDGE),
   slirp: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),

@@ -68,6 +68,11 @@ describe("KubeVirt's fields", () => {
       "domain.devices.interfaces[].ips[]",
       "domain.devices.interfaces[].ipamClaimName",
       "domain.devices.interfaces[].cniArgs",
+      "domain.devices.interfaces[].portSecurity",
+      "domain.devices.interfaces[].portSecurity.mode",
+      "domain.devices.interfaces[].portSecurity.allowedMACs[]",
+      "domain.devices.interfaces[].portSecurity.allowedAddresses[]",
+      "domain.devices.interfaces[].portSecurity.allowServers",
       "domain.devices.pcieRootPorts",
     ]);
   });

@@ -27,7 +27,8 @@ describe("the cluster's configuration", () => {
     ...META,
     spec: configuration === undefined ? {} : { configuration },
   });
-  const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, bindings: {} };
+  const NO_MORE = { security: { mode: "Off", enforced: false }, bindings: {} };
+  const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
   test.each([
     { name: "no object", kubevirt: undefined, want: DEFAULTS },
@@ -37,7 +38,7 @@ describe("the cluster's configuration", () => {
     {
       name: "values that are false or zero",
       kubevirt: aKubeVirt({ network: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false } }),
-      want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, bindings: {} },
+      want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, ...NO_MORE },
     },
     {
       name: "bindings that are registered",

@@ -3,6 +3,7 @@
 import { Type, type Static } from "typebox";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
+import { CLUSTER_PORT_SECURITY, clusterSecurityOf, type ClusterSecurity } from "./port-security.ts";
 import { PCIE_ROOT_PORTS_MAX } from "./vmi-spec.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
@@ -68,6 +69,7 @@ export const KubeVirtSpecSchema = Type.Object(
                     description: "Bindings that interfaces may name, by name.",
                   }),
                 ),
+                portSecurity: Type.Optional(CLUSTER_PORT_SECURITY),
                 sharedMemory: Type.Optional(
                   Type.Boolean({
                     description:
@@ -195,17 +197,20 @@ export interface NetworkConfig {
   readonly maxQueues: number;
   /** Whether guests' memory can be shared with other processes. */
   readonly sharedMemory: boolean;
+  /** What guests may send. */
+  readonly security: ClusterSecurity;
   /** Ways of binding beside those that are always there. */
   readonly bindings: BindingRegistry;
 }
 
 /** The cluster's settings, with defaults for what it does not say. */
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
-  const given = kubevirt?.spec?.configuration?.network;
+  const given = kubevirt?.spec?.configuration?.network ?? {};
   return {
-    pcieRootPorts: given?.pcieRootPorts ?? DEFAULT_PORTS,
-    maxQueues: given?.maxQueues ?? DEFAULT_MAX_QUEUES,
-    sharedMemory: given?.sharedMemory ?? true,
-    bindings: given?.binding ?? {},
+    pcieRootPorts: given.pcieRootPorts ?? DEFAULT_PORTS,
+    maxQueues: given.maxQueues ?? DEFAULT_MAX_QUEUES,
+    sharedMemory: given.sharedMemory ?? true,
+    security: clusterSecurityOf(given.portSecurity),
+    bindings: given.binding ?? {},
   };
 }

@@ -2,9 +2,10 @@
 // Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
 import { Type, type Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
-import { anything, harmless, text } from "../fields/notation.ts";
+import { anything } from "../fields/notation.ts";
 import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
 import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
+import { PORT_SECURITY } from "./port-security.ts";
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
@@ -16,8 +17,16 @@ export const NetworkSchema = Type.Object(
     pod: Type.Optional(
       Type.Object(
         {
-          vmNetworkCIDR: harmless(text("Subnet of the guest with masquerade.")),
-          vmIPv6NetworkCIDR: harmless(text("IPv6 subnet of the guest with masquerade.")),
+          vmNetworkCIDR: Type.Optional(
+            Type.String({
+              description: "Subnet of the guest with masquerade; 10.0.2.0/24 when absent.",
+            }),
+          ),
+          vmIPv6NetworkCIDR: Type.Optional(
+            Type.String({
+              description: "IPv6 subnet of the guest with masquerade; fd10:0:2::/120 when absent.",
+            }),
+          ),
         },
         { description: "The pod's default network." },
       ),
@@ -40,6 +49,26 @@ export const NetworkSchema = Type.Object(
   { description: "A network that the VM joins." },
 );
 
+/** Source: KubeVirt api/core/v1 schema.go, type Port. */
+const PORT = Type.Object(
+  {
+    name: Type.Optional(Type.String({ description: "Name of the port." })),
+    port: Type.Integer({ description: "Number." }),
+    protocol: Type.Optional(Type.String({ description: "TCP or UDP; TCP when absent." })),
+  },
+  { description: "One port." },
+);
+
+/** Source: KubeVirt api/core/v1 schema.go, type PortRange. */
+const PORT_RANGE = Type.Object(
+  {
+    protocol: Type.String({ description: "TCP or UDP." }),
+    start: Type.Integer({ description: "First port." }),
+    end: Type.Integer({ description: "Last port." }),
+  },
+  { description: "One range." },
+);
+
 /** A NIC as the VM declares it; fields that are not acted on are among `fields/`. */
 export const IfaceSchema = Type.Object(
   {
@@ -57,6 +86,18 @@ export const IfaceSchema = Type.Object(
         { name: Type.String({ description: "Name of the binding in the KubeVirt object." }) },
         { description: "A binding that the cluster has registered." },
       ),
+    ),
+    masquerade: Type.Optional(
+      Type.Object({}, { description: "The guest is hidden behind the addresses of the pod." }),
+    ),
+    ports: Type.Optional(
+      Type.Array(PORT, {
+        description:
+          "Ports of the pod that are the guest's with masquerade, all when absent; with other bindings all are.",
+      }),
+    ),
+    portRanges: Type.Optional(
+      Type.Array(PORT_RANGE, { description: "Ranges of such ports; not beside ports." }),
     ),
     ...BINDING_FIELDS,
     bootOrder: Type.Optional(
@@ -82,6 +123,7 @@ export const IfaceSchema = Type.Object(
       ),
     ),
     dhcpOptions: DHCP_OPTIONS,
+    portSecurity: Type.Optional(PORT_SECURITY),
     ...IFACE_FIELDS,
   },
   { description: "A NIC of the VM." },

@@ -37,6 +37,8 @@ export interface WiringFacts {
   readonly mac: string;
   /** Bytes; the pod NIC's. */
   readonly mtu: number;
+  /** The pod NIC's, ADDRESS/LENGTH. */
+  readonly podAddresses: readonly string[];
   /** Absent when it was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;

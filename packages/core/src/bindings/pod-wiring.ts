@@ -3,10 +3,12 @@
 
 /** What a guest may send; frames that say otherwise end at its tap. */
 export interface SendGuard {
-  /** The only source of its frames. */
-  readonly mac: string;
-  /** The only addresses that it may say it has, without prefix length; empty: any. */
-  readonly addresses: readonly string[];
+  /** The only sources of its frames, lower case with colons. */
+  readonly macs: readonly string[];
+  /** Addresses and prefixes, the only ones that it may say it has; absent: any. */
+  readonly addresses?: readonly string[];
+  /** It may answer DHCP and advertise itself as a router. */
+  readonly serves: boolean;
 }
 
 /** The pod gives the guest its addresses itself, so that answers of others do not reach it. */

@@ -6,7 +6,7 @@ import { leftOf } from "./pod-wiring.ts";
 import { BINDINGS } from "./table.ts";
 
 const NAMES = { podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" };
-const FACTS = { ...NAMES, mac: "02:00:00:00:00:01", mtu: 1450 };
+const FACTS = { ...NAMES, mac: "02:00:00:00:00:01", mtu: 1450, podAddresses: [] };
 
 interface Row {
   readonly kind: BindingKind;

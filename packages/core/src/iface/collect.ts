@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings together what is known of each iface of one VMI on its node.
-import type { BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
+import type { BindingRegistry, ClusterSecurity, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
@@ -23,6 +23,8 @@ export interface IfaceSources {
   readonly guest: GuestView;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** What it says of what guests may send; absent: nothing. */
+  readonly security?: ClusterSecurity;
   /** With which taps devices were seen before; absent: nothing is remembered. */
   readonly deviceTaps?: DeviceTaps;
   /** What was taken from NICs of this pod. */
@@ -108,6 +110,7 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
     ...named,
     ...declared,
     binding: bindingFactsOf(named, declared, sources),
+    ...(sources.security === undefined ? {} : { security: sources.security }),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),

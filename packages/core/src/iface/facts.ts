@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each observer may say about one iface. One owner for each member.
-import type { Attachment, Iface, IfaceStatus, Network } from "@patchbay/api";
+import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 
@@ -24,6 +24,8 @@ export interface LinkFacts {
   readonly index?: number;
   /** The pod NIC has addresses of its own, which nobody has taken yet. */
   readonly hasAddresses?: boolean;
+  /** The pod NIC's, ADDRESS/LENGTH; absent without one. */
+  readonly addresses?: readonly string[];
   /** What the device opens; absent: what is made for the iface. */
   readonly tapName?: string;
   /** Of what the device opens; absent without it. */
@@ -65,6 +67,8 @@ export interface IfaceFacts {
   readonly network?: Network;
   /** How it is bound, or why it cannot be; of one that was deleted, how its links look. */
   readonly binding: Binding | BindingRefusal;
+  /** What the cluster says of what guests may send; absent: nothing. */
+  readonly security?: ClusterSecurity;
   /** virt-controller's word on the pod. */
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;

@@ -58,13 +58,13 @@ function openFacts(
 /** What the pod NIC says of itself, where there is one. */
 function nicFactsOf(
   nic: KernelLink | undefined,
-): Pick<LinkFacts, "mac" | "index" | "hasAddresses"> {
+): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
   const { mac, index, master, addresses = [] } = nic ?? {};
   const isFree = master === undefined && addresses.some((address) => !isLinkLocal(address));
   return {
     ...(mac === undefined ? {} : { mac }),
     ...(index === undefined ? {} : { index }),
-    ...(isFree ? { hasAddresses: true } : {}),
+    ...(isFree ? { hasAddresses: true, addresses } : {}),
   };
 }
 

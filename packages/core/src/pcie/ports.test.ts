@@ -75,7 +75,7 @@ describe("the book of ports", () => {
     const interfaces = [
       { name: "default", bridge: {} },
       { name: "gone", state: "absent" },
-      { name: "unbuilt", masquerade: {} },
+      { name: "unbuilt", sriov: {} },
       { name: "legacy", model: "pcnet" },
       { name: "a", bridge: {} },
     ];

@@ -37,7 +37,6 @@ const BLUE: Network = { name: NIC, multus: { networkName: "blue" } };
 // KubeVirt's API is wider than the type.
 const ROWS = (
   [
-    { field: "masquerade", binding: { masquerade: {} } },
     { field: "sriov", binding: { sriov: {} } },
     { field: "passtBinding", binding: { passtBinding: {} } },
     { field: "binding", binding: { binding: { name: "unheard" } } },

@@ -9,9 +9,11 @@ import type { ForwardingEntry, WiredLink } from "../links.ts";
 type Tap = Pick<BridgeWiring, "owner" | "queues">;
 /** What can be seen to be there. */
 type Wiring = Omit<BridgeWiring, keyof Tap>;
+/** What a tap on a bridge depends on, whatever else is on the bridge. */
+type TapOnBridge = Pick<Wiring, "bridgeName" | "tapName" | "mtu">;
 
 /** A tap that is there is taken as it was made. */
-const ANY_TAP: Tap = { owner: 0, queues: 1 };
+export const ANY_TAP: Tap = { owner: 0, queues: 1 };
 
 /** Kinds that share the MAC of their parent, so that a guest's own frames never arrive. Source: Linux ipvlan.rst */
 const CANNOT_CARRY = ["ipvlan", "ipvtap"];
@@ -54,9 +56,14 @@ function bridgeAddressesOf({ addresses }: PodAnswers, mac: string): readonly str
 }
 
 /** A command, and whether what it makes is there. */
-interface Step {
+export interface Step {
   readonly isDone: boolean;
   readonly command: string;
+}
+
+/** What is left to do. */
+export function commandsOf(steps: readonly Step[]): readonly string[] {
+  return steps.flatMap(({ isDone, command }) => (isDone ? [] : [command]));
 }
 
 /** The bridge has exactly the addresses from which the pod answers. */
@@ -75,26 +82,31 @@ function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly S
   ];
 }
 
-function bridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
-  const { bridgeName } = wiring;
-  const mac = bridgeMacOf(wiring.mac);
-  // A pod that answers the guest must find it, and be found.
-  const arp = wiring.answers === undefined ? "off" : "on";
+/** A bridge that forwards at once; `answers`: it has addresses of its own, for which it answers. */
+export function bridgeSteps(
+  bridge: WiredLink | undefined,
+  bridgeName: string,
+  { mac, answers }: { readonly mac: string; readonly answers: boolean },
+): readonly Step[] {
+  const arp = answers ? "on" : "off";
   const plain = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
   return [
     { isDone: bridge !== undefined, command: `link add ${bridgeName} ${plain}` },
     { isDone: bridge?.plain !== false, command: `link set ${bridgeName} ${plain}` },
     {
-      isDone: bridge?.mac === mac && bridge.noArp === (wiring.answers === undefined),
+      isDone: bridge?.mac === mac && bridge.noArp === !answers,
       command: `link set ${bridgeName} address ${mac} addrgenmode none arp ${arp}`,
     },
-    ...addressSteps(bridge, wiring),
     { isDone: bridge?.up === true, command: `link set ${bridgeName} up` },
   ];
 }
 
 /** Steps that make a link a port of the bridge, its own ones before. What cannot be seen counts as done when the next can be. */
-function portSteps(port: WiredLink | undefined, name: string, wiring: Wiring): readonly Step[] {
+function portSteps(
+  port: WiredLink | undefined,
+  name: string,
+  wiring: Pick<Wiring, "bridgeName">,
+): readonly Step[] {
   const isPort = port?.master === wiring.bridgeName;
   return [
     { isDone: isPort, command: `link set ${name} master ${wiring.bridgeName}` },
@@ -107,7 +119,7 @@ function portSteps(port: WiredLink | undefined, name: string, wiring: Wiring): r
 }
 
 /** The guest owns the addresses; the pod must have none on this network. */
-function silenceSteps(port: WiredLink, wiring: Wiring): readonly Step[] {
+function silenceSteps(port: WiredLink, wiring: Pick<Wiring, "bridgeName">): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
     { isDone, command: `link set ${port.name} addrgenmode none` },
@@ -127,10 +139,11 @@ function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   ];
 }
 
-function tapSteps(
+/** A tap that is a port of the bridge. */
+export function tapSteps(
   tap: WiredLink | undefined,
   { owner, queues }: Tap,
-  wiring: Wiring,
+  wiring: TapOnBridge,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
   const id = String(owner);
@@ -153,11 +166,16 @@ export function planWiring(
   links: ReadonlyMap<string, WiredLink>,
   wiring: BridgeWiring,
 ): readonly string[] {
-  return [
-    ...bridgeSteps(links.get(wiring.bridgeName), wiring),
+  const { bridgeName } = wiring;
+  // A pod that answers the guest must find it, and be found.
+  const own = { mac: bridgeMacOf(wiring.mac), answers: wiring.answers !== undefined };
+  const bridge = links.get(bridgeName);
+  return commandsOf([
+    ...bridgeSteps(bridge, bridgeName, own),
+    ...addressSteps(bridge, wiring),
     ...tapSteps(links.get(wiring.tapName), wiring, wiring),
     ...nicSteps(nic, wiring),
-  ].flatMap(({ isDone, command }) => (isDone ? [] : [command]));
+  ]);
 }
 
 /**
@@ -165,7 +183,7 @@ export function planWiring(
  * an entry that gives the guest's frames to the pod itself; `present` is undefined when that has just been done.
  */
 export function planForwarding(
-  wiring: Wiring,
+  wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
   present: readonly ForwardingEntry[] | undefined,
 ): readonly string[] {
   const { podInterfaceName, tapName } = wiring;

@@ -18,8 +18,7 @@ function nicOf({ links }: Sight, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-async function wire(pod: Pod, wiring: BridgeWiring): Promise<void> {
-  const before = await pod.see();
+async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void> {
   const nic = nicOf(before, wiring.podInterfaceName);
   const commands = planWiring(nic, before.links, wiring);
   await pod.ip(commands);
@@ -37,11 +36,13 @@ async function forwardingAfter(
   return nic.master === undefined ? undefined : (await pod.see()).forwarding;
 }
 
-async function unwire(
+/** Removes the tap, then its bridge. */
+export async function unwireBridge(
   pod: Pod,
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
+  before: Sight,
 ): Promise<void> {
-  const commands = planUnwiring(await pod.listLinks(), wiring);
+  const commands = planUnwiring([...before.links.values()], wiring);
   try {
     await pod.ip(commands);
   } catch (error) {
@@ -55,5 +56,5 @@ async function unwire(
 export const BRIDGE: Wirer<"bridge"> = {
   isWired: ({ links, forwarding }, wiring) => isWired(links, forwarding, wiring),
   wire,
-  unwire,
+  unwire: unwireBridge,
 };

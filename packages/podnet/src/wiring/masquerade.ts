@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest behind the pod's addresses.
-import { AppError } from "@patchbay/core";
-import type { Wirer } from "./wirer.ts";
+// A guest behind the addresses of the pod NIC, which stays out of the bridge: links, settings, rules, addresses.
+import { AppError, type MasqueradeWiring } from "@patchbay/core";
+import { natTable } from "../nft/nat.ts";
+import { hasTable, replacementText } from "../nft/table.ts";
+import { unwireBridge } from "./bridge.ts";
+import { planForwarding } from "./bridge-commands.ts";
+import { isRouted, planAddresses, planLinks, planSettings } from "./masquerade-commands.ts";
+import type { Pod, Sight, Wirer } from "./wirer.ts";
+
+/** The rules come before the addresses: nothing is forwarded that they do not know. */
+async function wire(pod: Pod, wiring: MasqueradeWiring, before: Sight): Promise<void> {
+  if (!before.links.has(wiring.podInterfaceName)) {
+    throw new AppError("PODNET_LINK_MISSING", { link: wiring.podInterfaceName });
+  }
+  const table = natTable(wiring);
+  if (!hasTable(before.tables, table)) await pod.nft(replacementText(table));
+  await pod.ip(planLinks(before.links, wiring));
+  const made = await pod.see();
+  await pod.set(planSettings(made.settings, wiring));
+  await pod.ip(planAddresses(made.links, wiring));
+  await pod.bridge(planForwarding(wiring, made.forwarding));
+}
 
 export const MASQUERADE: Wirer<"masquerade"> = {
-  isWired: () => false,
-  wire: (_pod, { podInterfaceName }) =>
-    Promise.reject(
-      new AppError("PODNET_FAILED", { message: `${podInterfaceName}: masquerade is not built` }),
-    ),
-  unwire: () => Promise.resolve(),
+  isWired: (sight, wiring) =>
+    sight.links.has(wiring.podInterfaceName) &&
+    hasTable(sight.tables, natTable(wiring)) &&
+    isRouted(sight, wiring),
+  wire,
+  unwire: unwireBridge,
 };

@@ -2,7 +2,7 @@
 // A tap that the network's own plugin made: it is only set up, since nobody forwards anything to one that is down.
 import { AppError, type TapWiring } from "@patchbay/core";
 import type { WiredLink } from "../links.ts";
-import type { Pod, Wirer } from "./wirer.ts";
+import type { Pod, Sight, Wirer } from "./wirer.ts";
 
 /** Kinds that a device can open. Source: libvirt docs/formatdomain, generic ethernet connection. */
 const OPENABLE = ["tun", "macvtap"];
@@ -11,8 +11,8 @@ function canOpen(tap: WiredLink): boolean {
   return OPENABLE.includes(tap.kind);
 }
 
-async function wire(pod: Pod, { tapName }: TapWiring): Promise<void> {
-  const tap = (await pod.see()).links.get(tapName);
+async function wire(pod: Pod, { tapName }: TapWiring, { links }: Sight): Promise<void> {
+  const tap = links.get(tapName);
   if (tap === undefined) throw new AppError("PODNET_LINK_MISSING", { link: tapName });
   if (!canOpen(tap)) {
     throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: tap.kind, link: tapName });

@@ -2,11 +2,15 @@
 // What a kind of wiring must be able to do in a pod's namespace.
 import type { LeftWiring, PodWiring, SeenWiring } from "@patchbay/core";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
+import type { SeenTables } from "../nft/table.ts";
+import type { SeenSettings, Setting } from "../settings.ts";
 
 /** Everything in a namespace that wiring is about. */
 export interface Sight {
   readonly links: ReadonlyMap<string, WiredLink>;
   readonly forwarding: readonly ForwardingEntry[];
+  readonly tables: SeenTables;
+  readonly settings: SeenSettings;
 }
 
 /** A pod's namespace, to be looked at and changed. */
@@ -17,6 +21,10 @@ export interface Pod {
   ip(commands: readonly string[]): Promise<void>;
   /** Commands of `bridge -batch`, in order; none is no call. */
   bridge(commands: readonly string[]): Promise<void>;
+  /** Commands of `nft -f`, all or none of which take hold; an empty text is no call. */
+  nft(commands: string): Promise<void>;
+  /** Settings of the namespace, in order; none is no call. */
+  set(settings: readonly Setting[]): Promise<void>;
 }
 
 type Of<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
@@ -24,6 +32,7 @@ type Of<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 /** One kind of wiring. Everything may be repeated; what is there is seen in full. */
 export interface Wirer<Kind extends PodWiring["kind"]> {
   readonly isWired: (sight: Sight, wiring: Of<SeenWiring, Kind>) => boolean;
-  readonly wire: (pod: Pod, wiring: Of<PodWiring, Kind>) => Promise<void>;
-  readonly unwire: (pod: Pod, wiring: Of<LeftWiring, Kind>) => Promise<void>;
+  /** `before`: what was seen just now. */
+  readonly wire: (pod: Pod, wiring: Of<PodWiring, Kind>, before: Sight) => Promise<void>;
+  readonly unwire: (pod: Pod, wiring: Of<LeftWiring, Kind>, before: Sight) => Promise<void>;
 }

@@ -2,7 +2,7 @@
 // What every PodNetwork must do; run on the fake and on the kernel.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core";
 import type { NetnsHandle } from "../namespaces.ts";
 import type { Link, PodNetwork } from "../pod-network.ts";
 
@@ -94,6 +94,40 @@ export function describePodNetworkContract(
       expect(view.isWired({ ...WIRING, mtu: 1400 })).toBe(false);
       await bench.network.unwireTap(bench.netns, WIRING);
       expect(await isWired()).toBe(false);
+    });
+
+    test("sees whether the guest is held to what it may send, and lets go of it", async () => {
+      await addNic();
+      const guard = { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] };
+      const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(wiring);
+      await bench.network.wireTap(bench.netns, { ...WIRING, guard });
+      expect(await isWired({ ...WIRING, guard })).toBe(true);
+      expect(await isWired({ ...WIRING, guard: { ...guard, serves: true } })).toBe(false);
+      expect(await isWired(WIRING)).toBe(false);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await isWired(WIRING)).toBe(true);
+      expect(await isWired({ ...WIRING, guard })).toBe(false);
+    });
+
+    test("hides a guest behind the NIC, which stays out of the bridge", async () => {
+      await addNic();
+      const wiring: MasqueradeWiring = {
+        ...{ ...WIRING, kind: "masquerade", mac: "02:00:00:00:5e:02" },
+        ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
+        ports: [{ protocol: "tcp", first: 80, last: 80 }],
+      };
+      const isWired = async (seen: MasqueradeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(seen);
+      await bench.network.wireTap(bench.netns, wiring);
+      expect(await isWired(wiring)).toBe(true);
+      expect(await isWired({ ...wiring, ports: [] })).toBe(false);
+      const nic = await find(WIRING.podInterfaceName);
+      expect(nic).toMatchObject({ mac: MAC });
+      expect(nic?.master).toBeUndefined();
+      await bench.network.unwireTap(bench.netns, wiring);
+      expect(await isWired(wiring)).toBe(false);
+      expect(await find(WIRING.bridgeName)).toBeUndefined();
     });
 
     test("tells that nobody has the tap open", async () => {

@@ -5,6 +5,7 @@ import {
   isEqual,
   type BridgeWiring,
   isLinkLocal,
+  type MasqueradeWiring,
   type LeftWiring,
   type NicRoute,
   type PodWiring,
@@ -64,6 +65,8 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
+  /** Rules by `INODE TAP`, as {@link rulesOf} writes them. */
+  readonly #rules = new Map<string, string>();
   #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
   #lastIndex = 1;
 
@@ -127,9 +130,10 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#call("look", () => {
       const links = new Map(this.#linksOf(netns.inode));
       const forwarding = new Set(this.#forwarding);
+      const rules = new Map(this.#rules);
       return {
         links: this.#sortedLinks(netns.inode),
-        isWired: (wiring) => isWired(wiring, { inode: netns.inode, links, forwarding }),
+        isWired: (wiring) => isWired(wiring, { inode: netns.inode, links, forwarding, rules }),
       };
     });
   }
@@ -144,21 +148,15 @@ class MemoryPodNetwork implements FakePodNetwork {
 
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void> {
     return this.#call("wireTap", () => {
-      switch (wiring.kind) {
-        case "bridge":
-          this.#wireBridge(netns.inode, wiring);
-          return;
-        case "tap":
-          this.#setUp(netns.inode, wiring.tapName);
-          return;
-        case "masquerade":
-          throw new AppError("PODNET_FAILED", { message: "masquerade is not built" });
-      }
+      if (wiring.kind === "tap") this.#setUp(netns.inode, wiring.tapName);
+      else this.#wireBridge(netns.inode, wiring);
+      this.#rules.set(`${netns.inode} ${wiring.tapName}`, rulesOf(wiring));
     });
   }
 
   unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void> {
     return this.#call("unwireTap", () => {
+      this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
       if (wiring.kind === "tap") return;
       this.takeLink(netns.inode, wiring.tapName);
       this.takeLink(netns.inode, wiring.bridgeName);
@@ -192,7 +190,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     if (!tap.up) this.putLink(inode, { ...tap, up: true });
   }
 
-  #wireBridge(inode: string, wiring: BridgeWiring): void {
+  #wireBridge(inode: string, wiring: BridgeWiring | MasqueradeWiring): void {
     const { podInterfaceName, bridgeName: master, tapName, mtu, mac } = wiring;
     const nic = this.findLink(inode, podInterfaceName);
     if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: podInterfaceName });
@@ -203,7 +201,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       bridge: () => {
         const bridgeMac = `5e${mac.slice(2)}`;
         const bridge = { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true };
-        this.putLink(inode, { ...bridge, addresses: wiring.answers?.addresses ?? [] });
+        this.putLink(inode, { ...bridge, addresses: answersOf(wiring) });
       },
       tap: () => {
         const carrier = this.findLink(inode, tapName)?.carrier ?? false;
@@ -211,6 +209,7 @@ class MemoryPodNetwork implements FakePodNetwork {
         this.putLink(inode, { ...tap, carrier, master });
       },
       nic: () => {
+        if (wiring.kind === "masquerade") return;
         this.putLink(inode, { ...nic, mac, up: true, master, addresses: [] });
         this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
@@ -268,43 +267,63 @@ interface Seen {
   readonly links: ReadonlyMap<string, Link>;
   /** As `INODE TAP MAC`. */
   readonly forwarding: ReadonlySet<string>;
+  readonly rules: ReadonlyMap<string, string>;
 }
 
 function canOpen({ kind }: Link): boolean {
   return kind === "tun" || kind === "macvtap";
 }
 
+/** What differs between two wirings beside links. */
+function rulesOf(wiring: SeenWiring): string {
+  const { kind, guard } = wiring;
+  const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
+  return JSON.stringify([guard ?? null, ...nat]);
+}
+
 function isWired(wiring: SeenWiring, seen: Seen): boolean {
-  switch (wiring.kind) {
-    case "bridge":
-      return isBridged(wiring, seen);
-    case "tap": {
-      const tap = seen.links.get(wiring.tapName);
-      return tap?.up === true && canOpen(tap);
-    }
-    case "masquerade":
-      return false;
-  }
+  const none = JSON.stringify([null]);
+  if ((seen.rules.get(`${seen.inode} ${wiring.tapName}`) ?? none) !== rulesOf(wiring)) return false;
+  if (wiring.kind !== "tap") return isBridged(wiring, seen);
+  const tap = seen.links.get(wiring.tapName);
+  return tap?.up === true && canOpen(tap);
 }
 
 function isBridged(
-  wiring: Extract<SeenWiring, { kind: "bridge" }>,
+  wiring: Exclude<SeenWiring, { kind: "tap" }>,
   { inode, links, forwarding }: Seen,
 ): boolean {
-  const { podInterfaceName, bridgeName, tapName, mac, mtu } = wiring;
-  const [nic, tap] = [podInterfaceName, tapName].map((name) => links.get(name));
-  const isPort = (link: Link | undefined): boolean =>
-    link?.up === true && link.master === bridgeName;
-  const arePorts = links.get(bridgeName)?.up === true && isPort(nic) && isPort(tap);
+  const { bridgeName, tapName, mac, mtu } = wiring;
+  const [bridge, tap] = [bridgeName, tapName].map((name) => links.get(name));
+  const isTapDone = isPortOf(bridgeName, tap) && tap?.mtu === mtu;
   const isForwarded = forwarding.has(entryOf(inode, tapName, mac));
-  const hasAddresses = isEqual(links.get(bridgeName)?.addresses, wiring.answers?.addresses ?? []);
-  const isSilent = nic?.addresses.length === 0 && nic.mac === mac;
-  return arePorts && isSilent && hasAddresses && tap?.mtu === mtu && isForwarded;
+  return bridge?.up === true && isTapDone && isForwarded && isNicDone(wiring, links);
+}
+
+function isPortOf(bridgeName: string, link: Link | undefined): boolean {
+  return link?.up === true && link.master === bridgeName;
+}
+
+/** Hidden behind the NIC is a guest whose NIC is there; else the NIC is a silent port with the guest's MAC. */
+function isNicDone(
+  wiring: Exclude<SeenWiring, { kind: "tap" }>,
+  links: ReadonlyMap<string, Link>,
+): boolean {
+  const nic = links.get(wiring.podInterfaceName);
+  if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
+  const isSilent = nic.addresses.length === 0 && nic.mac === wiring.mac;
+  const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, answersOf(wiring));
+  return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
+}
+
+function answersOf(wiring: BridgeWiring | MasqueradeWiring | SeenWiring): readonly string[] {
+  return wiring.kind === "bridge" ? (wiring.answers?.addresses ?? []) : [];
 }
 
 function withoutMaster(link: Link): Link {
-  const { master: _master, ...rest } = link;
-  return rest;
+  const { name, index, kind, mac, mtu, up, carrier, addresses, takesQueues } = link;
+  const rest = { name, index, kind, mac, mtu, up, carrier, addresses };
+  return takesQueues === undefined ? rest : { ...rest, takesQueues };
 }
 
 function entryOf(inode: string, tapName: string, mac: string): string {

@@ -88,11 +88,11 @@ export async function observeNodeVm(
   const guest = observeGuest(vmi, domain, deps);
   const kubevirt = deps.kubevirts.list()[0];
   const network = networkConfigOf(kubevirt);
-  const { bindings } = network;
+  const { bindings, security } = network;
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
   const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
-  const sources = { vmi, links, isWired, nics, bindings, ...said };
+  const sources = { vmi, links, isWired, nics, bindings, security, ...said };
   const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.heed(heededLinks(ifaces, links));

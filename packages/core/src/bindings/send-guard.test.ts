@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { linkLocalOf, sendGuardOf, type GuardFacts } from "./send-guard.ts";
+
+const MAC = "02:00:00:00:5e:01";
+const OFF: ClusterSecurity = { mode: "Off", enforced: false };
+const POD: Network = { name: "one", pod: {} };
+const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
+const OWN = { macs: [MAC], serves: false };
+const ADDRESSES = ["10.9.0.1", "fd09::1", "fe80::ff:fe00:5e01"];
+
+function guardOf(
+  portSecurity: Iface["portSecurity"],
+  more: Partial<GuardFacts> = {},
+): ReturnType<typeof sendGuardOf> {
+  const iface: Iface = { name: "one", bridge: {}, ...(portSecurity && { portSecurity }) };
+  const given = { mac: MAC, addresses: ["10.9.0.1", "fd09::1"] };
+  return sendGuardOf({ iface, network: BLUE, cluster: OFF, ...given, ...more });
+}
+
+describe("what a guest may send", () => {
+  test("is not judged where neither the cluster nor the iface says so, as in KubeVirt", () => {
+    expect(guardOf(undefined)).toBeUndefined();
+    expect(guardOf({ allowServers: true })).toBeUndefined();
+  });
+
+  test("is its own MAC and addresses on the pod network, whatever anybody says", () => {
+    const asked = {
+      mode: "Off",
+      allowedMACs: ["02:00:00:00:5e:02"],
+      allowedAddresses: ["10.0.0.0/8"],
+      allowServers: true,
+    };
+    const want = { ...OWN, addresses: ADDRESSES };
+    expect(guardOf(asked, { network: POD })).toEqual(want);
+    expect(guardOf(undefined, { network: POD, cluster: OFF })).toEqual(want);
+    const multusDefault: Network = { name: "one", multus: { networkName: "blue", default: true } };
+    expect(guardOf(undefined, { network: multusDefault })).toEqual(want);
+  });
+
+  test.each<{
+    name: string;
+    said: Iface["portSecurity"];
+    cluster: ClusterSecurity;
+    want: ReturnType<typeof guardOf>;
+  }>([
+    {
+      name: "the cluster's word",
+      said: undefined,
+      cluster: { mode: "MAC", enforced: false },
+      want: OWN,
+    },
+    {
+      name: "the iface's before the cluster's",
+      said: { mode: "Off" },
+      cluster: { ...OFF, mode: "MAC" },
+      want: undefined,
+    },
+    { name: "no word that nobody knows", said: { mode: "mac" }, cluster: OFF, want: undefined },
+    {
+      name: "the addresses that are known",
+      said: { mode: "Addresses" },
+      cluster: OFF,
+      want: { ...OWN, addresses: ADDRESSES },
+    },
+    {
+      name: "more MACs",
+      said: { mode: "MAC", allowedMACs: ["00-00-5E-00-01-0A", MAC] },
+      cluster: OFF,
+      want: { ...OWN, macs: [MAC, "00:00:5e:00:01:0a"] },
+    },
+    {
+      name: "more addresses",
+      said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16", "fe80::/10", "::/0", "x"] },
+      cluster: OFF,
+      want: {
+        ...OWN,
+        addresses: ["10.9.0.1", "fd09::1", "10.10.0.0/16", "fe80::/10", "fe80::ff:fe00:5e01"],
+      },
+    },
+    {
+      name: "the word on servers",
+      said: { mode: "MAC", allowServers: true },
+      cluster: OFF,
+      want: { ...OWN, serves: true },
+    },
+    {
+      name: "no less than what is enforced",
+      said: { mode: "Off", allowedMACs: [MAC], allowServers: true },
+      cluster: { mode: "MAC", enforced: true },
+      want: OWN,
+    },
+    {
+      name: "more than what is enforced",
+      said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16"] },
+      cluster: { mode: "MAC", enforced: true },
+      want: { ...OWN, addresses: ADDRESSES },
+    },
+  ])("follows $name", ({ said, cluster, want }) => {
+    expect(guardOf(said, { cluster })).toEqual(want);
+  });
+
+  test("is any address where the network gave it none", () => {
+    expect(guardOf({ mode: "Addresses" }, { addresses: [] })).toEqual(OWN);
+  });
+});
+
+test.each([
+  ["02:00:00:00:5e:01", "fe80::ff:fe00:5e01"],
+  ["52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"],
+])("a guest with the MAC %s calls itself %s on every link", (mac, want) => {
+  expect(linkLocalOf(mac)).toBe(want);
+});

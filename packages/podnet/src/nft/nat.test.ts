@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { natTable, type NatWiring } from "./nat.ts";
+import { tableText } from "./table.ts";
+
+const IPV4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
+const IPV6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
+const NEITHER: NatWiring = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", ports: [] };
+const WIRING: NatWiring = { ...NEITHER, ipv4: IPV4, ipv6: IPV6 };
+
+function rulesOf(wiring: NatWiring, chain: string): readonly string[] {
+  return natTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
+}
+
+describe("masquerade", () => {
+  test("hides the guest behind the pod in both families, and lets all ports in", () => {
+    expect(tableText(natTable(WIRING)).replaceAll("\t", "  ")).toMatchInlineSnapshot(`
+      "table inet patchbay-eth0 {
+        chain early {
+          type filter hook prerouting priority raw; policy accept;
+          iifname "k6t-eth0" ip daddr 127.0.0.0/8 drop
+          iifname "eth0" ip daddr 10.0.2.2 drop
+          iifname "eth0" ip6 daddr fd10:0:2::2 drop
+        }
+        chain inward {
+          type nat hook prerouting priority dstnat; policy accept;
+          iifname "eth0" meta pkttype host dnat ip to 10.0.2.2
+          iifname "eth0" meta pkttype host dnat ip6 to fd10:0:2::2
+        }
+        chain loopback {
+          type nat hook output priority -100; policy accept;
+          ip daddr 127.0.0.1 dnat ip to 10.0.2.2
+        }
+        chain outward {
+          type nat hook postrouting priority srcnat; policy accept;
+          oifname "eth0" ip saddr 10.0.2.2 masquerade
+          oifname "eth0" ip6 saddr fd10:0:2::2 masquerade
+          oifname "k6t-eth0" ip saddr 127.0.0.1 snat ip to 10.0.2.1
+        }
+        chain between {
+          type filter hook forward priority filter; policy accept;
+          iifname "k6t-eth0" oifname != "eth0" drop
+          iifname != "eth0" oifname "k6t-eth0" drop
+          iifname "eth0" oifname != "k6t-eth0" drop
+          iifname != "k6t-eth0" oifname "eth0" drop
+        }
+      }"
+    `);
+  });
+
+  test("knows one family only where the pod has only one", () => {
+    expect(tableText(natTable({ ...NEITHER, ipv4: IPV4 }))).not.toContain("ip6");
+    expect(tableText(natTable({ ...NEITHER, ipv6: IPV6 }))).not.toMatch(/\bip /);
+  });
+
+  test("lets in the ports that are listed, and ranges of them, from the network and from the pod", () => {
+    const ports = [
+      { protocol: "tcp", first: 80, last: 80 },
+      { protocol: "udp", first: 5000, last: 5010 },
+    ] as const;
+    expect(rulesOf({ ...NEITHER, ipv4: IPV4, ports }, "inward")).toEqual([
+      'iifname "eth0" meta pkttype host tcp dport 80 dnat ip to 10.0.2.2',
+      'iifname "eth0" meta pkttype host udp dport 5000-5010 dnat ip to 10.0.2.2',
+    ]);
+    expect(rulesOf({ ...NEITHER, ipv4: IPV4, ports }, "loopback")).toEqual([
+      "ip daddr 127.0.0.1 tcp dport 80 dnat ip to 10.0.2.2",
+      "ip daddr 127.0.0.1 udp dport 5000-5010 dnat ip to 10.0.2.2",
+    ]);
+  });
+});

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import {
+  hasTable,
+  hasTableNamed,
+  parseRuleset,
+  removalText,
+  replacementText,
+  tableText,
+  type Table,
+} from "./table.ts";
+
+const TABLE: Table = {
+  family: "inet",
+  name: "patchbay-eth0",
+  chains: [
+    {
+      name: "inward",
+      hook: { type: "nat", at: "prerouting priority dstnat", policy: "accept" },
+      rules: ['iifname "eth0" dnat ip to 10.0.2.2', "accept"],
+    },
+    { name: "rest", rules: [] },
+  ],
+};
+
+/** As nft 1.0.6 prints it, with an empty line between chains. */
+const PRINTED = `table inet patchbay-eth0 {
+	chain inward {
+		type nat hook prerouting priority dstnat; policy accept;
+		iifname "eth0" dnat ip to 10.0.2.2
+		accept
+	}
+
+	chain rest {
+	}
+}
+`;
+const FOREIGN = `table ip nat {
+	chain PREROUTING {
+		type nat hook prerouting priority dstnat; policy accept;
+	}
+}
+`;
+
+describe("a table", () => {
+  test("is put in the place of what is there in one transaction", () => {
+    expect(replacementText(TABLE)).toBe(
+      `table inet patchbay-eth0\ndelete table inet patchbay-eth0\n${tableText(TABLE)}\n`,
+    );
+    expect(removalText(TABLE)).toBe("table inet patchbay-eth0\ndelete table inet patchbay-eth0\n");
+  });
+
+  test("is seen as nft prints it, among others", () => {
+    const seen = parseRuleset(`${FOREIGN}${PRINTED}${FOREIGN}`);
+    expect(hasTable(seen, TABLE)).toBe(true);
+    expect([...seen.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
+  });
+
+  test.each([
+    ["a rule is missing", PRINTED.replace("\t\taccept\n", "")],
+    ["a rule was added", PRINTED.replace("chain rest {\n", "chain rest {\n\t\taccept\n")],
+    ["the rules are in another order", PRINTED.replace(/(\t\tiif.*\n)(\t\taccept\n)/, "$2$1")],
+    ["a chain was added", PRINTED.replace("\tchain rest", "\tchain more {\n\t}\n\n\tchain rest")],
+    ["the policy is another", PRINTED.replace("policy accept", "policy drop")],
+    ["it is of another family", PRINTED.replace("table inet", "table ip")],
+    ["the text is cut short", PRINTED.slice(0, -3)],
+  ])("is not when %s", (_name, text) => {
+    expect(hasTable(parseRuleset(text), TABLE)).toBe(false);
+  });
+
+  test("is seen by its name, whatever is in it", () => {
+    const { family, name } = TABLE;
+    expect(hasTableNamed(parseRuleset("table inet patchbay-eth0 {\n}\n"), { family, name })).toBe(
+      true,
+    );
+    expect(hasTableNamed(parseRuleset(FOREIGN), { family, name })).toBe(false);
+  });
+});

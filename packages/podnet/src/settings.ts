@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the network below /proc/sys/net, which shows to each process those of its own namespace.
+
+/** A setting and its value. */
+export interface Setting {
+  /** Below /proc/sys/net, for example `ipv4/conf/eth0/forwarding`. */
+  readonly path: string;
+  readonly value: string;
+}
+
+/** Values by path. */
+export type SeenSettings = ReadonlyMap<string, string>;
+
+/** What a look reads. */
+const PATTERNS: readonly string[] = [
+  "bridge/bridge-nf-call-*tables",
+  "ipv4/conf/*/forwarding",
+  "ipv4/conf/*/route_localnet",
+  "ipv6/conf/*/accept_ra",
+  "ipv6/conf/*/disable_ipv6",
+  "ipv6/conf/all/forwarding",
+];
+
+/**
+ * Shell that prints each setting as PATH:VALUE, in one process; a pattern that nothing matches is skipped. The shell
+ * itself reads a byte at a time, and the kernel gives the first byte of a setting only.
+ */
+export const READ_SETTINGS = `cd /proc/sys/net && { grep -s "" ${PATTERNS.join(" ")} || true; }`;
+
+/** Shell that reads lines of PATH VALUE, and writes; it stops at the first that fails. */
+export const WRITE_SETTINGS =
+  'cd /proc/sys/net && while read -r file value; do echo "$value" >"$file" || exit 1; done';
+
+/** Reads what {@link READ_SETTINGS} prints. */
+export function parseSettings(text: string): SeenSettings {
+  const lines = text.split("\n").map((line) => line.split(":"));
+  return new Map(
+    lines.flatMap(([path = "", value]) => (value === undefined ? [] : [[path, value]])),
+  );
+}
+
+/** What {@link WRITE_SETTINGS} reads. */
+export function settingsText(settings: readonly Setting[]): string {
+  return settings.map(({ path, value }) => `${path} ${value}\n`).join("");
+}

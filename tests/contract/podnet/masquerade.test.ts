@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
+import { spawn, type ChildProcess } from "node:child_process";
+import type { MasqueradeWiring } from "@patchbay/core";
+import type { NetnsHandle } from "@patchbay/ports";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { addNic, makeNetwork, Namespaces, ping, run } from "./links.ts";
+
+const GUEST_MAC = "02:00:00:00:5e:01";
+const POD_MAC = "02:00:00:00:aa:05";
+const WIRING: MasqueradeWiring = {
+  kind: "masquerade",
+  ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" },
+  ...{ mac: GUEST_MAC, mtu: 1400, owner: 107, queues: 1 },
+  ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
+  ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
+  ports: [],
+};
+const POD = { ipv4: "10.88.0.5", ipv6: "fd88::5" };
+const SERVER = { ipv4: "10.88.0.1", ipv6: "fd88::1" };
+/** Answers every connection with one line. */
+const PORT = 8080;
+
+const namespaces = new Namespaces();
+const servers: ChildProcess[] = [];
+let host: string;
+let pod: string;
+let guest: string;
+let netns: NetnsHandle;
+
+function serve(at: string, word: string): void {
+  const script = `require("net").createServer((s) => { s.on("error", () => 0); s.end("${word} " + s.remoteAddress); }).listen(${String(PORT)}, "::")`;
+  servers.push(
+    spawn("ip", ["netns", "exec", at, process.execPath, "-e", script], { stdio: "ignore" }),
+  );
+}
+
+/** What the server at an address says to somebody in the namespace; empty when nothing answers. */
+function ask(from: string, address: string, port = PORT): string {
+  try {
+    return run("ip", "netns", "exec", from, "busybox", "nc", "-w", "2", address, String(port));
+  } catch {
+    return "";
+  }
+}
+
+/** A pod on the host's bridge, and a guest whose NIC is the other end of what stands for its tap. */
+function addPod(): void {
+  addNic({ host, pod }, { name: "eth0", kind: "veth", mac: POD_MAC });
+  const set = (at: string, ...words: readonly string[]): string => run("ip", "-n", at, ...words);
+  set(host, "addr", "add", `${SERVER.ipv4}/24`, "dev", "br0");
+  set(host, "addr", "add", `${SERVER.ipv6}/64`, "dev", "br0", "nodad");
+  set(pod, "addr", "add", `${POD.ipv4}/24`, "dev", "eth0");
+  set(pod, "addr", "add", `${POD.ipv6}/64`, "dev", "eth0", "nodad");
+  set(pod, "link", "set", "eth0", "mtu", "1400", "up");
+  const peer = ["peer", "name", "eth0", "address", GUEST_MAC, "mtu", "1400", "netns", guest];
+  set(pod, "link", "add", "tap0", "type", "veth", ...peer);
+  set(guest, "addr", "add", "10.0.2.2/24", "dev", "eth0");
+  set(guest, "addr", "add", "fd10:0:2::2/120", "dev", "eth0", "nodad");
+  set(guest, "link", "set", "eth0", "up");
+  set(guest, "route", "add", "default", "via", "10.0.2.1");
+  set(guest, "-6", "route", "add", "default", "via", "fe80::1", "dev", "eth0");
+}
+
+async function isWired(wiring: MasqueradeWiring = WIRING): Promise<boolean> {
+  return (await makeNetwork().look(netns)).isWired(wiring);
+}
+
+beforeAll(async () => {
+  const made = namespaces.add("host");
+  run("ip", "-n", made, "link", "add", "br0", "type", "bridge");
+  run("ip", "-n", made, "link", "set", "br0", "up");
+  [host, pod, guest] = [made, namespaces.add("pod"), namespaces.add("guest")];
+  netns = namespaces.open(pod);
+  addPod();
+  await makeNetwork().wireTap(netns, WIRING);
+  serve(host, "server");
+  serve(guest, "guest");
+  await eventually(() => ask(guest, SERVER.ipv4) !== "" && ask(host, POD.ipv4) !== "", {
+    withinMs: 20_000,
+  });
+});
+
+afterAll(() => {
+  for (const server of servers) server.kill("SIGKILL");
+  namespaces.close();
+});
+
+describe("a guest behind the pod", () => {
+  test.each(["ipv4", "ipv6"] as const)("reaches a server with the pod's address: %s", (family) => {
+    expect(ask(guest, SERVER[family])).toMatch(new RegExp(`^server (::ffff:)?${POD[family]}$`));
+  });
+
+  test.each(["ipv4", "ipv6"] as const)("is reached at the pod's address: %s", (family) => {
+    expect(ask(host, POD[family])).toMatch(new RegExp(`^guest (::ffff:)?${SERVER[family]}$`));
+  });
+
+  test("is reached from the pod at 127.0.0.1, as from its gateway", () => {
+    expect(ask(pod, "127.0.0.1")).toBe("guest ::ffff:10.0.2.1");
+  });
+
+  test("passes pings both ways, of the size that the pod's NIC takes", () => {
+    expect(ping(guest, "-s", "1372", SERVER.ipv4)).toContain(" 0% packet loss");
+    expect(ping(guest, "-6", SERVER.ipv6)).toContain(" 0% packet loss");
+    expect(ping(host, POD.ipv4)).toContain(" 0% packet loss");
+  });
+
+  test("is not reached past the list of ports, at its own address", () => {
+    run("ip", "-n", host, "route", "add", "10.0.2.2/32", "via", POD.ipv4);
+    expect(ask(host, "10.0.2.2")).toBe("");
+  });
+
+  test("does not reach the pod's loopback", () => {
+    run(
+      "ip",
+      "netns",
+      "exec",
+      guest,
+      "sh",
+      "-c",
+      "echo 1 >/proc/sys/net/ipv4/conf/eth0/route_localnet",
+    );
+    run("ip", "-n", guest, "addr", "del", "127.0.0.1/8", "dev", "lo");
+    run("ip", "-n", guest, "route", "add", "127.0.0.1/32", "via", "10.0.2.1");
+    serve(pod, "pod");
+    expect(() => ping(guest, "127.0.0.1")).toThrow("Command failed");
+  });
+
+  test("is let in at the listed ports only when there is a list", async () => {
+    const other = { protocol: "tcp", first: 81, last: 90 } as const;
+    const own = { protocol: "tcp", first: PORT, last: PORT } as const;
+    await makeNetwork().wireTap(netns, { ...WIRING, ports: [other] });
+    expect(ask(host, POD.ipv4)).not.toContain("guest");
+    await makeNetwork().wireTap(netns, { ...WIRING, ports: [other, own] });
+    expect(ask(host, POD.ipv4)).toContain("guest");
+    expect(await isWired()).toBe(false);
+    await makeNetwork().wireTap(netns, WIRING);
+    expect(ask(host, POD.ipv6)).toContain("guest");
+  });
+
+  test("is seen to be wired, and not when anything of it is missing", async () => {
+    const inPod = (...words: readonly string[]): string =>
+      run("ip", "netns", "exec", pod, ...words);
+    const breaks: readonly (readonly string[])[] = [
+      ["nft", "flush", "chain", "inet", "patchbay-eth0", "inward"],
+      ["nft", "add", "rule", "inet", "patchbay-eth0", "between", "drop"],
+      ["nft", "delete", "table", "inet", "patchbay-eth0"],
+      ["ip", "addr", "del", "10.0.2.1/24", "dev", "k6t-eth0"],
+      ["ip", "addr", "del", "fe80::1/64", "dev", "k6t-eth0"],
+      ["sh", "-c", "echo 0 >/proc/sys/net/ipv4/conf/eth0/forwarding"],
+      ["sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/all/forwarding"],
+      ["bridge", "fdb", "del", GUEST_MAC, "dev", "tap0", "master"],
+      ["ip", "link", "set", "tap0", "nomaster"],
+    ];
+    expect(await isWired()).toBe(true);
+    for (const words of breaks) {
+      inPod(...words);
+      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: false });
+      await makeNetwork().wireTap(netns, WIRING);
+      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: true });
+    }
+    expect(ask(host, POD.ipv4)).toContain("guest");
+  });
+
+  test("leaves nothing behind, and the pod its addresses", async () => {
+    await makeNetwork().unwireTap(netns, WIRING);
+    await makeNetwork().unwireTap(netns, WIRING);
+    const links = await makeNetwork().listLinks(netns);
+    expect(links.map(({ name }) => name)).toEqual(["eth0", "lo"]);
+    expect(links[0]?.addresses).toContain(`${POD.ipv4}/24`);
+    expect(run("ip", "netns", "exec", pod, "nft", "list", "ruleset")).toBe("");
+    const forwarding = "cat /proc/sys/net/ipv4/conf/eth0/forwarding";
+    expect(run("ip", "netns", "exec", pod, "sh", "-c", forwarding).trim()).toBe("0");
+  });
+});
