@@ -17,6 +17,7 @@ function pathsOf({ dataDir, socket }: Place): Readonly<Record<string, string>> {
     "/var/lib/kubelet/pods": join(dataDir, "pods"),
     "/var/lib/kubelet/device-plugins": join(dataDir, "none/device-plugins"),
     "/var/lib/net-agent": join(dataDir, "net-agent"),
+    "/var/lib/patchbay/virt-handler": join(dataDir, "virt-handler"),
     "/run/containerd": dirname(socket),
     "/run/crio": join(dataDir, "none/crio"),
     "/run/k3s/containerd": join(dataDir, "none/k3s"),

@@ -18,6 +18,8 @@ export interface Paths {
   /** Logs of containers. */
   readonly podLogs: string;
   readonly netAgent: string;
+  /** State of virt-handler. */
+  readonly virtHandler: string;
   /** Configuration, images and state of the machine's containerd. */
   readonly containerd: string;
   readonly cniConf: string;
@@ -45,6 +47,7 @@ export function pathsOf(dataDir: string): Paths {
     claims: below("claims"),
     podLogs: below("pod-logs"),
     netAgent: below("net-agent"),
+    virtHandler: below("virt-handler"),
     containerd: below("containerd"),
     cniConf: below("cni", "net.d"),
     cniLeases: below("cni", "leases"),
@@ -70,6 +73,7 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
     [paths.claims, PRIVATE],
     [paths.podLogs, PRIVATE],
     [paths.netAgent, PRIVATE],
+    [paths.virtHandler, PRIVATE],
     [paths.cniConf, PRIVATE],
     [paths.cniLeases, PRIVATE],
     [paths.logs, PRIVATE],

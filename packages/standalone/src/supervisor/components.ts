@@ -96,7 +96,10 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       WEBHOOK_CLIENT,
     ]),
     netAgent: serviceOf(paths, "net-agent", [...agent, "--state-dir", paths.netAgent]),
-    virtHandler: serviceOf(paths, "virt-handler", [...agent, "--pods-dir", paths.pods]),
+    virtHandler: serviceOf(paths, "virt-handler", [
+      ...agent,
+      ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],
+    ]),
     virtController: serviceOf(paths, "virt-controller", []),
   };
 }
