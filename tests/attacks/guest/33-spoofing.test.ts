@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
+import type { SendGuard } from "@patchbay/core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  addGuest,
+  addHost,
+  guestWiring,
+  makeNetwork,
+  Namespaces,
+  ping,
+  PREFIX,
+  run,
+} from "../../contract/podnet/links.ts";
+import { arp, frame, nd, ND, sendFrames, udp } from "./frames.ts";
+
+const OWN = { mac: guestWiring(1).mac, ipv4: "10.9.0.1", ipv6: "fd09::1" };
+const OTHER = { mac: guestWiring(2).mac, ipv4: "10.9.0.2", ipv6: "fd09::2" };
+/** Makes of {@link OWN} what every host does. Source: RFC 4291, appendix A */
+const LINK_LOCAL = "fe80::ff:fe00:5e01";
+const ALL = "ff:ff:ff:ff:ff:ff";
+const ALL_NODES = "33:33:00:00:00:01";
+const ADDRESSES: SendGuard = {
+  macs: [OWN.mac],
+  serves: false,
+  addresses: [OWN.ipv4, OWN.ipv6, LINK_LOCAL],
+};
+const MAC: SendGuard = { macs: [OWN.mac], serves: false };
+
+const COUNT = 40;
+/** The guests' kernels send a few frames of their own. */
+const MOST = COUNT / 2;
+
+const HOSTILE: readonly { name: string; hex: string; passesByMac?: true }[] = [
+  { name: "attack 33: a frame from another guest's MAC", hex: frame(ALL, OTHER.mac, "88b5") },
+  {
+    name: "attack 34: ARP that another's address is here",
+    hex: frame(ALL, OWN.mac, arp({ op: 2, mac: OWN.mac, ip: OTHER.ipv4, asks: OTHER.ipv4 })),
+    passesByMac: true,
+  },
+  {
+    name: "attack 34: ARP that the own address is at another's MAC",
+    hex: frame(ALL, OWN.mac, arp({ op: 2, mac: OTHER.mac, ip: OWN.ipv4, asks: OWN.ipv4 })),
+  },
+  {
+    name: "attack 34: an ARP probe that keeps another from its address",
+    hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: "0.0.0.0", asks: OTHER.ipv4 })),
+    passesByMac: true,
+  },
+  {
+    name: "attack 34: the same ARP behind a tag that means none",
+    hex: frame(
+      ALL,
+      OWN.mac,
+      `81000000${arp({ op: 2, mac: OWN.mac, ip: OTHER.ipv4, asks: OTHER.ipv4 })}`,
+    ),
+  },
+  {
+    name: "attack 34: a neighbour advertisement of another's address",
+    hex: frame(ALL_NODES, OWN.mac, nd(OWN.ipv6, ND.advertises, OTHER.ipv6)),
+    passesByMac: true,
+  },
+  {
+    name: "attack 34: a neighbour advertisement from another's address",
+    hex: frame(ALL_NODES, OWN.mac, nd(OTHER.ipv6, ND.advertises, OWN.ipv6)),
+    passesByMac: true,
+  },
+  {
+    name: "attack 34: a probe that keeps another from its IPv6 address",
+    hex: frame(ALL_NODES, OWN.mac, nd("::", ND.solicits, OTHER.ipv6)),
+    passesByMac: true,
+  },
+  {
+    name: "attack 34: a packet from another's address",
+    hex: frame(ALL, OWN.mac, udp(OTHER.ipv4, "10.9.0.255", [9, 9])),
+    passesByMac: true,
+  },
+  {
+    name: "attack 35: a word of spanning tree",
+    hex: frame("01:80:c2:00:00:00", OWN.mac, "0026424203"),
+  },
+  {
+    name: "attack 35: a word of Cisco's spanning tree",
+    hex: frame("01:00:0c:cc:cc:cd", OWN.mac, "0032aaaa03"),
+  },
+  {
+    name: "attack 35: an answer of a DHCP server",
+    hex: frame(ALL, OWN.mac, udp(OWN.ipv4, "255.255.255.255", [67, 68])),
+  },
+  {
+    name: "attack 35: an answer of a DHCPv6 server",
+    hex: frame(ALL_NODES, OWN.mac, udp(LINK_LOCAL, "ff02::1", [547, 546])),
+  },
+  {
+    name: "attack 35: a router advertisement",
+    hex: frame(ALL_NODES, OWN.mac, nd(LINK_LOCAL, ND.advertisesRouter, OWN.ipv6)),
+  },
+  {
+    name: "attack 35: a redirect",
+    hex: frame(ALL_NODES, OWN.mac, nd(LINK_LOCAL, ND.redirects, OTHER.ipv6)),
+  },
+];
+
+const HONEST: readonly { name: string; hex: string }[] = [
+  {
+    name: "ARP of its own address",
+    hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: OWN.ipv4, asks: OTHER.ipv4 })),
+  },
+  {
+    name: "a probe for its own address",
+    hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: "0.0.0.0", asks: OWN.ipv4 })),
+  },
+  {
+    name: "a question to a DHCP server",
+    hex: frame(ALL, OWN.mac, udp("0.0.0.0", "255.255.255.255", [68, 67])),
+  },
+  {
+    name: "a neighbour advertisement of its own",
+    hex: frame(ALL_NODES, OWN.mac, nd(OWN.ipv6, ND.advertises, OWN.ipv6)),
+  },
+  {
+    name: "a probe for its own link-local address",
+    hex: frame(ALL_NODES, OWN.mac, nd("::", ND.solicits, LINK_LOCAL)),
+  },
+  {
+    name: "a packet from its own address",
+    hex: frame(ALL, OWN.mac, udp(OWN.ipv4, "10.9.0.255", [9, 9])),
+  },
+  { name: "QEMU's announcement of a guest that has moved", hex: frame(ALL, OWN.mac, "8035") },
+];
+
+const namespaces = new Namespaces();
+let host: string;
+let attacker: string;
+let victim: string;
+
+/** How many of {@link COUNT} frames leave the pod for the network. */
+function reached(hex: string): number {
+  const file = "/sys/class/net/pod1pod1/statistics/rx_packets";
+  const count = (): number => Number(run("ip", "netns", "exec", host, "cat", file));
+  const before = count();
+  sendFrames(attacker, hex, COUNT);
+  return count() - before;
+}
+
+async function hold(guard: SendGuard | undefined): Promise<void> {
+  const wiring = { ...guestWiring(1), ...(guard === undefined ? {} : { guard }) };
+  await makeNetwork().wireTap(namespaces.open(`${PREFIX}-pod1`), wiring);
+}
+
+/** Behind which port the network looks for the victim. */
+function portOfVictim(): string {
+  const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
+  const own = entries.find((line) => line.startsWith(OTHER.mac) && !line.includes("permanent"));
+  return own?.split(" ")[2] ?? "";
+}
+
+beforeAll(async () => {
+  host = addHost(namespaces);
+  attacker = await addGuest({ namespaces, host }, 1, "veth");
+  victim = await addGuest({ namespaces, host }, 2, "veth");
+});
+
+afterAll(() => {
+  namespaces.close();
+});
+
+describe("a guest that is held to its MAC and addresses", () => {
+  beforeAll(() => hold(ADDRESSES));
+
+  test.each(HOSTILE)("$name does not get out", ({ hex }) => {
+    expect(reached(hex)).toBeLessThan(MOST);
+  });
+
+  test.each(HONEST)("sends $name", ({ hex }) => {
+    expect(reached(hex)).toBeGreaterThanOrEqual(COUNT);
+  });
+
+  test("talks with another, in both families", () => {
+    expect(ping(attacker, OTHER.ipv4)).toContain(" 0% packet loss");
+    expect(ping(victim, "-6", OWN.ipv6)).toContain(" 0% packet loss");
+  });
+});
+
+describe("a guest that is held to its MAC", () => {
+  beforeAll(() => hold(MAC));
+
+  test.each(HOSTILE.filter(({ passesByMac }) => passesByMac !== true))(
+    "$name does not get out",
+    ({ hex }) => {
+      expect(reached(hex)).toBeLessThan(MOST);
+    },
+  );
+
+  test.each(HONEST)("sends $name", ({ hex }) => {
+    expect(reached(hex)).toBeGreaterThanOrEqual(COUNT);
+  });
+
+  test("sends tagged frames", () => {
+    expect(reached(frame(ALL, OWN.mac, "8100000588b5"))).toBeGreaterThanOrEqual(COUNT);
+  });
+
+  test("does not take another's frames away", () => {
+    ping(victim, OWN.ipv4);
+    const before = portOfVictim();
+    expect(before).not.toBe("");
+    sendFrames(attacker, HOSTILE[0]?.hex ?? "", COUNT);
+    expect(portOfVictim()).toBe(before);
+  });
+});
+
+describe("a guest that is not held", () => {
+  beforeAll(() => hold(undefined));
+
+  test.each(HOSTILE)("shows that these frames are what they are said to be: $name", ({ hex }) => {
+    expect(reached(hex)).toBeGreaterThanOrEqual(COUNT);
+  });
+
+  test("takes another's frames away", () => {
+    ping(victim, OWN.ipv4);
+    const before = portOfVictim();
+    sendFrames(attacker, HOSTILE[0]?.hex ?? "", COUNT);
+    expect(portOfVictim()).not.toBe(before);
+  });
+});
