@@ -37,6 +37,8 @@ const BLUE: Network = { name: NIC, multus: { networkName: "blue" } };
 // KubeVirt's API is wider than the type.
 const ROWS = (
   [
+    // On a network beside the pod's.
+    { field: "masquerade", binding: { masquerade: {} } },
     { field: "sriov", binding: { sriov: {} } },
     { field: "passtBinding", binding: { passtBinding: {} } },
     { field: "binding", binding: { binding: { name: "unheard" } } },
