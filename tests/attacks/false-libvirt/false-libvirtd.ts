@@ -46,9 +46,12 @@ const HONEST: Answers = {
 };
 
 /** What the guest's agent told of its NICs. */
-function printAddresses(count: number, name: string): Buffer {
+function printAddresses(count: number, name: string, addresses: readonly string[] = []): Buffer {
   const hwaddr = printOptionalText("02:00:00:00:00:01");
-  const entry = Buffer.concat([printText(name), hwaddr, printInts(0)]);
+  const printed = addresses.map((text) =>
+    Buffer.concat([printInts(0), printText(text), printInts(24)]),
+  );
+  const entry = Buffer.concat([printText(name), hwaddr, printInts(printed.length), ...printed]);
   return Buffer.concat([printInts(count), ...Array<Buffer>(count).fill(entry)]);
 }
 
@@ -101,6 +104,10 @@ const BEHAVIOURS: Readonly<Record<string, Answers>> = {
     interfaceAddresses: () => printAddresses(200, "\u001b[2Jeth0\n"),
   },
   "drops at each read": { readXml: () => "hang up" },
+  "an agent with long addresses": {
+    interfaceAddresses: () =>
+      printAddresses(200, "eth0", Array<string>(200).fill(`10.0.0.1${"0".repeat(200)}`)),
+  },
   "an agent with long names": { interfaceAddresses: () => printAddresses(1024, "n".repeat(9000)) },
   "errors of 4 MB": { lookUp: () => ({ error: "\u0001".repeat(4_000_000) }) },
   ...Object.fromEntries(

@@ -17,7 +17,24 @@ test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and t
   for (let turn = 0; turn < 3; turn += 1) {
     const nics = await connection.readGuestInterfaces("default_vm1");
     expect(nics).toHaveLength(256);
-    expect(nics[0]).toEqual({ name: "n".repeat(256), mac: "02:00:00:00:00:01" });
+    expect(nics[0]).toEqual({
+      name: "n".repeat(256),
+      mac: "02:00:00:00:00:01",
+      addresses: [],
+    });
+  }
+  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect(node.pids).toHaveLength(1);
+});
+
+test("attack 9: 40,000 addresses of 200 bytes are cut in number and length, and the child lives", async () => {
+  const neighbour = await node.neighbour();
+  const connection = await node.attack("an agent with long addresses");
+  for (let turn = 0; turn < 3; turn += 1) {
+    const nics = await connection.readGuestInterfaces("default_vm1");
+    expect(nics).toHaveLength(200);
+    expect(nics[0]?.addresses).toEqual(Array<string>(32).fill(`10.0.0.1${"0".repeat(56)}`));
+    expect(nics.flatMap(({ addresses }) => addresses)).toHaveLength(1024);
   }
   expect((await neighbour.findDomain("test"))?.state).toBe("running");
   expect(node.pids).toHaveLength(1);

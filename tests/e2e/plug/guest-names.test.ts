@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest calls a NIC is in the status as soon as the guest's agent says it, for NICs that were there and for those
-// that are plugged.
+// What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
+// that were there and for those that are plugged.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -10,9 +10,12 @@ import {
   guestNic,
   ifaceStatus,
   machine,
+  setAddress,
 } from "../machine.ts";
 
 const VM = "named";
+/** The agent is asked for the fourth time a minute after a change, and then every two minutes. */
+const ASKED_AGAIN_MS = 150_000;
 
 async function reportedName(iface: string): Promise<string> {
   return eventually(() => ifaceStatus(VM, iface)?.interfaceName, { withinMs: CHANGE_MS });
@@ -35,6 +38,31 @@ test.each([
   const { mac = "" } = await expectReady(VM, name);
   expect(await reportedName(name)).toBe(await guestNic(VM, mac));
   expect(ifaceStatus(VM, name)?.infoSource).toContain("guest-agent");
+});
+
+test("addresses that the guest took by itself are told, with their source, and stay with the NIC", async () => {
+  const cidrs = ["10.99.7.2/24", "10.99.7.3/24", "fd99:7::2/64"];
+  for (const cidr of cidrs) await setAddress(VM, "red1", cidr);
+  const status = await eventually(
+    () => {
+      const told = ifaceStatus(VM, "red1");
+      return told?.ipAddresses?.includes("fd99:7::2") === true ? told : undefined;
+    },
+    { withinMs: ASKED_AGAIN_MS },
+  );
+  expect(status.ipAddresses).toEqual(
+    expect.arrayContaining(["10.99.7.2", "10.99.7.3", "fd99:7::2"]),
+  );
+  expect(status).toMatchObject({
+    ipAddress: "10.99.7.2",
+    infoSource: "domain, guest-agent, multus-status",
+    addressInfo: { source: "guest-agent" },
+    mtu: 1500,
+  });
+  expect(ifaceStatus(VM, "default")?.infoSource).toBe("domain, guest-agent");
+  // The loopback of the guest is nobody's business.
+  const all = machine.findVmi(VM)?.status?.interfaces ?? [];
+  expect(all.filter(({ name }) => name === undefined)).toEqual([]);
 });
 
 test("the list shows the names", async () => {
