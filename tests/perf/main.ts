@@ -7,6 +7,7 @@ import { measureBoots } from "./boot/boot.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePorts } from "./ports.ts";
+import { measureWatches } from "./watches.ts";
 import { measureThroughput } from "./throughput.ts";
 
 const DEFAULT_ROUNDS = 20;
@@ -20,6 +21,8 @@ if (first === "apiserver") {
   await measureApiServer(rest);
 } else if (first === "ports") {
   await measurePorts(Number(rest[0] ?? DEFAULT_STARTS));
+} else if (first === "watches") {
+  await measureWatches();
 } else if (first === "boot") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
 } else if (first === "parallel") {

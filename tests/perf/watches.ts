@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-handler's loop costs at rest while it watches the links of many pods, and how soon it mends one. Namespaces,
+// netlink and iproute2 are real; libvirt and the API server are in memory, since neither says anything at rest.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync, openSync, readdirSync } from "node:fs";
+import { setTimeout as pass } from "node:timers/promises";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeVirt,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { createClock, createLinkWatch, createProcessRunner, limitProcesses } from "@patchbay/os";
+import { createPodNetwork } from "@patchbay/podnet";
+import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/ports";
+import {
+  createFakeAddressServers,
+  createFakeCache,
+  createFakeFiles,
+  createFakeHypervisor,
+  createFakeLinkCounters,
+  createFakeLogger,
+  createFakeStore,
+} from "@patchbay/ports/testing";
+import { aVmi, eventually } from "@patchbay/testing";
+import { createAddressStore, runLoop, WORKERS } from "@patchbay/virt-handler/testing";
+
+const NODE = "node1";
+const PODS = 32;
+const REST_MS = 30_000;
+/** Before the rest: the kernel tells of carriers up to a second later. */
+const SETTLE_MS = 3_000;
+const WAIT = { withinMs: 120_000 };
+const PREFIX = `pbw${String(process.pid)}`;
+const IFACE = "one";
+
+function sha256Hex(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+const HASH = sha256Hex(IFACE).slice(0, 11);
+const POD_NIC = `pod${HASH}`;
+const BRIDGE = `k6t-${HASH}`;
+
+function run(...args: readonly string[]): string {
+  return execFileSync("ip", args, { encoding: "utf8", stdio: "pipe" });
+}
+
+/** A pod with its NIC, and its VM. */
+interface Pod {
+  readonly name: string;
+  readonly uid: string;
+  readonly netns: NetnsHandle;
+  readonly vmi: VirtualMachineInstance;
+}
+
+function makePod(index: number): Pod {
+  const name = `${PREFIX}-${String(index)}`;
+  const uid = `pod-${String(index)}`;
+  const mac = `02:00:00:00:01:${index.toString(16).padStart(2, "0")}`;
+  run("netns", "add", name);
+  const nic = ["link", "add", POD_NIC, "address", mac, "type", "veth", "peer", "name", "far"];
+  run("-n", name, ...nic);
+  for (const link of [POD_NIC, "far"]) run("-n", name, "link", "set", link, "up");
+  const fd = openSync(`/run/netns/${name}`, "r");
+  const attachment = { name: IFACE, podInterfaceName: POD_NIC, state: "Attached", mac } as const;
+  const vmi = aVmi({
+    nics: [{ name: IFACE, mac }],
+    status: { phase: "Scheduled", activePods: { [uid]: NODE }, attachments: [attachment] },
+  });
+  const metadata = { ...vmi.metadata, name: `vm${String(index)}`, uid: `vmi-${String(index)}` };
+  const netns = { fd, inode: fstatSync(fd, { bigint: true }).ino.toString() };
+  return { name, uid, netns, vmi: { ...vmi, metadata } };
+}
+
+/** Counts looks; every tap is open, as with a QEMU for each. */
+function countedNetwork(looked: () => void): PodNetwork {
+  const network = createPodNetwork({ runner: limitProcesses(createProcessRunner(), 8) });
+  return {
+    ...network,
+    look: async (netns) => {
+      looked();
+      const view = await network.look(netns);
+      const links = view.links.map((link) =>
+        link.kind === "tun" ? { ...link, carrier: true } : link,
+      );
+      return { ...view, links };
+    },
+  };
+}
+
+function launcherFor(pods: readonly Pod[], uid: string): Launcher {
+  const index = pods.findIndex((pod) => pod.uid === uid);
+  const netns = pods[index]?.netns ?? { fd: -1, inode: "" };
+  const ended = new Promise<void>(() => undefined);
+  return { socketFd: 1000 + index, netns, ended, close: () => undefined };
+}
+
+/** The loop over these pods; what it is asked for is in memory. */
+class Node {
+  looks = 0;
+  readonly #vmis = createFakeCache<VirtualMachineInstance>();
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  constructor(pods: readonly Pod[]) {
+    const store = createFakeStore();
+    const hypervisor = createFakeHypervisor();
+    const write = store.patch.bind(store);
+    store.patch = async (type, key, ...rest) => {
+      const written = await write(type, key, ...rest);
+      const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, key);
+      if (vmi !== undefined) this.#vmis.put(vmi);
+      return written;
+    };
+    for (const [index, { vmi }] of pods.entries()) {
+      hypervisor.daemonAt({ kind: "socket", fd: 1000 + index });
+      store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+      this.#vmis.put(vmi);
+    }
+    const parts = {
+      ...{ nodeName: NODE, store, hypervisor, vmis: this.#vmis, concurrency: WORKERS },
+      kubevirts: createFakeCache<KubeVirt>(),
+      launchers: {
+        open: ({ uid }: { readonly uid: string }) => Promise.resolve(launcherFor(pods, uid)),
+        watch: () => undefined,
+      },
+      linkWatch: createLinkWatch(),
+      linkCounters: createFakeLinkCounters(),
+      addressServers: createFakeAddressServers(),
+      addressStore: createAddressStore(createFakeFiles(), "/addresses"),
+      podNetwork: countedNetwork(() => (this.looks += 1)),
+      events: { record: () => undefined, flush: () => Promise.resolve() },
+      clock: createClock(),
+      log: createFakeLogger(),
+    };
+    this.#ended = runLoop(parts, this.#stop.signal);
+  }
+
+  get isReady(): boolean {
+    const vmis = this.#vmis.list();
+    return vmis.every(({ status }) => status?.interfaces?.[0]?.hotplug?.phase === "Ready");
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+  }
+}
+
+function countDescriptors(): number {
+  return readdirSync("/proc/self/fd").length;
+}
+
+/** Milliseconds until a bridge that was deleted is there again. */
+async function mendOne({ name }: Pod): Promise<number> {
+  run("-n", name, "link", "del", BRIDGE);
+  const startMs = performance.now();
+  await eventually(() => run("-n", name, "link").includes(`${BRIDGE}:`), WAIT);
+  return performance.now() - startMs;
+}
+
+async function measure(pods: readonly Pod[]): Promise<void> {
+  const before = countDescriptors();
+  const node = new Node(pods);
+  try {
+    await eventually(() => node.isReady, WAIT);
+    await pass(SETTLE_MS);
+    const watched = countDescriptors() - before;
+    const start = { cpu: process.cpuUsage(), looks: node.looks };
+    await pass(REST_MS);
+    const { user, system } = process.cpuUsage(start.cpu);
+    const looks = node.looks - start.looks;
+    const mended = [];
+    for (const pod of pods) mended.push(await mendOne(pod));
+    mended.sort((left, right) => left - right);
+    const [median = NaN, most = NaN] = [mended[PODS / 2], mended.at(-1)];
+    process.stdout.write(
+      [
+        `${String(PODS)} watched namespaces`,
+        `descriptors of the watches and the process around them: ${String(watched)}`,
+        `CPU at rest: ${(((user + system) / 1000 / REST_MS) * 100).toFixed(2)} % of a core; looks in ${String(REST_MS / 1000)} s: ${String(looks)}`,
+        `a deleted bridge is there again after: median ${median.toFixed(0)} ms, most ${most.toFixed(0)} ms`,
+        "",
+      ].join("\n"),
+    );
+  } finally {
+    await node.close();
+  }
+}
+
+/** Prints the figures. */
+export async function measureWatches(): Promise<void> {
+  const pods: Pod[] = [];
+  try {
+    for (let index = 0; index < PODS; index += 1) pods.push(makePod(index));
+    await measure(pods);
+  } finally {
+    for (const { name, netns } of pods) {
+      closeSync(netns.fd);
+      run("netns", "del", name);
+    }
+  }
+}
