@@ -7,6 +7,7 @@ import { dataVolumeCauses } from "./data-volumes.ts";
 import { DEVICE_RULES } from "./devices.ts";
 import { IFACE_FIELD_RULES } from "./iface-fields.ts";
 import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
+import { IFACE_TRAFFIC_RULES } from "./iface-traffic.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { DHCP_OPTION_RULES } from "./guest/dhcp-options.ts";
 import { GUEST_RULES } from "./guest/rules.ts";
@@ -20,6 +21,7 @@ const RULES: readonly Rule[] = [
   ...IFACE_STATE_RULES,
   ...NETWORK_NAME_RULES,
   ...IFACE_FIELD_RULES,
+  ...IFACE_TRAFFIC_RULES,
   ...DHCP_OPTION_RULES,
   ...DEVICE_RULES,
   ...GUEST_RULES,

@@ -41,7 +41,12 @@ function causesOf(row: AdmissionRow): unknown {
   }));
 }
 
-const PORTS = "bridge leaves all ports open, so that what is said of them is kept without effect";
+const RANGES = "ranges are there without a gate; the one of this row names no protocol";
+const NO_PROTOCOL = {
+  type: "FieldValueInvalid",
+  message: "Unknown protocol, only TCP or UDP allowed",
+  field: "fake.domain.devices.interfaces[0].portRanges[0].protocol",
+};
 const judged = same(causesOf);
 
 export const ADMISSION_CASES: Cases = {
@@ -59,9 +64,9 @@ export const ADMISSION_CASES: Cases = {
   "PCI address 0000:81:11.1 accepted": judged,
   "MAC too short": judged,
   "MAC too long": judged,
-  "port ranges without gate": ours(PORTS, [], causesOf),
-  "port range start 0": ours(PORTS, [], causesOf),
-  "port range start after end": ours(PORTS, [], causesOf),
+  "port ranges without gate": ours(RANGES, [NO_PROTOCOL], causesOf),
+  "port range start 0": judged,
+  "port range start after end": judged,
 };
 
 interface BodyRow {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which subnets and ports masquerade may have, and what a guest may be allowed to send. Source of the limits of ports:
+// KubeVirt pkg/network/admitter/netiface.go.
+import type { Cause } from "../kinds/meta.ts";
+import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
+import { isSecurityMode, SECURITY_MODES } from "../kinds/port-security.ts";
+import { parseIp } from "../values/ip.ts";
+import { isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
+import { natPrefixOf } from "../values/nat-prefix.ts";
+import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
+
+const PORT_MAX = 65_535;
+const RANGES_MAX = 10;
+/** Each is a rule that every frame may have to pass. */
+const ALLOWED_MAX = 64;
+const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
+
+function invalid(field: string, message: string): Cause {
+  return { reason: "FieldValueInvalid", field, message };
+}
+
+const natSubnetsFit = forEachNetwork(({ pod = {} }, path) => [
+  ...causeIf(
+    natPrefixOf(pod.vmNetworkCIDR, 4) === undefined,
+    invalid(
+      `${path}.pod.vmNetworkCIDR`,
+      `${pod.vmNetworkCIDR ?? ""} is no subnet of IPv4 with room for two hosts, for example 10.0.2.0/24`,
+    ),
+  ),
+  ...causeIf(
+    natPrefixOf(pod.vmIPv6NetworkCIDR, 6) === undefined,
+    invalid(
+      `${path}.pod.vmIPv6NetworkCIDR`,
+      `${pod.vmIPv6NetworkCIDR ?? ""} is no subnet of IPv6 with room for two hosts, for example fd10:0:2::/120`,
+    ),
+  ),
+]);
+
+function isPort(port: number): boolean {
+  return port >= 1 && port <= PORT_MAX;
+}
+
+function protocolCauses(protocol: string, field: string): readonly Cause[] {
+  const message = "Unknown protocol, only TCP or UDP allowed";
+  return causeIf(!PROTOCOLS.includes(protocol), invalid(`${field}.protocol`, message));
+}
+
+const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
+  ports.flatMap(({ port, protocol = "" }, index) => {
+    const field = `${path}.ports[${String(index)}]`;
+    const message = "Port field must be in range 0 < x < 65536.";
+    return [
+      ...causeIf(!isPort(port), invalid(`${field}.port`, message)),
+      ...(protocol === "" ? [] : protocolCauses(protocol, field)),
+    ];
+  }),
+);
+
+const rangesAreRanges = forEachIface(({ ports = [], portRanges = [] }, path) => [
+  ...causeIf(
+    ports.length > 0 && portRanges.length > 0,
+    invalid(`${path}.portRanges`, "portRanges cannot be beside ports"),
+  ),
+  ...causeIf(
+    portRanges.length > RANGES_MAX,
+    invalid(`${path}.portRanges`, `there can be at most ${String(RANGES_MAX)} portRanges`),
+  ),
+  ...portRanges.flatMap(({ protocol, start, end }, index) => {
+    const field = `${path}.portRanges[${String(index)}]`;
+    const word = (name: string): string =>
+      `${name} must be a valid port number, 0 < x < ${String(PORT_MAX + 1)}`;
+    return [
+      ...protocolCauses(protocol, field),
+      ...causeIf(!isPort(start), invalid(`${field}.start`, word("Start"))),
+      ...causeIf(!isPort(end), invalid(`${field}.end`, word("End"))),
+      ...causeIf(start > end, invalid(`${field}.start`, "Start must be less than or equal to end")),
+    ];
+  }),
+]);
+
+function isOneGuestsMac(text: string): boolean {
+  const pairs = parseMac(text);
+  return pairs?.length === MAC_BYTES && !isMulticastMac(pairs);
+}
+
+/** Causes for what of a list is not as it must be, and for a list that is too long. */
+function listCauses(
+  list: readonly string[] | undefined,
+  field: string,
+  judge: { readonly isFit: (text: string) => boolean; readonly message: string },
+): readonly Cause[] {
+  const entries = list ?? [];
+  return [
+    ...causeIf(
+      entries.length > ALLOWED_MAX,
+      invalid(field, `there can be at most ${String(ALLOWED_MAX)} entries`),
+    ),
+    ...entries.flatMap((text, index) =>
+      causeIf(
+        !judge.isFit(text),
+        invalid(`${field}[${String(index)}]`, `${text} ${judge.message}`),
+      ),
+    ),
+  ];
+}
+
+const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cause[] => {
+  const { mode = "", allowedMACs, allowedAddresses } = portSecurity;
+  const field = `${path}.portSecurity`;
+  const words = `portSecurity mode must be one of ${SECURITY_MODES.join(", ")}`;
+  return [
+    ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
+    ...listCauses(allowedMACs, `${field}.allowedMACs`, {
+      isFit: isOneGuestsMac,
+      message: "is no MAC address that a NIC can have",
+    }),
+    ...listCauses(allowedAddresses, `${field}.allowedAddresses`, {
+      isFit: (text) => (parseIp(text)?.length ?? 0) > 0,
+      message: "is neither an address nor a prefix of addresses",
+    }),
+  ];
+});
+
+/** Whether the iface asks for anything but what is always so on the pod network. */
+function asksForLess({ portSecurity = {} }: Iface): boolean {
+  const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
+  const isOther = mode !== "" && mode !== "Addresses";
+  return isOther || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
+}
+
+const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
+  const network = findNetworkOf(spec, iface);
+  return causeIf(
+    network !== undefined && isDefaultNetwork(network) && asksForLess(iface),
+    invalid(
+      `${path}.portSecurity`,
+      "on the pod network a guest sends from its own MAC and addresses only",
+    ),
+  );
+});
+
+/** Judges what passes between a guest and its network. */
+export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
+  natSubnetsFit,
+  portsAreNumbers,
+  rangesAreRanges,
+  securityIsKnown,
+  podNetworkIsGuarded,
+];
