@@ -128,14 +128,10 @@ async function wireTap(pod: Pod, wiring: PodWiring, before: Sight): Promise<void
 }
 
 async function unwireTap(pod: Pod, wiring: LeftWiring, before: Sight): Promise<void> {
-  switch (wiring.kind) {
-    case "bridge":
-      return BRIDGE.unwire(pod, wiring, before);
-    case "masquerade":
-      return MASQUERADE.unwire(pod, wiring, before);
-    case "tap":
-      return TAP.unwire(pod, wiring, before);
-  }
+  if (wiring.kind === "tap") return TAP.unwire(pod, wiring, before);
+  return wiring.kind === "bridge"
+    ? BRIDGE.unwire(pod, wiring, before)
+    : MASQUERADE.unwire(pod, wiring, before);
 }
 
 /** The process whose namespace is the machine's own: in a container that shares it, the container's first. */

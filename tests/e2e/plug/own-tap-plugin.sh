@@ -4,7 +4,7 @@
 set -eu
 config=$(cat)
 network=$(printf '%s' "$config" | sed -n 's/.*"logicNetworkName": *"\([^"]*\)".*/\1/p')
-enter() { nsenter --net="$CNI_NETNS" "$@"; }
+enter() { nsenter --net="${CNI_NETNS:-}" "$@"; }
 
 if [ "$CNI_COMMAND" = VERSION ]; then
   echo '{"cniVersion":"1.0.0","supportedVersions":["1.0.0"]}'
