@@ -32,6 +32,16 @@ export class Fate {
   }
 }
 
+/** What stays open until it is closed, or its process ends. */
+interface Descriptor {
+  readonly fd: number;
+  readonly close: () => void;
+}
+
+function isDescriptor(value: unknown): value is Descriptor {
+  return typeof value === "object" && value !== null && "fd" in value && "close" in value;
+}
+
 function never<T>(): Promise<T> {
   return new Promise<T>(() => undefined);
 }
@@ -44,6 +54,7 @@ export class Life {
   /** Calls that have left the process and have not come back. */
   #pending = 0;
   #isOver = false;
+  readonly #descriptors = new Set<Descriptor>();
 
   constructor(name: string, fate: Fate, onDeath: () => void) {
     this.#name = name;
@@ -99,6 +110,7 @@ export class Life {
 
   #look(perform: () => unknown): unknown {
     const result = perform();
+    if (isDescriptor(result)) this.#descriptors.add(result);
     return result instanceof Promise ? this.#await(result, false) : result;
   }
 
@@ -115,6 +127,8 @@ export class Life {
 
   #die(): void {
     this.#isOver = true;
+    // The kernel closes what a process had open; closing twice does no harm.
+    for (const descriptor of this.#descriptors) descriptor.close();
     this.#onDeath();
   }
 }

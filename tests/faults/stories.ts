@@ -55,6 +55,36 @@ export const STORIES: readonly Story[] = [
     act: nicsBecome([{ ...ONE, state: "down" }]),
     after: ["one"],
   },
+  {
+    name: "a move to another network",
+    before: [ONE, TWO],
+    act: nicsBecome([{ ...ONE, network: "red" }, TWO]),
+    after: ["one", "two"],
+  },
+  {
+    name: "a move to another network and back",
+    before: [ONE],
+    act: async (cluster) => {
+      await nicsBecome([{ ...ONE, network: "red" }])(cluster);
+      await nicsBecome([ONE])(cluster);
+    },
+    after: ["one"],
+  },
+  {
+    name: "two NICs that change places",
+    before: [ONE, THREE],
+    act: nicsBecome([
+      { ...ONE, network: "red" },
+      { ...THREE, network: "blue" },
+    ]),
+    after: ["one", "three"],
+  },
+  {
+    name: "a move of a NIC whose link is down, and an unplug",
+    before: [{ ...ONE, state: "down" }, TWO],
+    act: nicsBecome([{ ...ONE, network: "red", state: "down" }]),
+    after: ["one"],
+  },
   { name: "the end of a VM", before: [ONE, TWO], act: (cluster) => cluster.deleteVm(), after: [] },
 ];
 

@@ -68,8 +68,8 @@ export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
 export {
+  isToldFirst,
   planNodeVm,
-  takesBack,
   type DomainSnapshot,
   type NodeAction,
   type NodeVmFacts,

@@ -7,7 +7,7 @@ import { parseForwarding, parseLinks, type WiredLink } from "./links.ts";
 import { parseRuleset } from "./nft/table.ts";
 import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
 import { parseSettings, READ_SETTINGS, settingsText, WRITE_SETTINGS } from "./settings.ts";
-import { BRIDGE } from "./wiring/bridge.ts";
+import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
 import { isGuarded, putGuard, removeRules } from "./wiring/rules.ts";
@@ -39,6 +39,15 @@ export function createPodNetwork({ runner }: Iproute2): PodNetwork {
       const before = await pod.see();
       await wireTap(pod, wiring, before);
       await putGuard(pod, wiring, before);
+    },
+    makeBridge: async (netns, wiring) => {
+      assertWords([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
+      await wireWithoutTap(podOf(runner, netns), wiring);
+    },
+    removeBridge: async (netns, bridgeName) => {
+      assertWords([bridgeName]);
+      const pod = podOf(runner, netns);
+      await unwireBridge(pod, { tapName: "", bridgeName }, await pod.see());
     },
     unwireTap: async (netns, wiring) => {
       assertWords(namesIn(wiring));

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs from the kernel, in a pod's network namespace.
-import type { LeftWiring, PodWiring, RememberedAddresses, SeenWiring } from "@patchbay/core";
+import type {
+  BridgeWiring,
+  LeftWiring,
+  PodWiring,
+  RememberedAddresses,
+  SeenWiring,
+} from "@patchbay/core";
 import type { NetnsHandle } from "./namespaces.ts";
 
 /** A kernel device. Source: `ip -j -d link`. */
@@ -41,6 +47,14 @@ export interface PodNetwork {
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
+  /**
+   * Makes that part of a wiring that is without the tap: the bridge, with the pod NIC on it. A tap that is on another
+   * bridge stays there until `wireTap`.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
+   */
+  makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
+  /** Removes a bridge that `makeBridge` or `wireTap` made, and leaves its ports. Not there is success. */
+  removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
   /** Removes what `wireTap` made, the tap first; what CNI made stays for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void>;
   /**

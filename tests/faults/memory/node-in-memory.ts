@@ -53,7 +53,7 @@ export class NodeInMemory implements TestNode {
       files: life.bind(this.#files),
       podNetwork: life.bind(this.#podNetwork),
       cni: life.bind(this.#cni),
-      namespaces: this.#namespaces,
+      namespaces: life.bindLooks(this.#namespaces),
       sandboxes: this.#sandboxes,
       launchers: this.#launchers,
       linkWatch: createFakeLinkWatch(this.#podNetwork),

@@ -6,10 +6,12 @@ import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
+import { carrierOf, type Carrier } from "./carrier.ts";
 import type { DeviceTaps } from "./device-taps.ts";
-import type { DeviceFacts, GuestNicFacts, IfaceFacts } from "./facts.ts";
+import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
-import { nameOfAlias, podInterfaceNameOf, podInterfaceOfTap, type Sha256Hex } from "./names.ts";
+import { madeTapOf, nameOfAlias, namesOf, type Sha256Hex } from "./names.ts";
+import { moduleOf, onSwap, type WiredIface } from "./wiring.ts";
 
 /** Where the facts come from. */
 export interface IfaceSources {
@@ -29,19 +31,8 @@ export interface IfaceSources {
   readonly deviceTaps?: DeviceTaps;
   /** What was taken from NICs of this pod. */
   readonly remembered?: readonly RememberedAddresses[];
-}
-
-/** NIC in the pod, by the first source that knows the iface; what is done keeps the name that it was done with. */
-function podInterfaceOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): string {
-  const { vmi, nics } = sources;
-  const known =
-    findByName(vmi.status?.attachments, name)?.podInterfaceName ??
-    findByName(vmi.status?.interfaces, name)?.podInterfaceName;
-  if (known !== undefined) return known;
-  const network = findByName(networksOf(vmi.spec), name);
-  if (network !== undefined) return podInterfaceNameOf(network, sha256Hex);
-  const tapName = nics.find((nic) => nameOfAlias(nic.alias) === name)?.tapName;
-  return tapName === undefined ? "" : podInterfaceOfTap(tapName);
+  /** Neither links nor domain could be seen. */
+  readonly isBlind?: true;
 }
 
 /** A NIC that was made anew under its name has nothing to do with what was taken from the one before. */
@@ -93,18 +84,54 @@ function allNames({ vmi, nics }: IfaceSources): readonly string[] {
   return [...new Set([...declared, ...others])];
 }
 
+/** Where the iface hangs; what cannot be seen is as it was reported last. */
+function carrierIn(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Carrier {
+  const { vmi, links, nics, isBlind = false } = sources;
+  const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
+  const reported = findByName(vmi.status?.interfaces, name);
+  const others = reported?.otherPodInterfaceNames ?? [];
+  const seen = {
+    hasDevice: isBlind ? reported?.queueCount !== undefined : nic !== undefined,
+    hasLink: (link: string): boolean =>
+      isBlind
+        ? others.some((other) => namesOf(name, other).bridgeName === link)
+        : findByName(links, link) !== undefined,
+  };
+  const bridgeOfTap = (podInterfaceName: string): string | undefined =>
+    findByName(links, madeTapOf(name, podInterfaceName, sha256Hex))?.master;
+  return carrierOf(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...seen }, sha256Hex);
+}
+
+/** What is known of an iface but for its links. */
+type Known = Omit<IfaceFacts, "links" | "swap">;
+
+function swapFactsOf(
+  known: Known,
+  { swap }: Carrier,
+  look: {
+    readonly linksOf: (iface: WiredIface) => LinkFacts;
+    readonly sources: IfaceSources;
+  },
+): Pick<IfaceFacts, "swap"> {
+  if (swap === undefined || !moduleOf(known).live.network) return {};
+  const remembered = rememberedOf(swap.podInterfaceName, look.sources);
+  const there = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
+  return { swap: { ...there, links: look.linksOf(onSwap({ ...known, swap: there })) } };
+}
+
 function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
-  const attachment = findByName(vmi.status?.attachments, name);
+  const carrier = carrierIn(name, sources, sha256Hex);
+  const { podInterfaceName, attachment, left } = carrier;
   const device = deviceFactsOf(name, sources);
   const reported = findByName(vmi.status?.interfaces, name);
   const declared = {
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
   };
-  const named = { name, podInterfaceName: podInterfaceOf(name, sources, sha256Hex) };
+  const named = { name, podInterfaceName };
   const remembered = rememberedOf(named.podInterfaceName, sources);
   const known = {
     ...named,
@@ -115,8 +142,10 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),
     ...(remembered === undefined ? {} : { remembered }),
+    ...(left.length === 0 ? {} : { left }),
   };
-  return { ...known, links: linkFactsOf(known, sources) };
+  const linksOf = (wired: WiredIface): LinkFacts => linkFactsOf(wired, { ...sources, sha256Hex });
+  return { ...known, links: linksOf(known), ...swapFactsOf(known, carrier, { linksOf, sources }) };
 }
 
 /** The facts of each iface. */

@@ -26,7 +26,7 @@ export interface LinkFacts {
   readonly hasAddresses?: boolean;
   /** The pod NIC's, ADDRESS/LENGTH; absent without one. */
   readonly addresses?: readonly string[];
-  /** What the device opens; absent: what is made for the iface. */
+  /** What the device opens; absent: the tap that is called after the pod NIC. */
   readonly tapName?: string;
   /** Of what the device opens; absent without it. */
   readonly tapIndex?: number;
@@ -40,6 +40,17 @@ export interface GuestNicFacts {
   /** Absent while it is not known whether there are any. */
   readonly ipv4?: readonly string[];
   readonly ipv6?: readonly string[];
+}
+
+/** Another network's NIC in the pod, to which the device is to move. */
+export interface SwapFacts {
+  readonly podInterfaceName: string;
+  /** Absent while nobody has told of it. */
+  readonly attachment?: Attachment;
+  /** As they are around that NIC; wired when the move is done. */
+  readonly links: LinkFacts;
+  /** What was taken from that NIC. */
+  readonly remembered?: RememberedAddresses;
 }
 
 /** The NIC in the live domain. */
@@ -76,6 +87,10 @@ export interface IfaceFacts {
   /** What was taken from the pod NIC that is there. */
   readonly remembered?: RememberedAddresses;
   readonly device?: DeviceFacts;
+  /** Absent: the device is on the network that is wanted, or there is none. */
+  readonly swap?: SwapFacts;
+  /** Other NICs in the pod around which a bridge of ours is left that carries nothing; absent: none. */
+  readonly left?: readonly string[];
   /** What was reported last. */
   readonly reported?: IfaceStatus;
 }

@@ -9,6 +9,7 @@ import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
 const MAC = "02:00:00:00:00:01";
 const NAMED = { name: "one", podInterfaceName: "pod0123456789a" };
 const TAP = "tap0123456789a";
+const sha256Hex = (): string => "0123456789abcdef";
 const BRIDGE = "k6t-0123456789a";
 const BINDINGS: BindingRegistry = { own: { domainAttachmentType: "tap" } };
 
@@ -42,13 +43,13 @@ describe("the device opens what the plugin made", () => {
   ])("$name", ({ links, want, asked }) => {
     const wirings: SeenWiring[] = [];
     const isWired = (wiring: SeenWiring): boolean => wirings.push(wiring) === 1;
-    const found = linkFactsOf(facts, { links, isWired });
+    const found = linkFactsOf(facts, { links, isWired, sha256Hex });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
     expect(wirings).toMatchObject([{ kind: "tap", tapName: asked, mac: MAC }]);
   });
 
   test("and nothing while nobody knows what it would be called", () => {
-    const sources = { links: [link(TAP)], isWired: () => true };
+    const sources = { links: [link(TAP)], isWired: () => true, sha256Hex };
     expect(linkFactsOf({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
   });
 });
@@ -77,7 +78,7 @@ describe("how an iface was bound, its links tell", () => {
   });
 
   test("so that nothing of a plugin's is taken for ours", () => {
-    const sources = { links: [link(TAP)], bindings: BINDINGS, isWired: () => true };
+    const sources = { links: [link(TAP)], bindings: BINDINGS, isWired: () => true, sha256Hex };
     const iface = { ...REFUSED, state: "absent" };
     const binding = bindingFactsOf(NAMED, { iface }, sources);
     expect(linkFactsOf({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });

@@ -8,7 +8,7 @@ import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName } from "../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";
 import { NO_LINKS, type LinkFacts } from "./facts.ts";
-import { namesOf } from "./names.ts";
+import { madeTapOf, namesOf, type Sha256Hex } from "./names.ts";
 import { moduleOf, wiringOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
@@ -35,6 +35,7 @@ export interface LinkSources {
   readonly isWired: (wiring: SeenWiring) => boolean;
   /** With which tap each device was seen last; absent where nobody remembers. */
   readonly deviceTaps?: DeviceTaps;
+  readonly sha256Hex: Sha256Hex;
 }
 
 /** Whether the tap is the one that the device has open, as far as anybody remembers. */
@@ -70,11 +71,16 @@ function nicFactsOf(
 
 /** What the device opens, where it is ours to make. */
 function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
-  const { links, isWired } = sources;
-  const { podInterfaceName, bridgeName, tapName } = namesOf(iface.name, iface.podInterfaceName);
+  const { links, isWired, sha256Hex } = sources;
+  const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
+  const tapName = madeTapOf(iface.name, podInterfaceName, sha256Hex);
   const nic = findByName(links, podInterfaceName);
   const tap = findByName(links, tapName);
-  const own = { mtu: nic?.mtu ?? 0, ...nicFactsOf(nic) };
+  const own = {
+    mtu: nic?.mtu ?? 0,
+    ...nicFactsOf(nic),
+    ...(tapName === names.tapName ? {} : { tapName }),
+  };
   return {
     podInterface: nic !== undefined,
     bridge: findByName(links, bridgeName) !== undefined,

@@ -43,6 +43,15 @@ export function extraInterfaceNameOf(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
+/** NIC in the pod of an iface whose usual one is on another network still; names of ifaces have no slash. */
+export function spareInterfaceNameOf(
+  ifaceName: string,
+  networkName: string,
+  sha256Hex: Sha256Hex,
+): string {
+  return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
+}
+
 /** Whether a pod NIC's name is one that is given to the networks of a launcher, beside its default one. */
 export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
@@ -85,6 +94,17 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
     tapName: `${TAP_PREFIX}${podInterfaceName.slice(POD_PREFIX.length)}`,
     alias: aliasOf(ifaceName),
   };
+}
+
+/** The tap that is made for an iface: one for each, also while it moves from one NIC in the pod to another. */
+export function madeTapOf(
+  ifaceName: string,
+  podInterfaceName: string,
+  sha256Hex: Sha256Hex,
+): string {
+  return isOwnPodInterfaceName(podInterfaceName)
+    ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
+    : namesOf(ifaceName, podInterfaceName).tapName;
 }
 
 /** The NIC in the pod whose tap has that name: the inverse of {@link namesOf}. */

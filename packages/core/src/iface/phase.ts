@@ -7,7 +7,7 @@ import {
   type Iface,
   type IfacePhase,
 } from "@patchbay/api";
-import type { DeviceFacts, LinkFacts } from "./facts.ts";
+import type { DeviceFacts, LinkFacts, SwapFacts } from "./facts.ts";
 
 /** What the phase depends on. */
 export interface PhaseFacts {
@@ -15,6 +15,10 @@ export interface PhaseFacts {
   readonly attachment?: Attachment;
   readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired" | "tapOpen">;
   readonly device?: DeviceFacts;
+  readonly swap?: Pick<SwapFacts, "attachment"> & {
+    readonly links: Pick<LinkFacts, "podInterface">;
+  };
+  readonly left?: readonly string[];
 }
 
 /** Whether the iface is to be in the VM. */
@@ -24,12 +28,22 @@ export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
 
 function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   if (facts.device !== undefined) return "Detaching";
-  if (facts.links.tap || facts.links.bridge) return "Unwiring";
+  const { tap, bridge } = facts.links;
+  if (tap || bridge || (facts.left ?? []).length > 0) return "Unwiring";
   return facts.attachment === undefined ? undefined : "PodDetaching";
+}
+
+/** The device works, and is to move; a NIC of the pod that does not work any more holds up no move. */
+function swapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
+  if (swap === undefined || device === undefined || !links.tapOpen) return undefined;
+  if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
+  return links.wired ? "PodSwapping" : undefined;
 }
 
 function plugPhase(facts: PhaseFacts): IfacePhase {
   const { wired, tapOpen } = facts.links;
+  const swap = swapPhase(facts);
+  if (swap !== undefined) return swap;
   if (facts.device !== undefined && wired && tapOpen) return "Ready";
   if (facts.attachment === undefined) return "Pending";
   if (facts.attachment.state !== "Attached") return "PodAttaching";

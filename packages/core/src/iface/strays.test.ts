@@ -20,6 +20,7 @@ const IFACE: IfaceFacts = {
   binding: { kind: "bridge" },
   links: NO_LINKS,
 };
+const ELSEWHERE: IfaceFacts = { ...IFACE, podInterfaceName: "pod00000000001" };
 
 test.each([
   { name: "a bridge", links: [BRIDGE] },
@@ -31,6 +32,20 @@ test.each([
 
 test.each<{ name: string; owners: Partial<LinkOwners> }>([
   { name: "an iface has", owners: { ifaces: [IFACE] } },
+  {
+    name: "an iface has that moves there",
+    owners: {
+      ifaces: [{ ...ELSEWHERE, swap: { podInterfaceName: POD_NIC, links: NO_LINKS } }],
+    },
+  },
+  {
+    name: "an iface has that was there",
+    owners: { ifaces: [{ ...ELSEWHERE, left: [POD_NIC] }] },
+  },
+  {
+    name: "an iface has whose tap came from there",
+    owners: { ifaces: [{ ...ELSEWHERE, links: { ...NO_LINKS, tapName: TAP.name } }] },
+  },
   {
     name: "an attachment has, also of an iface that has another too",
     owners: { attachments: [{ name: "one", podInterfaceName: POD_NIC, state: "Requested" }] },

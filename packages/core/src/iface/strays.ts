@@ -29,10 +29,17 @@ function isOfOurKind({ name, kind }: PodLink): boolean {
   return podInterfaceOfLink(name) !== undefined && (kind === BRIDGE || kind === TAP);
 }
 
+/** NICs in the pod around which an iface has links: while it moves, and after, its tap may be called after another. */
+function placesOf({ podInterfaceName, links, swap, left = [] }: IfaceFacts): readonly string[] {
+  const ofTap = podInterfaceOfLink(links.tapName ?? "");
+  return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], left].flat();
+}
+
 /** NICs in the pod whose links belong to somebody. */
 function ownedBy({ ifaces, attachments, nics }: LinkOwners): ReadonlySet<string> {
   return new Set([
-    ...[...ifaces, ...attachments].map(({ podInterfaceName }) => podInterfaceName),
+    ...ifaces.flatMap(placesOf),
+    ...attachments.map(({ podInterfaceName }) => podInterfaceName),
     ...nics.flatMap(({ tapName = "" }) => podInterfaceOfLink(tapName) ?? []),
   ]);
 }

@@ -69,3 +69,16 @@ export function wiringOf(facts: WiredIface): SeenWiring {
 export function leaseOf(facts: WiredIface): GuestLease | undefined {
   return moduleOf(facts).leaseOf(wiringFactsOf(facts));
 }
+
+/** What of an iface is the NIC's in the pod, and so of one network. */
+type OfNic = "attachment" | "remembered" | "swap";
+const OF_NIC: readonly string[] = ["attachment", "remembered", "swap"] satisfies OfNic[];
+
+/** The iface as it is on the network to which it is to move. */
+export function onSwap<Facts extends object, There>(
+  facts: Facts & { readonly swap: There },
+): Omit<Facts, OfNic> & There {
+  const others = Object.entries(facts).filter(([key]) => !OF_NIC.includes(key));
+  // What is left out is left out of the type.
+  return { ...(Object.fromEntries(others) as Omit<Facts, OfNic>), ...facts.swap };
+}

@@ -91,6 +91,20 @@ export const REASONS_ON_NODE = {
     meaning: "libvirt refused to set the link up or down (`state` of the iface); the NIC is there",
     who: "administrator",
   },
+  SwitchFailed: {
+    ...WARNED,
+    phases: "`Switching`",
+    meaning:
+      "the tap could not be moved to the other network's bridge; the NIC is on the network on which it was",
+    who: "administrator",
+  },
+  MtuDiffers: {
+    ...WARNED,
+    phases: "`Ready`",
+    meaning:
+      "the network has another MTU than the guest's NIC was made for: the network's was changed, or the NIC has moved to another network",
+    who: "user",
+  },
   WaitingForGuest: {
     ...UNTOLD,
     phases: DETACHING,

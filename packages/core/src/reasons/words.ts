@@ -84,6 +84,21 @@ export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
     "the NIC that CNI made is not in the pod any more; remove the interface and add it again, which makes it anew",
 };
 
+/** A NIC that cannot move to another network goes on working. */
+export function staysOn(networkName: string | undefined): string {
+  return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
+}
+
+/** The guest keeps the MTU that its device came with; both are bytes. */
+export function mtuDiffers(ofGuest: number, ofNetwork: number): Told<"MtuDiffers"> {
+  const danger =
+    ofGuest > ofNetwork
+      ? "larger frames of the guest are lost: set the MTU in the guest"
+      : "frames of the guest could be larger";
+  const message = `the guest's NIC was made for an MTU of ${String(ofGuest)}, and the network's is ${String(ofNetwork)} now; ${danger}, or remove the interface and add it again, or restart the VM`;
+  return { reason: "MtuDiffers", message };
+}
+
 /** A network is named as none can be; admission refuses such a name, where it is asked. */
 export function networkNameInvalid(networkName: string): Told {
   const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;

@@ -13,12 +13,8 @@ import {
   type AttachmentError,
 } from "@patchbay/api";
 import { bindingOf } from "../bindings/binding-of.ts";
-import {
-  DEFAULT_POD_INTERFACE,
-  extraInterfaceNameOf,
-  podInterfaceNameOf,
-  type Sha256Hex,
-} from "../iface/names.ts";
+import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../iface/pod-nic.ts";
 import type { NetworksWish } from "../plan/pod/pod-networks.ts";
 import { networkNameInvalid } from "../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../spec/nics.ts";
@@ -83,11 +79,10 @@ function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
   );
 }
 
-/** The network that the binding of a declared iface brings along, as an attachment of its own. */
+/** The network that the binding of a declared iface brings along, as an attachment beside that one. */
 function extraOf(
   { vmi, bindings }: NetworksWish,
-  name: string,
-  sha256Hex: Sha256Hex,
+  { name, podInterfaceName: own }: Attachment,
 ): Identity | undefined {
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
@@ -96,8 +91,7 @@ function extraOf(
   const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
   if (extraNetwork === undefined) return undefined;
   const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
-  const podInterfaceName = extraInterfaceNameOf(podInterfaceNameOf(network, sha256Hex));
-  return { name, networkName, podInterfaceName };
+  return { name, networkName, podInterfaceName: extraInterfaceNameOf(own) };
 }
 
 /** An attachment is there when the network is that its binding brings along too; until then it is as that one is. */
@@ -125,6 +119,31 @@ function isLetGo(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
+/** The node agent has nothing of that NIC of the pod in use, and is not about to: it has said so of another. */
+function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
+  const told = findByName(vmi.status?.interfaces, name);
+  const used = [
+    told?.podInterfaceName ?? podInterfaceName,
+    ...(told?.otherPodInterfaceNames ?? []),
+  ];
+  return !used.includes(podInterfaceName);
+}
+
+/** Whether the iface is to be on the network of the attachment. */
+function isWanted(attachment: Attachment, vmi: VirtualMachineInstance): boolean {
+  const { name } = attachment;
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  if (iface === undefined || isAbsent(iface)) return false;
+  const { namespace = "" } = vmi.metadata;
+  return isOn(attachment, networkNameIn(networksOf(vmi.spec), name, namespace));
+}
+
+/** Whether the iface is to be on any network. */
+function isDeclared(vmi: VirtualMachineInstance, name: string): boolean {
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  return iface !== undefined && !isAbsent(iface);
+}
+
 /** The next word on an attachment that exists; undefined when nothing of it is left. */
 function nextOf(
   previous: Attachment,
@@ -135,35 +154,82 @@ function nextOf(
     const { podInterfaceName: own } = previous;
     return [own, extraInterfaceNameOf(own)].some((nic) => isInPod(pod, nic)) ? previous : undefined;
   }
-  const iface = findByName(ifacesOf(vmi.spec), previous.name);
-  const wanted = iface !== undefined && !isAbsent(iface);
   const { name, networkName, podInterfaceName } = previous;
   const identity = {
     name,
     ...(networkName === undefined ? {} : { networkName }),
     podInterfaceName,
   };
-  if (wanted || !isLetGo(vmi, name)) return secondaryAttachment(identity, pod);
-  return { ...identity, state: "Removing" };
+  const isOver =
+    !isWanted(previous, vmi) &&
+    (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isLetGo(vmi, name)));
+  return isOver ? { ...identity, state: "Removing" } : secondaryAttachment(identity, pod);
 }
 
-function identityOf(network: Network, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Identity {
-  const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
+function identityOf(network: Network, { vmi, pod }: Told, sha256Hex: Sha256Hex): Identity {
+  const { namespace = "" } = vmi.metadata;
+  const networkName = networkNameOf(network, namespace);
+  const inPod = pod.networkStatus.flatMap(({ name, interface: podInterfaceName }) =>
+    podInterfaceName === undefined ? [] : [{ networkName: name, podInterfaceName }],
+  );
+  const known = {
+    namespace,
+    attachments: vmi.status?.attachments ?? [],
+    nics: [...nicsOfElements(pod.elements, namespace), ...inPod],
+  };
   return {
     name: network.name,
     ...(networkName === undefined ? {} : { networkName }),
-    podInterfaceName: podInterfaceNameOf(network, sha256Hex),
+    podInterfaceName: podNicOf(network, known, sha256Hex),
   };
+}
+
+/** What a VMI's attachments are told from. */
+interface Told {
+  readonly vmi: VirtualMachineInstance;
+  readonly pod: PodNetworkFacts;
 }
 
 /** A request that nobody was told of yet says nothing: the node agent waits for an outcome. */
 function isNews(attachment: Attachment, previous: readonly Attachment[]): boolean {
-  return attachment.state !== "Requested" || findByName(previous, attachment.name) !== undefined;
+  const { name, podInterfaceName } = attachment;
+  return (
+    attachment.state !== "Requested" ||
+    previous.some((entry) => entry.name === name && entry.podInterfaceName === podInterfaceName)
+  );
+}
+
+/** The one that the NIC hangs on comes first: who looks for an iface's attachment finds it. */
+function inOrder(
+  attachments: readonly Attachment[],
+  vmi: VirtualMachineInstance,
+  name: string,
+): readonly Attachment[] {
+  const used = findByName(vmi.status?.interfaces, name)?.podInterfaceName;
+  const isUsed = ({ podInterfaceName }: Attachment): boolean => podInterfaceName === used;
+  return [...attachments.filter(isUsed), ...attachments.filter((entry) => !isUsed(entry))];
+}
+
+/** What there is for an iface of the specification on a secondary network. */
+function attachmentsOf(network: Network, told: Told, sha256Hex: Sha256Hex): readonly Attachment[] {
+  const { vmi, pod } = told;
+  const { name } = network;
+  const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
+  const kept = previous.flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
+  const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
+  // One to the same network that is going is gone before another is asked for.
+  const isKnown = previous.some((entry) => isOn(entry, networkName));
+  const fresh =
+    isKnown || !isDeclared(vmi, name)
+      ? []
+      : [secondaryAttachment(identityOf(network, told, sha256Hex), pod)];
+  return inOrder([...kept, ...fresh], vmi, name);
 }
 
 /**
  * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
- * only when the node agent has let go of it and the pod has neither asked for nor got it.
+ * only when the node agent has let go of it and the pod has neither asked for nor got it. An iface that is to be on
+ * another network keeps the old one until the node agent uses the new one.
  */
 export function attachmentStatuses(
   wish: NetworksWish,
@@ -176,14 +242,12 @@ export function attachmentStatuses(
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
     if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
-    const known = findByName(previous, iface.name);
-    if (known !== undefined) return [nextOf(known, vmi, pod) ?? []].flat();
-    return isAbsent(iface) ? [] : [secondaryAttachment(identityOf(network, vmi, sha256Hex), pod)];
+    return attachmentsOf(network, { vmi, pod }, sha256Hex);
   });
   const left = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
   return [...ofSpec, ...left]
-    .map((each) => withExtra(each, extraOf(wish, each.name, sha256Hex), pod))
+    .map((each) => withExtra(each, extraOf(wish, each), pod))
     .filter((attachment) => isNews(attachment, previous));
 }

@@ -9,6 +9,7 @@ import {
   modelNeedsIoPorts,
   noFreePort,
   POD_INTERFACE_MISSING,
+  staysOn,
   TAP_REPLACED,
   type Told,
 } from "../reasons/words.ts";
@@ -37,6 +38,8 @@ const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason
   detachDevice: { phase: "Detaching", reason: "DetachFailed" },
   unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },
   setLink: { phase: "Ready", reason: "LinkStateFailed" },
+  switchNetwork: { phase: "Switching", reason: "SwitchFailed" },
+  removeBridge: { phase: "Ready", reason: "UnwiringFailed" },
 };
 
 /** How often the iface was tried so far in that phase. */
@@ -52,9 +55,10 @@ export function hindranceOfFailure(
   reported: IfaceStatus | undefined,
 ): Hindrance {
   const { phase, reason } = STEPS[step];
+  const where = step === "switchNetwork" ? [staysOn(undefined)] : [];
   return {
     reason: reasonOf(error) ?? reason,
-    message: sayWithAdvice(error),
+    message: [sayWithAdvice(error), ...where].join("; "),
     attempts: attemptsIn(phase, reported) + 1,
   };
 }

@@ -64,7 +64,7 @@ describe("what is there of an iface", () => {
     const attachment = { ...ATTACHED, ips: ["10.0.0.1", "fd00::1"] };
     const guest = { name: "eth1", ipv4: ["10.0.0.9"] };
     const device = { ...DEVICE, queues: 4, mtu: 1450, pciAddress: "0000:02:00.0", guest };
-    expect(statusOf(facts({ attachment, device, links: WIRED }))).toStrictEqual({
+    expect(statusOf(facts({ attachment, device, links: { ...WIRED, mtu: 1450 } }))).toStrictEqual({
       name: "one",
       podInterfaceName: "pod1",
       infoSource: "domain, guest-agent, multus-status",

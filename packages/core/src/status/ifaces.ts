@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node agent reports of the ifaces: `status.interfaces`.
-import { isDefaultNetwork, type IfacePhase, type IfaceStatus } from "@patchbay/api";
+import {
+  isDefaultNetwork,
+  type Attachment,
+  type IfacePhase,
+  type IfaceStatus,
+} from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../pcie/ports.ts";
 import { addressFields } from "./addresses.ts";
+import { mtuDiffers, staysOn } from "../reasons/words.ts";
 import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */
@@ -26,9 +32,15 @@ function attachmentHindrance(
   facts: IfaceFacts,
   phase: IfacePhase,
 ): Omit<Hindrance, "attempts"> | undefined {
-  const { attachment } = facts;
-  if (phase !== "PodAttaching" || attachment?.state !== "Failed") return undefined;
-  return { reason: attachment.reason ?? "CniFailed", message: attachment.message ?? "" };
+  const attachments: Partial<Record<IfacePhase, Attachment | undefined>> = {
+    PodAttaching: facts.attachment,
+    PodSwapping: facts.swap?.attachment,
+  };
+  const attachment = attachments[phase];
+  if (attachment?.state !== "Failed") return undefined;
+  const { reason = "CniFailed", message = "" } = attachment;
+  const where = phase === "PodSwapping" ? [staysOn(facts.attachment?.networkName)] : [];
+  return { reason, message: [message, ...where].join("; ") };
 }
 
 function bindingHindrance({ binding }: IfaceFacts): Hindrance | undefined {
@@ -42,13 +54,20 @@ function portHindrance(facts: IfaceFacts, report: IfaceReport): Hindrance | unde
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-/** What keeps a plug from going on, with nothing tried on the node; of a NIC that is there it would be an old word. */
+/** The guest was told another MTU than its network has: told while it is so. */
+function mtuHindrance({ device, links }: IfaceFacts): Omit<Hindrance, "attempts"> | undefined {
+  const { mtu = links.mtu } = device ?? {};
+  return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
+}
+
+/** What keeps a plug from going on, with nothing tried on the node. */
 function waitOf(
   facts: IfaceFacts,
   phase: IfacePhase,
   report: IfaceReport,
 ): Omit<Hindrance, "attempts"> | undefined {
-  if (phase === "Ready" || kindOfPhase(phase) === "Unplug") return undefined;
+  if (phase === "Ready") return mtuHindrance(facts);
+  if (kindOfPhase(phase) === "Unplug") return undefined;
   return (
     bindingHindrance(facts) ?? attachmentHindrance(facts, phase) ?? portHindrance(facts, report)
   );
@@ -93,12 +112,20 @@ function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   };
 }
 
+/** NICs in the pod beside the one that carries the device: with links of ours, or about to get some. */
+function otherNicFields({ swap, left = [] }: IfaceFacts, phase: IfacePhase): Partial<IfaceStatus> {
+  const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
+  const others = [...left, ...(isUsed ? [swap.podInterfaceName] : [])];
+  return others.length === 0 ? {} : { otherPodInterfaceNames: others };
+}
+
 function statusOf(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
   const phase = phaseOf(facts);
   if (phase === undefined) return undefined;
   return {
     name: facts.name,
     podInterfaceName: facts.podInterfaceName,
+    ...otherNicFields(facts, phase),
     infoSource: infoSourceOf(facts),
     ...addressFields(facts, report),
     ...deviceFields(facts),

@@ -109,10 +109,28 @@ const ROWS: readonly Row[] = [
     fields: [`${IFACES}[0].macAddress`],
   },
   {
-    name: "a network changed in place",
+    name: "not a network that the NIC moves to, nor what it asks of it",
+    running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),
+    wanted: specOf([nic("one", { ips: ["10.0.1.1/24"], cniArgs: { a: "b" } }, "red")]),
+    fields: [],
+  },
+  {
+    name: "what else changes of a NIC that moves",
+    running: specOf([nic("one", { macAddress: "02:00:00:00:00:01" })]),
+    wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02" }, "red")]),
+    fields: [`${IFACES}[0].macAddress`],
+  },
+  {
+    name: "what a NIC asks of a network on which it stays",
+    running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),
+    wanted: specOf([nic("one", { ips: ["10.0.0.2/24"] })]),
+    fields: [`${IFACES}[0].ips`],
+  },
+  {
+    name: "a network that the NIC cannot move to",
     running: specOf([nic("one")]),
-    wanted: specOf([nic("one", {}, "red")]),
-    fields: [`${NETWORKS}[0].multus.networkName`],
+    wanted: specOf([nic("one", { sriov: {} }, "red")]),
+    fields: [`${IFACES}[0].sriov`, `${NETWORKS}[0].multus.networkName`],
   },
   {
     name: "a network changed while the NIC leaves, which is plugged anew then",

@@ -11,6 +11,7 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
+import { moveOf, OF_NETWORK, type Sides } from "../plan/vm/moves.ts";
 import { canPlug } from "../plan/vm/nics.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
 
@@ -52,8 +53,10 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
 }
 
-function withoutState(iface: Iface): JsonObject {
-  return { ...iface, state: undefined };
+/** What of an iface takes effect at the next start only; one that moves to another network brings along what it asks of it. */
+function fixedPart(iface: Iface, isMoving: boolean): JsonObject {
+  const live = ["state", ...(isMoving ? OF_NETWORK : [])];
+  return { ...iface, ...Object.fromEntries(live.map((field) => [field, undefined])) };
 }
 
 /** An iface that is leaving is plugged anew afterwards, as the VM wants it then. */
@@ -62,25 +65,27 @@ function isLeaving(actual: Nics, name: string): boolean {
   return iface !== undefined && isAbsent(iface);
 }
 
-function changedIfaces(wanted: Nics, actual: Nics, bindings: BindingRegistry): readonly string[] {
-  return wanted.ifaces.flatMap((iface, index) => {
+function changedIfaces(sides: Sides): readonly string[] {
+  const { desired, actual, bindings } = sides;
+  return desired.ifaces.flatMap((iface, index) => {
     const path = `${IFACES}[${String(index)}]`;
     const running = findByName(actual.ifaces, iface.name);
     if (running === undefined)
-      return isAbsent(iface) || canPlug(iface, wanted, bindings) ? [] : [path];
+      return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
-    return differingLeaves(withoutState(iface), withoutState(running), path);
+    const isMoving = moveOf(sides, iface.name) !== undefined;
+    return differingLeaves(fixedPart(iface, isMoving), fixedPart(running, isMoving), path);
   });
 }
 
-function changedNetworks(wanted: Nics, actual: Nics): readonly string[] {
-  return wanted.networks.flatMap((network, index) => {
+function changedNetworks(sides: Sides): readonly string[] {
+  const { desired, actual } = sides;
+  return desired.networks.flatMap((network, index) => {
     const path = `${NETWORKS}[${String(index)}]`;
     const running = findByName(actual.networks, network.name);
-    if (running !== undefined) {
-      return isLeaving(actual, network.name) ? [] : differingLeaves(network, running, path);
-    }
-    return isDefaultNetwork(network) ? [path] : [];
+    if (running === undefined) return isDefaultNetwork(network) ? [path] : [];
+    const isLive = isLeaving(actual, network.name) || moveOf(sides, network.name) !== undefined;
+    return isLive ? [] : differingLeaves(network, running, path);
   });
 }
 
@@ -103,8 +108,8 @@ export function restartRequiredFields(
   const [wanted, actual] = [nicsOf(spec), nicsOf(vmi.spec)];
   const fields = [
     ...differingLeaves(withNics(spec, [], []), withNics(vmi.spec, [], []), BASE),
-    ...changedNetworks(wanted, actual),
-    ...changedIfaces(wanted, actual, bindings),
+    ...changedNetworks({ desired: wanted, actual, bindings }),
+    ...changedIfaces({ desired: wanted, actual, bindings }),
     ...removedDefault(wanted, actual),
   ];
   return [...new Set(fields)].sort();

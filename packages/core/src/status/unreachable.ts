@@ -22,6 +22,7 @@ import { ifaceStatuses } from "./ifaces.ts";
 const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",
   "Attaching",
+  "Switching",
   "Detaching",
   "Unwiring",
 ]);
@@ -30,6 +31,8 @@ const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
 const WIRED: ReadonlySet<string | undefined> = new Set<IfacePhase>([
   "Attaching",
   "Ready",
+  "PodSwapping",
+  "Switching",
   "Detaching",
 ]);
 
@@ -48,6 +51,23 @@ function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefi
   };
 }
 
+/** The other NIC in the pod as it was reported last: in use, or only asked for. */
+function swapAsReported({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
+  if (swap === undefined) return {};
+  const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
+  const podInterface = reported?.hotplug?.phase === "Switching";
+  return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
+}
+
+/** What of a NIC that works is told of by a reason: it is so still. */
+const OF_READY: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
+
+function asBefore(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
+  const { hotplug } = before ?? {};
+  const isKept = status.hotplug?.phase === "Ready" && OF_READY.includes(hotplug?.reason);
+  return isKept && hotplug !== undefined ? { ...status, hotplug } : status;
+}
+
 /** Links and device as they were reported last: nothing changes them while libvirt is away. */
 function asReported(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
@@ -62,6 +82,7 @@ function asReported(facts: IfaceFacts): IfaceFacts {
       tapOpen: phase !== "Attaching",
     },
     ...(device === undefined ? {} : { device }),
+    ...swapAsReported(facts),
   };
 }
 
@@ -95,7 +116,8 @@ export function unreachableIfaces(
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
   const nothing = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings };
-  const ifaces = collectIfaceFacts({ vmi, ...nothing }, sha256Hex).map(asReported);
+  const sources = { vmi, ...nothing, isBlind: true as const };
+  const ifaces = collectIfaceFacts(sources, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,
     message,
@@ -107,7 +129,10 @@ export function unreachableIfaces(
   const reported = vmi.status?.interfaces ?? [];
   const statuses = ifaceStatuses({ ifaces, hindrances, portless, now });
   return [
-    ...statuses.map((status) => withAddresses(status, findByName(reported, status.name ?? ""))),
+    ...statuses.map((status) => {
+      const before = findByName(reported, status.name ?? "");
+      return withAddresses(asBefore(status, before), before);
+    }),
     ...reported.filter(({ name }) => name === undefined),
   ];
 }

@@ -160,22 +160,45 @@ export function tapSteps(
   ];
 }
 
+/** The bridge, as the pod needs it: a pod that answers the guest must find it, and be found. */
+function ownBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
+  const own = { mac: bridgeMacOf(wiring.mac), answers: wiring.answers !== undefined };
+  return [...bridgeSteps(bridge, wiring.bridgeName, own), ...addressSteps(bridge, wiring)];
+}
+
 /** Commands for `ip -batch` in order; none when all is there. Each that is missing is made, wherever an earlier run ended. */
 export function planWiring(
   nic: WiredLink,
   links: ReadonlyMap<string, WiredLink>,
   wiring: BridgeWiring,
 ): readonly string[] {
-  const { bridgeName } = wiring;
-  // A pod that answers the guest must find it, and be found.
-  const own = { mac: bridgeMacOf(wiring.mac), answers: wiring.answers !== undefined };
-  const bridge = links.get(bridgeName);
   return commandsOf([
-    ...bridgeSteps(bridge, bridgeName, own),
-    ...addressSteps(bridge, wiring),
+    ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
     ...tapSteps(links.get(wiring.tapName), wiring, wiring),
     ...nicSteps(nic, wiring),
   ]);
+}
+
+/** The same without the tap. */
+export function planBridge(
+  nic: WiredLink,
+  links: ReadonlyMap<string, WiredLink>,
+  wiring: Wiring,
+): readonly string[] {
+  return commandsOf([
+    ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
+    ...nicSteps(nic, wiring),
+  ]);
+}
+
+/** The command for `bridge -batch` that takes away the entry of the NIC; none where it is seen not to be there. */
+export function planNicForwarding(
+  { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
+  present: readonly ForwardingEntry[] | undefined,
+): readonly string[] {
+  const mac = wiring.mac.toLowerCase();
+  const onNic = present?.some((entry) => entry.mac === mac && entry.device === podInterfaceName);
+  return onNic === false ? [] : [`fdb del ${mac} dev ${podInterfaceName} master`];
 }
 
 /**
@@ -186,14 +209,13 @@ export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
   present: readonly ForwardingEntry[] | undefined,
 ): readonly string[] {
-  const { podInterfaceName, tapName } = wiring;
+  const { tapName } = wiring;
   const mac = wiring.mac.toLowerCase();
-  const onNic = present?.some((entry) => entry.mac === mac && entry.device === podInterfaceName);
   const onTap = present?.some(
     (entry) => entry.mac === mac && entry.device === tapName && entry.state === "static",
   );
   return [
-    ...(onNic === false ? [] : [`fdb del ${mac} dev ${podInterfaceName} master`]),
+    ...planNicForwarding(wiring, present),
     ...(onTap === true ? [] : [`fdb replace ${mac} dev ${tapName} master static`]),
   ];
 }

@@ -5,7 +5,9 @@ import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
   canCarryVm,
   isWired,
+  planBridge,
   planForwarding,
+  planNicForwarding,
   planUnwiring,
   planWiring,
 } from "./bridge-commands.ts";
@@ -16,6 +18,15 @@ function nicOf({ links }: Sight, name: string): WiredLink {
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
   if (canCarryVm(nic)) return nic;
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
+}
+
+/** The bridge with the pod NIC on it: what can be made while the tap is elsewhere. */
+export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<void> {
+  const before = await pod.see();
+  const nic = nicOf(before, wiring.podInterfaceName);
+  await pod.ip(planBridge(nic, before.links, wiring));
+  const present = nic.master === wiring.bridgeName ? before.forwarding : undefined;
+  await pod.bridge(planNicForwarding(wiring, present));
 }
 
 async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void> {
@@ -36,7 +47,7 @@ async function forwardingAfter(
   return nic.master === undefined ? undefined : (await pod.see()).forwarding;
 }
 
-/** Removes the tap, then its bridge. */
+/** Removes the tap, then its bridge, as far as they are there. */
 export async function unwireBridge(
   pod: Pod,
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,

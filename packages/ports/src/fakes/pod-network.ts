@@ -50,7 +50,14 @@ export interface FakePodNetwork extends PodNetwork {
 }
 
 type FakePodNetworkCall =
-  "look" | "listLinks" | "wireTap" | "unwireTap" | "readAddresses" | "removeLink";
+  | "look"
+  | "listLinks"
+  | "wireTap"
+  | "makeBridge"
+  | "removeBridge"
+  | "unwireTap"
+  | "readAddresses"
+  | "removeLink";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
 export function createFakePodNetwork(): FakePodNetwork {
@@ -154,6 +161,18 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
+  makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void> {
+    return this.#call("makeBridge", () => {
+      this.#wireBridge(netns.inode, wiring, ["bridge", "nic"]);
+    });
+  }
+
+  removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void> {
+    return this.#call("removeBridge", () => {
+      this.takeLink(netns.inode, bridgeName);
+    });
+  }
+
   unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void> {
     return this.#call("unwireTap", () => {
       this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
@@ -190,7 +209,11 @@ class MemoryPodNetwork implements FakePodNetwork {
     if (!tap.up) this.putLink(inode, { ...tap, up: true });
   }
 
-  #wireBridge(inode: string, wiring: BridgeWiring | MasqueradeWiring): void {
+  #wireBridge(
+    inode: string,
+    wiring: BridgeWiring | MasqueradeWiring,
+    parts: readonly WiringPart[] = WIRING_PARTS,
+  ): void {
     const { podInterfaceName, bridgeName: master, tapName, mtu, mac } = wiring;
     const nic = this.findLink(inode, podInterfaceName);
     if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: podInterfaceName });
@@ -219,7 +242,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     };
     const interruption = this.#interruption;
     this.#interruption = undefined;
-    for (const part of WIRING_PARTS) {
+    for (const part of parts) {
       if (interruption?.before === part) throw interruption.error;
       make[part]();
     }

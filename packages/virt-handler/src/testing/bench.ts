@@ -97,7 +97,7 @@ const CONNECTION_EFFECTS = [
   "updateDevice",
 ] as const;
 const FILE_EFFECTS = ["writeAtomic", "remove"] as const;
-const NETWORK_EFFECTS = ["wireTap", "unwireTap"] as const;
+const NETWORK_EFFECTS = ["wireTap", "makeBridge", "removeBridge", "unwireTap"] as const;
 
 function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], plan: CrashPlan): T {
   return new Proxy(target, {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device of an iface, as libvirt is told of it.
-import type { NicDefinition } from "@patchbay/domain";
+import { parsePciAddress, type NicDefinition } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { macOf } from "../../iface/mac.ts";
 import { namesOf } from "../../iface/names.ts";
@@ -36,4 +36,14 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinit
     ...(bootOrder === undefined ? {} : { bootOrder }),
     ...(acpiIndex === undefined ? {} : { acpiIndex }),
   };
+}
+
+/** The device as the guest has it, but for its link; undefined while there is none, or libvirt has not placed it. */
+export function liveNicOf(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
+  const { device } = iface;
+  const pciAddress = parsePciAddress(device?.pciAddress ?? "");
+  if (device === undefined || pciAddress === undefined) return undefined;
+  const { queues, mac, hasBootRom, mtu = iface.links.mtu } = device;
+  const rom = hasBootRom === undefined ? {} : { hasBootRom };
+  return { ...nicDefinitionOf(iface, { pciAddress, queues, ...rom }), mac, mtu, linkUp };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When is a VM started, with which NICs, and what is left to do where it does not run?
-import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { names, type IfaceStatus, type VirtualMachineInstance } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import {
   stepsOf,
   WIRED,
 } from "../../testing/node-scene.ts";
-import { takesBack, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+import { isToldFirst, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 
 /** Aliases of the NICs in the domain that is defined. */
 function nicsOf(actions: readonly NodeAction[]): readonly string[] {
@@ -156,19 +156,40 @@ describe("an iface that was let go of", () => {
   // Literals are members of the unions; nothing else of the facts is looked at.
   const goingOf = (type: "Plug" | "Unplug"): NodeVmFacts =>
     ({ ifaces: [{ name: "one", reported: { name: "one", hotplug: { type } } }] }) as never;
-  // What the step carries is of no matter.
-  const stepOn = (kind: NodeAction["kind"], iface: string): NodeAction =>
-    ({ kind, iface }) as never;
+  // Of what the step carries only the NIC in the pod matters.
+  const stepOn = (kind: NodeAction["kind"], iface: string, podInterfaceName = "pod1"): NodeAction =>
+    ({ kind, iface, wiring: { podInterfaceName }, to: { podInterfaceName } }) as never;
 
   test.each([
     { name: "is taken back when it is wired again", type: "Unplug", kind: "wireTap", want: true },
     { name: "is not while it goes on going", type: "Unplug", kind: "unwireTap", want: false },
     { name: "was never let go of", type: "Plug", kind: "wireTap", want: false },
   ] as const)("$name", ({ type, kind, want }) => {
-    expect(takesBack([stepOn(kind, "one")], goingOf(type))).toBe(want);
+    expect(isToldFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
   });
 
   test("is not another one", () => {
-    expect(takesBack([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
+    expect(isToldFirst([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
+  });
+
+  test.each<{ name: string; kind: NodeAction["kind"]; reported: IfaceStatus; want: boolean }>([
+    { name: "a switch", kind: "switchNetwork", reported: { podInterfaceName: "pod0" }, want: true },
+    { name: "a wiring", kind: "wireTap", reported: { podInterfaceName: "pod0" }, want: true },
+    {
+      name: "a switch that was told, not again",
+      kind: "switchNetwork",
+      reported: { podInterfaceName: "pod0", otherPodInterfaceNames: ["pod1"] },
+      want: false,
+    },
+    {
+      name: "what goes, not",
+      kind: "removeBridge",
+      reported: { podInterfaceName: "pod0" },
+      want: false,
+    },
+    { name: "a first wiring, not", kind: "wireTap", reported: {}, want: false },
+  ])("of another NIC in the pod $name is told first", ({ kind, reported, want }) => {
+    const facts = { ifaces: [{ name: "one", reported: { name: "one", ...reported } }] } as never;
+    expect(isToldFirst([stepOn(kind, "one")], facts)).toBe(want);
   });
 });

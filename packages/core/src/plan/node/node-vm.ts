@@ -3,10 +3,11 @@
 import {
   names,
   type IfacePhase,
+  type IfaceStatus,
   type NetworkConfig,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { parsePciAddress, printDomain, printNic, type DomainFacts } from "@patchbay/domain";
+import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { DnsSettings } from "../../addresses/resolver.ts";
 import { servedNics, type ServedNic } from "../../addresses/served-nic.ts";
 import { leftOf, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
@@ -15,13 +16,14 @@ import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { moduleOf, wiringOf } from "../../iface/wiring.ts";
+import { moduleOf, onSwap, wiringOf } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { findByName } from "../../spec/nics.ts";
-import { nicDefinitionOf } from "./nic.ts";
 import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
+import { liveNicOf, nicDefinitionOf } from "./nic.ts";
+import { planLeft, planSwitch, type RemoveBridgeAction, type SwitchAction } from "./switch.ts";
 
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
@@ -38,6 +40,8 @@ export type NodeAction =
   | { readonly kind: "startDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
+  | SwitchAction
+  | RemoveBridgeAction
   /** The device as it is, with the link that is wanted. */
   | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
   | {
@@ -117,12 +121,16 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   if (!iface.links.podInterface) {
     return { kind: "wait", iface: iface.name, reason: "PodInterfaceMissing" };
   }
+  const wire = { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) } as const;
+  return planRemember(iface) ?? wire;
+}
+
+/** Addresses of the NIC in the pod are noted before it loses them. */
+function planRemember(iface: IfaceFacts): NodeAction | undefined {
   const { podInterfaceName, links, remembered } = iface;
   const isTaken = remembered !== undefined || links.hasAddresses !== true;
-  if (!isTaken && moduleOf(iface).takesAddresses) {
-    return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
-  }
-  return { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) };
+  if (isTaken || !moduleOf(iface).takesAddresses) return undefined;
+  return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
 /** Whether the start need not wait for the iface: it is not wanted, or it can be a NIC and its attachment has an outcome. */
@@ -152,6 +160,8 @@ function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAc
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
+  const { tap, bridge } = facts.links;
+  if (!tap && !bridge) return planLeft(facts);
   return [{ kind: "unwireTap", iface: facts.name, wiring: leftOf(wiringOf(facts)) }];
 }
 
@@ -163,14 +173,30 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 
 /** The link of a NIC that is there follows the spec: up, unless it says down. */
 function planLink(iface: IfaceFacts): readonly NodeAction[] {
-  const { device } = iface;
-  const pciAddress = parsePciAddress(device?.pciAddress ?? "");
-  if (device === undefined || pciAddress === undefined) return [];
-  const { queues, mac, linkUp, hasBootRom } = device;
-  const rom = hasBootRom === undefined ? {} : { hasBootRom };
-  const definition = nicDefinitionOf(iface, { pciAddress, queues, ...rom });
-  if (definition.linkUp === linkUp) return [];
-  return [{ kind: "setLink", iface: iface.name, xml: printNic({ ...definition, mac }) }];
+  const isUp = iface.iface?.state !== "down";
+  const definition = iface.device?.linkUp === isUp ? undefined : liveNicOf(iface, isUp);
+  if (definition === undefined) return [];
+  return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
+}
+
+/** A link that was left as it is not to be comes first: the next step may be left alone for a while. */
+function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
+  const link = planLink(iface);
+  const { swap } = iface;
+  if (link.length > 0 || swap === undefined) return link;
+  const remember = planRemember(onSwap({ ...iface, swap }));
+  if (remember !== undefined) return [remember];
+  return planSwitch(iface, (each) => wiringPlanOf(facts, each));
+}
+
+/** What is left over is in nobody's way: it goes when there is nothing else to do for the iface. */
+function orLeft(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
+  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftOf(iface) ?? steps);
+}
+
+function planLeftOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
+  const left = planLeft(iface);
+  return left.length === 0 ? undefined : left;
 }
 
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
@@ -190,8 +216,12 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     Detaching: detach,
     Unwiring: planUnwire,
     Ready: planLink,
+    PodSwapping: planLink,
+    Switching: (iface) => planSwap(facts, iface),
   };
-  return facts.ifaces.flatMap((iface) => steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []);
+  return facts.ifaces.flatMap((iface) =>
+    orLeft(iface, steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []),
+  );
 }
 
 /** Without a running domain nothing holds the links of an iface that is not wanted. */
@@ -224,14 +254,27 @@ function planServing(facts: NodeVmFacts): readonly NodeAction[] {
   return isEqual(nics, facts.served ?? []) ? [] : [{ kind: "serveAddresses", nics }];
 }
 
+/** The NIC in the pod that a step brings into use. */
+function nicOfStep(action: NodeAction): string | undefined {
+  if (action.kind === "wireTap") return action.wiring.podInterfaceName;
+  return action.kind === "switchNetwork" ? action.to.podInterfaceName : undefined;
+}
+
+/** Whether the step takes into use what is not in use by the last report. */
+function isNews(nic: string, reported: IfaceStatus | undefined): boolean {
+  const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = reported ?? {};
+  const used = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
+  return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
+}
+
 /**
- * Whether the plan takes an iface back that was let go of: virt-controller must hear of it before the links are made
- * again, so the facts are reported before the plan is carried out.
+ * Whether virt-controller must hear of the plan before it is carried out: an iface that was let go of is taken back, or
+ * another NIC of the pod comes into use, whose attachment virt-controller could think unused.
  */
-export function takesBack(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
-  return plan.some(
-    (action) =>
-      action.kind === "wireTap" &&
-      findByName(ifaces, action.iface)?.reported?.hotplug?.type === "Unplug",
-  );
+export function isToldFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
+  return plan.some((action) => {
+    const nic = nicOfStep(action);
+    const iface = "iface" in action ? findByName(ifaces, action.iface) : undefined;
+    return nic !== undefined && isNews(nic, iface?.reported);
+  });
 }

@@ -12,12 +12,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { bindingOf } from "../../bindings/binding-of.ts";
-import {
-  extraInterfaceNameOf,
-  isOwnPodInterfaceName,
-  podInterfaceNameOf,
-  type Sha256Hex,
-} from "../../iface/names.ts";
+import { extraInterfaceNameOf, isOwnPodInterfaceName, type Sha256Hex } from "../../iface/names.ts";
+import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 
@@ -76,16 +72,19 @@ export interface NetworksWish {
  */
 function wantedElements(
   { vmi, bindings }: NetworksWish,
+  current: readonly NetworkSelection[],
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
+  const attachments = vmi.status?.attachments ?? [];
+  const known = { namespace, attachments, nics: nicsOfElements(current, namespace) };
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
     const binding = bindingOf(iface, network, bindings);
     if (binding.kind === "refused") return [];
-    const names = { podInterfaceName: podInterfaceNameOf(network, sha256Hex), namespace };
+    const names = { podInterfaceName: podNicOf(network, known, sha256Hex), namespace };
     const { extraNetwork } = binding;
     return [
       ...(isDefaultNetwork(network) ? [] : [elementOf(iface, network, names)]),
@@ -112,14 +111,15 @@ function claimOf(
 
 /**
  * The elements of the annotation: what is there stays in place until the node agent has let go of it, what is new is
- * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept.
+ * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept. An iface that
+ * changes its network has two.
  */
 export function planPodNetworks(
   wish: NetworksWish,
   current: readonly NetworkSelection[],
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
-  const wanted = wantedElements(wish, sha256Hex);
+  const wanted = wantedElements(wish, current, sha256Hex);
   const stays = (name: string): boolean => {
     const claim = claimOf(wish.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";

@@ -13,6 +13,7 @@ import {
 import { bindingOf } from "../../bindings/binding-of.ts";
 import { BINDINGS } from "../../bindings/table.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
+import { withMoves, type Sides } from "./moves.ts";
 
 function isOnDefaultNetwork(nics: Nics, name: string): boolean {
   const network = findByName(nics.networks, name);
@@ -36,13 +37,6 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
 /** It stays, and its link follows. */
 function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
   return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
-}
-
-/** What the VM wants, what its VMI has, and which bindings there are beside ours. */
-interface Sides {
-  readonly desired: Nics;
-  readonly actual: Nics;
-  readonly bindings: BindingRegistry;
 }
 
 /** Whether a running guest can get the iface, as far as its binding tells. */
@@ -138,9 +132,10 @@ export interface NicsChange {
 
 /**
  * What becomes of the networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's
- * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it. The default network never
- * changes live, but for the link of its iface. A NIC whose place is still taken (its MAC, for example, by an iface that
- * is leaving, or by one that changes at the next start only) comes when that is free.
+ * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it; one whose network is another
+ * moves to it. The default network never changes live, but for the link of its iface. A NIC whose place is still taken
+ * (its MAC, for example, by an iface that is leaving, or by one that changes at the next start only) comes when that is
+ * free.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -149,17 +144,18 @@ export function planNicsChange(
 ): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
+  // What the rules refuse anyway is left to admission, which says why.
+  const mayWait = isAllowed(vmi.spec, present(desired));
+  const mayBe = (nics: Nics): boolean => !mayWait || isAllowed(vmi.spec, nics);
   const sides = { desired, actual, bindings };
-  const kept = withoutComplete(vmi, {
+  const followed = withoutComplete(vmi, {
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
     networks: actual.networks,
   });
-  // What the rules refuse anyway is left to admission, which says why.
-  const mayWait = isAllowed(vmi.spec, present(desired));
+  const kept = withMoves({ ...sides, actual: followed }, mayBe);
   const plugs: Plug[] = [];
   for (const plug of pluggable(sides)) {
-    const next = withPlug(plugs.reduce(withPlug, kept), plug);
-    if (!mayWait || isAllowed(vmi.spec, next)) plugs.push(plug);
+    if (mayBe(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
   }
   return { kept, plugs };
 }

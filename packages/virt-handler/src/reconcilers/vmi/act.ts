@@ -53,9 +53,16 @@ function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn)
   return { hindrance: hindranceOfWait(action, facts), pauseMs: action.forMs };
 }
 
-/** Whether the step is a call of libvirt. */
+const ON_DEVICE: readonly FallibleAction["kind"][] = [
+  "attachDevice",
+  "detachDevice",
+  "setLink",
+  "switchNetwork",
+];
+
+/** Whether the step calls libvirt. */
 function isOnDevice({ kind }: FallibleAction): boolean {
-  return kind === "attachDevice" || kind === "detachDevice" || kind === "setLink";
+  return ON_DEVICE.includes(kind);
 }
 
 /** `stop`: why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */

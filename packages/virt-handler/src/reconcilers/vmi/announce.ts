@@ -22,8 +22,16 @@ function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Not
 function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   if (!isReady(after) || isReady(before)) return hindranceNote(before, after);
   const { name: about = "" } = after;
+  if (before?.hotplug?.type === "Swap") return movedNote(before, after, about);
   const message = `interface ${about} is in the VM at ${after.pciAddress ?? "an unknown address"}`;
   return { type: "Normal", reason: "InterfacePlugged", message, about };
+}
+
+/** A move that was called off is none. */
+function movedNote(before: IfaceStatus, after: IfaceStatus, about: string): Note | undefined {
+  if (before.podInterfaceName === after.podInterfaceName) return undefined;
+  const message = `interface ${about} is on its new network, with the MAC and the PCI address that it had`;
+  return { type: "Normal", reason: "InterfaceMoved", message, about };
 }
 
 type Notes = readonly Note[];

@@ -11,6 +11,7 @@ import {
   type ErrorCode,
   type NodeAction,
 } from "@patchbay/core";
+import { switchNetwork } from "./switch-network.ts";
 import type { Fallible } from "./tries.ts";
 import { isLost, type Turn } from "./turn.ts";
 
@@ -26,6 +27,8 @@ const KINDS: readonly FallibleAction["kind"][] = [
   "detachDevice",
   "unwireTap",
   "setLink",
+  "switchNetwork",
+  "removeBridge",
 ];
 
 /** Names of all steps on an iface, among the steps that are left alone. */
@@ -112,6 +115,12 @@ export async function performOnIface(action: FallibleAction, turn: Turn): Promis
       return;
     case "detachDevice":
       await detach(action.iface, action.alias, turn);
+      return;
+    case "switchNetwork":
+      await switchNetwork(action, turn);
+      return;
+    case "removeBridge":
+      await deps.podNetwork.removeBridge(netns, action.bridgeName);
       return;
     case "setLink":
       await session.connection.updateDevice(domainNameOf(facts.vmi), action.xml, "live");

@@ -3,11 +3,11 @@
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   driftIn,
+  isToldFirst,
   launcherPodName,
   letsGo,
   nameOfAlias,
   planNodeVm,
-  takesBack,
   type NodeVmFacts,
 } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
@@ -60,7 +60,7 @@ async function converge(
     const facts = await observeNodeVm(vmi, place, deps);
     const plan = planNodeVm(facts);
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
-    const mayAct = !takesBack(plan, facts) || (await isTold(facts, deps));
+    const mayAct = !isToldFirst(plan, facts) || (await isTold(facts, deps));
     const outcome = await actNodeVm(mayAct ? plan : [], { ...place, facts, deps });
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
       return { facts, outcome };

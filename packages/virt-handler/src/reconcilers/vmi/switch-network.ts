@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves the device of an iface to another network: all of it, or the device is where it was.
+import { domainNameOf, type NodeAction } from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import type { Turn } from "./turn.ts";
+
+type SwitchAction = Extract<NodeAction, { kind: "switchNetwork" }>;
+
+/**
+ * The link is down for so long at least, milliseconds: a guest that finds it up again when it looks has seen nothing, and
+ * asks for no new address.
+ */
+const LINK_DOWN_MS = 50;
+/** It is too short to be cut. */
+const NEVER = new AbortController().signal;
+
+/** As it was before, as far as that can be had; what fails here is seen by the next pass, and mended. */
+async function goBack(action: SwitchAction, setLink: SetLink, turn: Turn): Promise<void> {
+  const { podNetwork, log } = turn.deps;
+  const steps = [
+    () => podNetwork.wireTap(turn.session.launcher.netns, action.from),
+    () => setLink("up"),
+  ];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      log.warn("a NIC could not go back to its network", { iface: action.iface, err: error });
+    }
+  }
+}
+
+type SetLink = (state: "up" | "down") => Promise<void>;
+
+function linkSetter({ link }: SwitchAction, { facts, session }: Turn): SetLink {
+  return async (state) => {
+    if (link === undefined) return;
+    await session.connection.updateDevice(domainNameOf(facts.vmi), link[state], "live");
+  };
+}
+
+/** The tap is moved while the link is down, for long enough to be seen. */
+async function move(action: SwitchAction, { session, deps }: Turn): Promise<void> {
+  const begunMs = deps.clock.monotonicMs();
+  await deps.podNetwork.wireTap(session.launcher.netns, action.to);
+  const restMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
+  if (action.link !== undefined && restMs > 0) await deps.clock.sleep(restMs, NEVER);
+}
+
+/**
+ * What can be made before is made before, so that the link is down for the move alone.
+ * @throws AppError of the step that failed; the device is on its old network then, as far as that can be had.
+ */
+export async function switchNetwork(action: SwitchAction, turn: Turn): Promise<void> {
+  const { session, deps, facts } = turn;
+  const setLink = linkSetter(action, turn);
+  await deps.podNetwork.makeBridge(session.launcher.netns, action.to);
+  const begunMs = deps.clock.monotonicMs();
+  try {
+    await setLink("down");
+    await move(action, turn);
+  } catch (error) {
+    await goBack(action, setLink, turn);
+    throw error;
+  }
+  await setLink("up");
+  deps.log.info("moved a NIC to another network", {
+    vmi: printKey(keyOf(facts.vmi)),
+    iface: action.iface,
+    linkDownMs: Math.round(deps.clock.monotonicMs() - begunMs),
+  });
+}
