@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { wiringOf, type WiredIface } from "./wiring.ts";
+
+const MAC = "02:00:00:00:5e:01";
+const POD: Network = { name: "one", pod: {} };
+const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
+
+function ifaceOn(network: Network, iface: Omit<Iface, "name">, more: Partial<WiredIface> = {}) {
+  const kind = iface.masquerade === undefined ? "bridge" : "masquerade";
+  return wiringOf({
+    name: "one",
+    iface: { name: "one", ...iface },
+    network,
+    binding: { kind },
+    podInterfaceName: network.pod === undefined ? "pod1" : "eth0",
+    links: { mac: MAC, mtu: 1400, addresses: ["10.88.0.5/24", "fd88::5/64"] },
+    ...more,
+  });
+}
+
+describe("the links of an iface", () => {
+  test("behind the pod have the guest's addresses, and hold it to them", () => {
+    const ports = [{ port: 80 }];
+    const portRanges = [{ protocol: "UDP", start: 1, end: 9 }];
+    expect(ifaceOn(POD, { masquerade: {}, ports, portRanges })).toEqual({
+      kind: "masquerade",
+      ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0", mac: MAC, mtu: 1400 },
+      ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
+      ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
+      ports: [
+        { protocol: "tcp", first: 80, last: 80 },
+        { protocol: "udp", first: 1, last: 9 },
+      ],
+      guard: {
+        macs: [MAC],
+        serves: false,
+        addresses: ["10.0.2.2", "fd10:0:2::2", "fe80::/10", "fe80::ff:fe00:5e01"],
+      },
+    });
+  });
+
+  test("on the pod network hold the guest to the addresses that were the pod's", () => {
+    const remembered = {
+      podInterfaceName: "eth0",
+      ...{ index: 2, addresses: ["10.88.0.5/24"], routes: [] },
+    };
+    expect(ifaceOn(POD, { bridge: {} }, { remembered }).guard?.addresses).toEqual([
+      "10.88.0.5",
+      "fe80::ff:fe00:5e01",
+    ]);
+  });
+
+  test("on another network hold it to what the cluster says, and to what the pod's status says that it was given", () => {
+    const attachment = { name: "one", state: "Attached" as const, ips: ["10.9.0.1"] };
+    const security: ClusterSecurity = { mode: "Addresses", enforced: false };
+    const more = { attachment: { ...attachment, podInterfaceName: "pod1" } };
+    expect(ifaceOn(BLUE, { bridge: {} }, more).guard).toBeUndefined();
+    expect(ifaceOn(BLUE, { bridge: {} }, { ...more, security }).guard?.addresses).toEqual([
+      "10.9.0.1",
+      "fe80::ff:fe00:5e01",
+    ]);
+  });
+
+  test("of a guest that has the NIC hold it to the MAC of its device", () => {
+    const mac = "02:00:00:00:5e:09";
+    const device = { alias: "ua-one", mac, linkUp: true, queues: 1 };
+    expect(ifaceOn(POD, { bridge: {} }, { device }).guard?.macs).toEqual([mac]);
+  });
+});
