@@ -44,7 +44,7 @@ export {
 export { parseResolver, type DnsSettings } from "./addresses/resolver.ts";
 export { servedNics, type ServedNic } from "./addresses/served-nic.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
-export { nextAskInMs, type AskHistory } from "./guest/asks.ts";
+export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {

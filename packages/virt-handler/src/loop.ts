@@ -28,7 +28,7 @@ import { givenTo } from "./pace.ts";
 import { withPenalties } from "./penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions.ts";
-import { createTrafficSource } from "./traffic.ts";
+import { createTrafficSource } from "./metrics/traffic.ts";
 
 /** What is counted, and what is read when it is asked for. */
 interface LoopMetrics extends ReconcileMetrics {

@@ -4,7 +4,7 @@ import type { DeviceTaps } from "@patchbay/core";
 import type { Clock } from "@patchbay/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
-import type { Taps } from "./taps.ts";
+import type { Taps } from "./metrics/taps.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 
 /** All of it is kept by the uid of the VMI, and forgotten with that. */

@@ -9,8 +9,8 @@ import {
 import type { IfaceFacts } from "../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../iface/phase.ts";
 import type { NoPort } from "../pcie/ports.ts";
-import { addressFields } from "./addresses.ts";
 import { mtuDiffers, staysOn } from "../reasons/words.ts";
+import { addressFields } from "./guest/addresses.ts";
 import type { Hindrance } from "./hindrance.ts";
 
 /** What the report needs beside the facts. */

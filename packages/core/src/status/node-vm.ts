@@ -4,7 +4,7 @@ import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api"
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
-import { guestLinkStatuses, unlistedGuestLinks } from "./guest-links.ts";
+import { guestLinkStatuses, unlistedGuestLinks } from "./guest/guest-links.ts";
 import { guestHindranceField, type Hindrance } from "./hindrance.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 

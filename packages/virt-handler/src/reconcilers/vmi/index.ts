@@ -14,7 +14,7 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { WRITE_REFILL_MS } from "../../pace.ts";
-import { noteTaps } from "../../taps.ts";
+import { noteTaps } from "../../metrics/taps.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";

@@ -11,8 +11,8 @@ import {
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LinkCounters } from "@patchbay/ports";
-import type { Deps } from "./deps.ts";
-import { launcherOf } from "./reconcilers/vmi/index.ts";
+import type { Deps } from "../deps.ts";
+import { launcherOf } from "../reconcilers/vmi/index.ts";
 
 /** A reading serves everybody who asks within this time, milliseconds. */
 const FRESH_MS = 1_000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import type { LinkView } from "../guest/view.ts";
+import type { LinkView } from "../../guest/view.ts";
 import { guestLinkStatuses, unlistedGuestLinks } from "./guest-links.ts";
 
 function aLink(index: number): LinkView {

@@ -2,8 +2,8 @@
 // Whose word on the addresses of an iface counts, by how it is bound.
 import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import type { BindingKind } from "../bindings/binding.ts";
-import { NO_LINKS, type GuestNicFacts, type IfaceFacts } from "../iface/facts.ts";
+import type { BindingKind } from "../../bindings/binding.ts";
+import { NO_LINKS, type GuestNicFacts, type IfaceFacts } from "../../iface/facts.ts";
 import { addressFields } from "./addresses.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is reported of links that are the guest's own: bridges, tunnels, NICs of containers in it.
 import type { IfaceStatus, VmiStatus } from "@patchbay/api";
-import type { LinkView } from "../guest/view.ts";
+import type { LinkView } from "../../guest/view.ts";
 
 /** More of them are only counted: they would fill the object. Source: KubeVirt network/setup/netstat.go. */
 export const GUEST_LINKS_MAX = 10;
