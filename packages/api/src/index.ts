@@ -142,7 +142,7 @@ export {
   SECURITY_MODES,
   type ClusterSecurity,
   type SecurityMode,
-} from "./kinds/port-security.ts";
+} from "./kinds/guest/port-security.ts";
 export { natPrefixOf } from "./values/nat-prefix.ts";
 export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
 export { normalizeMac, parseMac } from "./values/mac.ts";

@@ -3,7 +3,11 @@
 import { Type, type Static } from "typebox";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
-import { CLUSTER_PORT_SECURITY, clusterSecurityOf, type ClusterSecurity } from "./port-security.ts";
+import {
+  CLUSTER_PORT_SECURITY,
+  clusterSecurityOf,
+  type ClusterSecurity,
+} from "./guest/port-security.ts";
 import { PCIE_ROOT_PORTS_MAX } from "./vmi-spec.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";
 

@@ -5,7 +5,7 @@ import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
 import { anything } from "../fields/notation.ts";
 import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
 import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
-import { PORT_SECURITY } from "./port-security.ts";
+import { PORT_SECURITY } from "./guest/port-security.ts";
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;

@@ -3,7 +3,7 @@
 // KubeVirt pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/meta.ts";
 import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
-import { isSecurityMode, SECURITY_MODES } from "../kinds/port-security.ts";
+import { isSecurityMode, SECURITY_MODES } from "../kinds/guest/port-security.ts";
 import { parseIp } from "../values/ip.ts";
 import { isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
 import { natPrefixOf } from "../values/nat-prefix.ts";
