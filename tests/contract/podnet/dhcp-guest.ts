@@ -27,3 +27,8 @@ export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
     rmSync(directory, { recursive: true });
   }
 }
+
+/** Waits for a router advertisement, and takes what it says: the kernel does so by itself. */
+export function defaultRouteOf(guest: string): string {
+  return run("ip", "-n", guest, "-6", "route", "show", "default").trim();
+}

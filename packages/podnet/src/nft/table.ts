@@ -20,7 +20,7 @@ export interface Chain {
 
 /** Where a table is. */
 export interface TableName {
-  readonly family: "inet" | "netdev";
+  readonly family: "bridge" | "inet" | "netdev";
   readonly name: string;
 }
 

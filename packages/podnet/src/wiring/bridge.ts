@@ -2,7 +2,10 @@
 // Bridge and tap around the pod NIC: read, plan, one batch of each program.
 import { AppError, type BridgeWiring } from "@patchbay/core";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
+import { answersNameOf, answersTable } from "../nft/answers.ts";
+import { hasTable, hasTableNamed, removalText, replacementText } from "../nft/table.ts";
 import {
+  bridgeMacOf,
   canCarryVm,
   isWired,
   planBridge,
@@ -20,17 +23,32 @@ function nicOf({ links }: Sight, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
+/** What is missing of the rules around a pod that answers, or there although it does not; none: empty. */
+function answersCommands(
+  { tables }: Sight,
+  wiring: Omit<BridgeWiring, "owner" | "queues">,
+): string {
+  const { answers, bridgeName } = wiring;
+  const name = answersNameOf(bridgeName);
+  if (answers === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
+  const table = answersTable({ ...wiring, answers, bridgeMac: bridgeMacOf(wiring.mac) });
+  return hasTable(tables, table) ? "" : replacementText(table);
+}
+
 /** The bridge with the pod NIC on it: what can be made while the tap is elsewhere. */
 export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<void> {
   const before = await pod.see();
   const nic = nicOf(before, wiring.podInterfaceName);
+  await pod.nft(answersCommands(before, wiring));
   await pod.ip(planBridge(nic, before.links, wiring));
   const present = nic.master === wiring.bridgeName ? before.forwarding : undefined;
   await pod.bridge(planNicForwarding(wiring, present));
 }
 
+/** The rules come before the addresses: nothing is answered to others. */
 async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void> {
   const nic = nicOf(before, wiring.podInterfaceName);
+  await pod.nft(answersCommands(before, wiring));
   const commands = planWiring(nic, before.links, wiring);
   await pod.ip(commands);
   const present = await forwardingAfter(commands, { before, nic }, pod);
@@ -65,7 +83,8 @@ export async function unwireBridge(
 }
 
 export const BRIDGE: Wirer<"bridge"> = {
-  isWired: ({ links, forwarding }, wiring) => isWired(links, forwarding, wiring),
+  isWired: (sight, wiring) =>
+    isWired(sight.links, sight.forwarding, wiring) && answersCommands(sight, wiring) === "",
   wire,
   unwire: unwireBridge,
 };

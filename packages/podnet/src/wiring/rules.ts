@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules around a wiring of any kind: what its guest may send, and what is left of rules when it is taken apart.
 import type { LeftWiring, SeenWiring } from "@patchbay/core";
+import { answersNameOf } from "../nft/answers.ts";
 import { guardNameOf, guardTable } from "../nft/guard.ts";
 import { natNameOf } from "../nft/nat.ts";
 import { hasTable, hasTableNamed, removalText, replacementText } from "../nft/table.ts";
@@ -33,6 +34,9 @@ export async function removeRules(pod: Pod, wiring: LeftWiring, before: Sight): 
   const { tables, settings } = before;
   const nat = natNameOf(wiring.podInterfaceName);
   if (hasTableNamed(tables, nat)) await pod.set(settingsAfter(wiring.podInterfaceName, settings));
-  const left = [guardNameOf(wiring.tapName), nat].filter((name) => hasTableNamed(tables, name));
+  const own = wiring.kind === "tap" ? [] : [answersNameOf(wiring.bridgeName)];
+  const left = [guardNameOf(wiring.tapName), nat, ...own].filter((name) =>
+    hasTableNamed(tables, name),
+  );
   await pod.nft(left.map(removalText).join(""));
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { answersTable, type AnswersWiring } from "./answers.ts";
+
+const WIRING: AnswersWiring = {
+  ...{ bridgeName: "k6t-1", podInterfaceName: "pod1", tapName: "tap1" },
+  bridgeMac: "5e:00:00:00:00:01",
+  answers: { addresses: ["169.254.75.10/32"] },
+};
+const IPV6 = { addresses: ["fd09::/64"], gatewayMac: "02:00:00:00:00:09" };
+
+function rulesOf(wiring: AnswersWiring, chain: string): readonly string[] {
+  return answersTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
+}
+
+test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or said", () => {
+  expect(rulesOf(WIRING, "inward")).toEqual(['iifname "pod1" udp sport 67 drop']);
+  expect(rulesOf(WIRING, "heard")).toEqual([
+    'iifname "tap1" udp dport 67 accept',
+    'iifname "tap1" drop',
+    'iifname "pod1" drop',
+  ]);
+  expect(rulesOf(WIRING, "said")).toEqual(['oifname "pod1" drop']);
+  expect(rulesOf(WIRING, "outward")).toEqual(['oifname "pod1" udp dport 67 drop']);
+});
+
+test("with IPv6 routers of others are not heard, and what is for the router goes to the gateway", () => {
+  const toBridge = 'iifname "tap1" ether daddr 5e:00:00:00:00:01';
+  expect(rulesOf({ ...WIRING, answers: IPV6 }, "inward")).toEqual([
+    `${toBridge} ip6 daddr fe80::/10 accept`,
+    `${toBridge} ip6 daddr fd09:: accept`,
+    `${toBridge} ether type ip6 ether daddr set 02:00:00:00:00:09`,
+    'iifname "pod1" udp sport 547 drop',
+    'iifname "pod1" icmpv6 type nd-router-advert drop',
+  ]);
+  expect(rulesOf({ ...WIRING, answers: IPV6 }, "outward")).toEqual([
+    'oifname "pod1" udp dport 547 drop',
+    'oifname "pod1" icmpv6 type nd-router-solicit drop',
+  ]);
+});
+
+test("without a gateway nothing is sent on", () => {
+  const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
+  expect(rulesOf({ ...WIRING, answers }, "inward")).toEqual([
+    'iifname "pod1" udp sport 67 drop',
+    'iifname "pod1" udp sport 547 drop',
+    'iifname "pod1" icmpv6 type nd-router-advert drop',
+  ]);
+});

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
+import type { PodWiring } from "@patchbay/core";
+import { createProcessRunner } from "@patchbay/os";
+import { createAddressServers } from "@patchbay/podnet";
+import type { AddressServer } from "@patchbay/ports";
+import { SERVED_NIC } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { afterEach, expect, test } from "vitest";
+import { leaseOfRemembered, serversOf } from "../../../packages/core/src/addresses/lease.ts";
+import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
+import {
+  addHost,
+  addNic,
+  guestWiring,
+  makeNetwork,
+  Namespaces,
+  ping,
+  PREFIX,
+  run,
+} from "./links.ts";
+
+const namespaces = new Namespaces();
+const runner = createProcessRunner();
+const servers = createAddressServers({ runner, family: `${PREFIX}-guest` });
+const running: AddressServer[] = [];
+afterEach(async () => {
+  for (const server of running.splice(0)) await server.stop();
+  namespaces.close();
+});
+
+/** A guest behind a pod NIC that CNI gave addresses; `serve` starts what gives them to the guest. */
+async function makeGuest(kind: string) {
+  const host = addHost(namespaces);
+  run("ip", "-n", host, "addr", "add", "10.9.0.254/24", "dev", "br0");
+  run("ip", "-n", host, "addr", "add", "fd09::1/64", "dev", "br0", "nodad");
+  run("ip", "-n", host, "addr", "add", "2001:db8::1/128", "dev", "lo", "nodad");
+  const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
+  const own = guestWiring(1);
+  addNic({ host, pod }, { name: own.podInterfaceName, kind, mac: own.mac });
+  const ip = (...words: readonly string[]): string => run("ip", "-n", pod, ...words);
+  ip("link", "set", "pod1", "mtu", "1400", "up");
+  ip("addr", "add", "10.9.0.5/24", "dev", "pod1");
+  ip("addr", "add", "fd09::5/64", "dev", "pod1", "nodad");
+  ip("route", "add", "default", "via", "10.9.0.254");
+  ip("-6", "route", "add", "default", "via", "fd09::1");
+  ip(
+    ...["link", "add", own.tapName, "type", "veth", "peer", "name", "eth0"],
+    ...["address", own.mac, "mtu", "1400", "netns", guest],
+  );
+  run("ip", "-n", guest, "link", "set", "eth0", "up");
+  const network = makeNetwork();
+  const netns = namespaces.open(pod);
+  const remembered = await network.readAddresses(netns, "pod1");
+  const lease = leaseOfRemembered(remembered) ?? {};
+  const { gatewayMac = "" } = remembered;
+  const wiring: PodWiring = { ...own, answers: { addresses: serversOf(lease), gatewayMac } };
+  const nic = { ...SERVED_NIC, bridgeName: own.bridgeName, mac: own.mac, lease };
+  const serve = async (): Promise<void> => {
+    running.push(await servers.start(netns, [nic]));
+  };
+  return { host, guest, netns, network, wiring, serve };
+}
+
+test.each(["veth", "macvlan"])("of both families, and reaches what is far, on %s", async (kind) => {
+  const { guest, netns, network, wiring, serve } = await makeGuest(kind);
+  await network.wireTap(netns, wiring);
+  expect((await network.look(netns)).isWired(wiring)).toBe(true);
+  await serve();
+  expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5", mask: "24", mtu: "1400" });
+  run("ip", "-n", guest, "addr", "add", "10.9.0.5/24", "dev", "eth0");
+  run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
+  await eventually(() => defaultRouteOf(guest).startsWith("default via fe80::"), {
+    withinMs: 15_000,
+  });
+  expect(ping(guest, "10.9.0.254")).toContain(" 0% packet loss");
+  expect(ping(guest, "-6", "fd09::1")).toContain(" 0% packet loss");
+  expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
+});
+
+test("and nobody else: a server on the network neither hears the guest nor is heard", async () => {
+  const { host, guest, netns, network, wiring, serve } = await makeGuest("veth");
+  const { mac } = SERVED_NIC;
+  const lease = { ipv4: { address: "10.9.0.66/24", server: "10.9.0.254/24", routes: [] } };
+  const foreign = { ...SERVED_NIC, bridgeName: "br0", mac, lease };
+  running.push(await servers.start(namespaces.open(host), [foreign]));
+  const { answers: _answers, ...plain } = { ...wiring, answers: undefined };
+  await network.wireTap(netns, plain);
+  expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.66" });
+  await network.wireTap(netns, wiring);
+  expect(askIpv4(guest)).toBeUndefined();
+  await serve();
+  expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+});
