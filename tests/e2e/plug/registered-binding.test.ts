@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC of a binding that the cluster has registered goes into a running VM, and out again.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,7 +22,8 @@ const BIN_DIR = "/opt/cni/bin";
 const TYPE = `patchbay-own-tap-${String(process.pid)}`;
 const PLUGIN = join(BIN_DIR, TYPE);
 const VM = "alpha";
-let isDirMade = false;
+/** The topmost directory that was not there. */
+let made: string | undefined;
 
 /** Registers bindings; null takes one away. */
 function register(binding: Readonly<Record<string, object | null>>): void {
@@ -54,8 +55,7 @@ async function plug(name: string, networkName: string, binding: string): Promise
 }
 
 beforeAll(() => {
-  isDirMade = !existsSync(BIN_DIR);
-  mkdirSync(BIN_DIR, { recursive: true });
+  made = mkdirSync(BIN_DIR, { recursive: true });
   copyFileSync(join(import.meta.dirname, "own-tap-plugin.sh"), PLUGIN);
   chmodSync(PLUGIN, 0o755);
   machine.apply(network("direct"), network("along"));
@@ -70,8 +70,7 @@ afterAll(async () => {
   }
   register({ "own-tap": null, managed: null });
   machine.kubectl("delete", "net-attach-def", "direct", "along", "--ignore-not-found");
-  rmSync(PLUGIN, { force: true });
-  if (isDirMade) rmdirSync(BIN_DIR);
+  rmSync(made ?? PLUGIN, { recursive: true });
 });
 
 test("a binding that nobody registered, or that needs a sidecar, is refused with the reason", async () => {
