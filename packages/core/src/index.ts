@@ -58,7 +58,7 @@ export {
 export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
 export { heededLinks } from "./iface/heeded.ts";
 export { strayWirings } from "./iface/strays.ts";
-export { driftIn, type Drift } from "./status/drift.ts";
+export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";

@@ -7,7 +7,7 @@ import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { Memory } from "./memory.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions/sessions.ts";
 
 /** One node as the loop is given it: its adapters, and the caches that others fill. */
 export interface NodeParts {

@@ -25,9 +25,9 @@ import type { Deps, NodeParts } from "./deps.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
-import { withPenalties } from "./penalties.ts";
+import { withPenalties } from "./sessions/penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
-import { createSessions } from "./sessions.ts";
+import { createSessions } from "./sessions/sessions.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
 
 /** What is counted, and what is read when it is asked for. */

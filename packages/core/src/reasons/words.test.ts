@@ -3,7 +3,7 @@
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { adviceOn, eventTypeOf } from "./table.ts";
-import { noFreePort } from "./words.ts";
+import { hasRefused, noFreePort } from "./words.ts";
 
 describe("the way out of a VM without free ports", () => {
   const vmi = aVmi({ status: { pciePorts: { total: 4, free: 1 } } });
@@ -46,4 +46,18 @@ test.each([
 test("advice is given where the words of an error have none", () => {
   expect(adviceOn("PciAddressInUse")).toBe("ask for another pciAddress, or for none");
   expect(adviceOn("AttachFailed")).toBeUndefined();
+});
+
+test.each([
+  { name: "asked once", count: 1, isRefused: false, want: false },
+  {
+    name: "asked twice: the first request may have been lost",
+    count: 2,
+    isRefused: false,
+    want: false,
+  },
+  { name: "asked three times", count: 3, isRefused: false, want: true },
+  { name: "asked once, which failed", count: 1, isRefused: true, want: true },
+])("a guest that was $name keeps the device: $want", ({ count, isRefused, want }) => {
+  expect(hasRefused({ count, isRefused })).toBe(want);
 });

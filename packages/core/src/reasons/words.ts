@@ -3,7 +3,6 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
 import { isOnRootComplex, machineOf } from "../spec/machine.ts";
-import { hasRefused } from "../plan/node/unplug-request.ts";
 import type { Reason } from "./table.ts";
 
 /** A reason and what people are told of it. */
@@ -42,9 +41,23 @@ export function addressInUse(pciAddress: string): Told {
   return { reason: "PciAddressInUse", message };
 }
 
+/** One request may be lost in firmware, and the next needs a moment; who lets both go by keeps the device. */
+export const REQUESTS_MAX = 2;
+
+/** How often a guest was asked, and whether libvirt says that the last time has failed. */
+interface Asked {
+  readonly count: number;
+  readonly isRefused: boolean;
+}
+
+/** Whether the guest has had its chances: it keeps the device. */
+export function hasRefused({ count, isRefused }: Asked): boolean {
+  return isRefused || count > REQUESTS_MAX;
+}
+
 /** The guest still has the device. One that is paused cannot answer; one that was asked a moment ago may be about to. */
 export function guestKeeps(
-  asked: Parameters<typeof hasRefused>[0],
+  asked: Asked,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
 ): Told {
   const reason = "WaitingForGuest";

@@ -31,7 +31,7 @@ import type { Deps } from "../deps.ts";
 import { createMemory } from "../memory.ts";
 import { givenTo } from "../pace.ts";
 import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
-import { createSessions } from "../sessions.ts";
+import { createSessions } from "../sessions/sessions.ts";
 import { openingTaps, type Qemu } from "./opening-taps.ts";
 
 const KEY = { namespace: "default", name: "vm1" };

@@ -5,7 +5,7 @@ import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay
 import { keyOf, printKey } from "@patchbay/kube";
 import type { GuestInterface } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import type { Session } from "../../sessions.ts";
+import type { Session } from "../../sessions/sessions.ts";
 
 function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);

@@ -4,7 +4,7 @@ import { isAppError, type AppError, type NodeAction, type NodeVmFacts } from "@p
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import type { Session } from "../../sessions.ts";
+import type { Session } from "../../sessions/sessions.ts";
 
 /** Where a VMI is worked on. */
 export interface Place {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
-import type { NodeAction } from "../plan/node/node-vm.ts";
+import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
+import type { NodeAction } from "./node-vm.ts";
 import { driftIn } from "./drift.ts";
 
 const LINKS = { ...NO_LINKS, podInterface: true, bridge: true, tap: true };

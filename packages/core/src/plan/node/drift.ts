@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What others did to NICs that were ready, as a plan that mends it shows.
-import type { IfaceFacts } from "../iface/facts.ts";
-import { isWanted } from "../iface/phase.ts";
-import type { NodeAction, NodeVmFacts } from "../plan/node/node-vm.ts";
-import { findByName } from "../spec/nics.ts";
+import type { IfaceFacts } from "../../iface/facts.ts";
+import { isWanted } from "../../iface/phase.ts";
+import type { NodeAction, NodeVmFacts } from "./node-vm.ts";
+import { findByName } from "../../spec/nics.ts";
 
 /** One iface that is not as it was made. */
 export interface Drift {
