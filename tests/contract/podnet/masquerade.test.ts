@@ -2,9 +2,11 @@
 // Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core";
+import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DyingRunner } from "./dying-runner.ts";
 import { addNic, makeNetwork, Namespaces, ping, run } from "./links.ts";
 
 const GUEST_MAC = "02:00:00:00:5e:01";
@@ -172,5 +174,43 @@ describe("a guest behind the pod", () => {
     expect(run("ip", "netns", "exec", pod, "nft", "list", "ruleset")).toBe("");
     const forwarding = "cat /proc/sys/net/ipv4/conf/eth0/forwarding";
     expect(run("ip", "netns", "exec", pod, "sh", "-c", forwarding).trim()).toBe("0");
+  });
+});
+
+describe("a wiring that is cut short", () => {
+  const own = new Namespaces();
+  const guard = { macs: [GUEST_MAC], serves: false, addresses: ["10.0.2.2"] };
+  const wiring: MasqueradeWiring = { ...WIRING, guard };
+  afterAll(() => {
+    own.close();
+  });
+
+  /** What is seen after so many commands, and what is there when it has been wired again, and unwired. */
+  async function cutAfter(commands: number) {
+    const name = own.add(`cut${String(commands)}`);
+    run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");
+    run("ip", "-n", name, "addr", "add", "10.88.0.5/24", "dev", "eth0");
+    const at = own.open(name);
+    const dying = createPodNetwork({ runner: new DyingRunner(commands) });
+    const isCut = await dying.wireTap(at, wiring).then(
+      () => false,
+      () => true,
+    );
+    const seen = (await makeNetwork().look(at)).isWired(wiring);
+    await makeNetwork().wireTap(at, wiring);
+    const isWired = (await makeNetwork().look(at)).isWired(wiring);
+    await makeNetwork().unwireTap(at, wiring);
+    const rules = run("ip", "netns", "exec", name, "nft", "list", "ruleset");
+    const links = (await makeNetwork().listLinks(at)).map((link) => link.name);
+    return { isCut, seen, after: { isWired, rules, links } };
+  }
+
+  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+    const outcomes = [await cutAfter(0)];
+    while (outcomes.at(-1)?.isCut === true) outcomes.push(await cutAfter(outcomes.length));
+    expect(outcomes.length).toBeGreaterThan(15);
+    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    const after = { isWired: true, rules: "", links: ["eth0", "far", "lo"] };
+    expect(outcomes.map((outcome) => outcome.after)).toEqual(outcomes.map(() => after));
   });
 });

@@ -2,9 +2,8 @@
 // Does podnet keep its contract on the kernel, and do frames pass through what it makes?
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Command, CommandResult, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle } from "@patchbay/ports";
 import { describePodNetworkContract } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -21,6 +20,7 @@ import {
   run,
   WIRING,
 } from "./links.ts";
+import { DyingRunner } from "./dying-runner.ts";
 
 describe.each(["veth", "macvlan"])("on the kernel with %s", (kind) => {
   describePodNetworkContract("iproute2", kind, () => {
@@ -169,33 +169,6 @@ describe("taps", () => {
     }
   });
 });
-
-/** A runner with which a process dies after so many commands of its batches. */
-class DyingRunner implements ProcessRunner {
-  readonly #runner = createProcessRunner();
-  #left: number;
-
-  constructor(commands: number) {
-    this.#left = commands;
-  }
-
-  async run(command: Command): Promise<CommandResult> {
-    const lines = (command.stdin ?? "").split("\n").filter((line) => line !== "");
-    if (lines.length === 0) return this.#runner.run(command);
-    const done = lines.slice(0, this.#left);
-    this.#left -= done.length;
-    const result =
-      done.length === 0
-        ? undefined
-        : await this.#runner.run({ ...command, stdin: `${done.join("\n")}\n` });
-    if (result !== undefined && done.length === lines.length) return result;
-    throw new Error("the process has died");
-  }
-
-  endFamily(): Promise<void> {
-    return Promise.resolve();
-  }
-}
 
 describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (kind) => {
   const namespaces = new Namespaces();
