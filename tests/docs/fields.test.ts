@@ -6,8 +6,8 @@ import { vmFields, type SchemaField } from "@patchbay/api";
 import { expect, test } from "vitest";
 
 const PACKAGES = join(import.meta.dirname, "../../packages");
-/** Who may act on a field of a VM. */
-const READERS = ["core", "virt-controller", "virt-handler", "virt-api"];
+/** Who may act on a field of a VM; podnet is handed the options of DHCP as they are. */
+const READERS = ["core", "podnet", "virt-controller", "virt-handler", "virt-api"];
 /** Read where older spellings are. */
 const SPELLINGS = "api/src/spellings";
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { leaseBehindPod, leaseOfRemembered, serversOf } from "./lease.ts";
+import type { RememberedAddresses } from "./nic-addresses.ts";
+
+const NIC: RememberedAddresses = {
+  podInterfaceName: "pod1",
+  index: 3,
+  addresses: ["10.9.0.5/24", "fd09::5/64"],
+  routes: [
+    { destination: "0.0.0.0/0", gateway: "10.9.0.1" },
+    { destination: "10.50.0.0/16", gateway: "10.9.0.254" },
+    { destination: "::/0", gateway: "fd09::1" },
+  ],
+  gatewayMac: "02:00:00:00:00:09",
+};
+
+describe("the guest in the pod NIC's place", () => {
+  test.each([undefined, { ...NIC, addresses: [] }])("is given nothing of nothing", (given) => {
+    expect(leaseOfRemembered(given)).toBeUndefined();
+  });
+
+  test("is given both families, the default route of IPv4 last", () => {
+    expect(leaseOfRemembered(NIC)).toEqual({
+      ipv4: {
+        address: "10.9.0.5/24",
+        server: "169.254.75.10/32",
+        routes: [
+          { destination: "10.50.0.0/16", gateway: "10.9.0.254" },
+          { destination: "0.0.0.0/0", gateway: "10.9.0.1" },
+        ],
+      },
+      ipv6: {
+        addresses: [{ address: "fd09::5/64", server: "fd09::/64", isOnLink: true }],
+        isRouter: true,
+      },
+    });
+  });
+
+  test.each([
+    { name: "a small subnet", address: "fd09::5/120", server: "fd09::/120", isOnLink: true },
+    { name: "the least one", address: "fd09::5/126", server: "fd09::4/126", isOnLink: true },
+    { name: "a link of two", address: "fd09::5/127", server: "fd09::/64", isOnLink: false },
+    { name: "one address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
+  ])("is answered in $name from an address that is no host's", ({ address, server, isOnLink }) => {
+    const lease = leaseOfRemembered({ ...NIC, addresses: [address] });
+    expect(lease?.ipv4).toBeUndefined();
+    expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
+  });
+
+  test("has no router of IPv6 when nobody answered for the gateway", () => {
+    const { gatewayMac: _mac, ...silent } = NIC;
+    expect(leaseOfRemembered(silent)?.ipv6?.isRouter).toBe(false);
+  });
+});
+
+test("a guest behind its pod has the bridge for its gateway", () => {
+  const ipv4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
+  const ipv6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
+  expect(leaseBehindPod({})).toEqual({});
+  expect(leaseBehindPod({ ipv4, ipv6 })).toEqual({
+    ipv4: {
+      address: "10.0.2.2/24",
+      server: "10.0.2.1/24",
+      routes: [{ destination: "0.0.0.0/0", gateway: "10.0.2.1" }],
+    },
+    ipv6: {
+      addresses: [{ address: "fd10:0:2::2/120", server: "fd10:0:2::1/120", isOnLink: true }],
+      isRouter: true,
+    },
+  });
+});
+
+test("the bridge has each address once", () => {
+  const lease = leaseOfRemembered({
+    ...NIC,
+    addresses: ["10.9.0.5/24", "fd09::5/64", "fd09::6/64"],
+  });
+  expect(serversOf(lease ?? {})).toEqual(["169.254.75.10/32", "fd09::/64"]);
+});

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { parseResolver } from "./resolver.ts";
+
+test.each([
+  { name: "nothing", text: "", want: { nameservers: [], search: [] } },
+  {
+    name: "servers and the last list",
+    text: "# c\nnameserver 10.96.0.10\n nameserver\tfd00::a\nsearch a b\nsearch ns.svc.cluster.local cluster.local.\n",
+    want: {
+      nameservers: ["10.96.0.10", "fd00::a"],
+      search: ["ns.svc.cluster.local", "cluster.local."],
+    },
+  },
+  {
+    name: "no server that only the pod reaches, and nothing that is none",
+    text: "nameserver 127.0.0.53\nnameserver ::1\nnameserver fe80::1%eth0\nnameserver x,y\nnameserver",
+    want: { nameservers: [], search: [] },
+  },
+  {
+    name: "three servers at most",
+    text: "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4",
+    want: { nameservers: ["1.1.1.1", "1.1.1.2", "1.1.1.3"], search: [] },
+  },
+  {
+    name: "no name that is two",
+    text: `search a,b ok -x ${"a.".repeat(130)}a`,
+    want: { nameservers: [], search: ["ok"] },
+  },
+])("a resolv.conf gives $name", ({ text, want }) => {
+  expect(parseResolver(text)).toEqual(want);
+});
