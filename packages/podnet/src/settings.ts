@@ -27,9 +27,13 @@ const PATTERNS: readonly string[] = [
  */
 export const READ_SETTINGS = `cd /proc/sys/net && { grep -s "" ${PATTERNS.join(" ")} || true; }`;
 
-/** Shell that reads lines of PATH VALUE, and writes; it stops at the first that fails. */
+/**
+ * Shell that reads lines of PATH VALUE, and writes; it stops at the first that fails. A container's own /proc/sys is
+ * read-only; an agent that sees the machine's processes finds the machine's behind the first of them. Whose settings
+ * are written is decided by the namespace that the shell is in, not by the mount.
+ */
 export const WRITE_SETTINGS =
-  'cd /proc/sys/net && while read -r file value; do echo "$value" >"$file" || exit 1; done';
+  '{ cd /proc/1/root/proc/sys/net 2>/dev/null || cd /proc/sys/net; } && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 
 /** Reads what {@link READ_SETTINGS} prints. */
 export function parseSettings(text: string): SeenSettings {
