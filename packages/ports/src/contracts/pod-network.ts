@@ -199,6 +199,60 @@ export function describePodNetworkContract(
       });
     });
 
+    describe("another NIC in the pod", () => {
+      const OTHER: BridgeWiring = {
+        ...WIRING,
+        podInterfaceName: "podfacade",
+        bridgeName: "k6t-facade",
+      };
+      const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(wiring);
+      beforeEach(async () => {
+        await addNic();
+        await bench.network.wireTap(bench.netns, WIRING);
+        // Of another card: two macvlans of one cannot both have the guest's MAC.
+        const nic = { name: OTHER.podInterfaceName, kind: "veth", mac: "02:00:00:00:5e:02" };
+        await bench.addNic(nic);
+      });
+
+      test("gets a bridge while the tap stays where it is, also twice", async () => {
+        await bench.network.makeBridge(bench.netns, OTHER);
+        await bench.network.makeBridge(bench.netns, OTHER);
+        expect(await isWired(WIRING)).toBe(true);
+        expect(await isWired(OTHER)).toBe(false);
+        const nic = { mac: MAC, up: true, master: OTHER.bridgeName };
+        expect(await find(OTHER.podInterfaceName)).toMatchObject(nic);
+      });
+
+      test("takes the tap over, and gives it back", async () => {
+        const before = await find(WIRING.tapName);
+        await bench.network.makeBridge(bench.netns, OTHER);
+        for (const wiring of [OTHER, WIRING]) {
+          await bench.network.wireTap(bench.netns, wiring);
+          expect(await isWired(wiring)).toBe(true);
+          expect((await find(WIRING.tapName))?.index).toBe(before?.index);
+        }
+        expect(await isWired(OTHER)).toBe(false);
+      });
+
+      test("stays when the bridge around it is removed, and so does the tap elsewhere", async () => {
+        await bench.network.makeBridge(bench.netns, OTHER);
+        await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
+        await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
+        expect(await find(OTHER.bridgeName)).toBeUndefined();
+        expect((await find(OTHER.podInterfaceName))?.master).toBeUndefined();
+        expect(await isWired(WIRING)).toBe(true);
+      });
+
+      test("that is not there gets no bridge", async () => {
+        const gone = { ...OTHER, podInterfaceName: "pod0" };
+        await expect(bench.network.makeBridge(bench.netns, gone)).rejects.toMatchObject({
+          code: "PODNET_LINK_MISSING",
+        });
+        expect(await find(OTHER.bridgeName)).toBeUndefined();
+      });
+    });
+
     test("removes a NIC, also twice", async () => {
       await addNic();
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
