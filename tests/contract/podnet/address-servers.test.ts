@@ -46,9 +46,9 @@ describeAddressServersContract("dnsmasq", () => {
     servers,
     netns: namespaces.open(pod),
     ask: () => {
-      const lease = askIpv4(guest);
-      const isTold = lease?.["ip"] !== undefined && lease["mask"] !== undefined;
-      return Promise.resolve(isTold ? `${lease["ip"]}/${lease["mask"]}` : undefined);
+      const { ip, mask } = askIpv4(guest) ?? {};
+      const isTold = ip !== undefined && mask !== undefined;
+      return Promise.resolve(isTold ? `${ip}/${mask}` : undefined);
     },
     kill: () => {
       for (const pid of serverPids()) process.kill(Number(pid), "SIGKILL");

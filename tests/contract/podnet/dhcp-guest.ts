@@ -20,7 +20,12 @@ export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
     const words = ["-i", nic, "-f", "-q", "-n", "-t", "2", "-T", "1", ...OPTIONS, "-s", script];
     run("ip", "netns", "exec", guest, "busybox", "udhcpc", ...words);
     const lines = readFileSync(answer, "utf8").trim().split("\n");
-    return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2)));
+    return Object.fromEntries(
+      lines.map((line): [string, string] => {
+        const [name = "", value = ""] = line.split(/=(.*)/s);
+        return [name, value];
+      }),
+    );
   } catch {
     return undefined;
   } finally {

@@ -84,8 +84,7 @@ test("and nobody else: a server on the network neither hears the guest nor is he
   const lease = { ipv4: { address: "10.9.0.66/24", server: "10.9.0.254/24", routes: [] } };
   const foreign = { ...SERVED_NIC, bridgeName: "br0", mac, lease };
   running.push(await servers.start(namespaces.open(host), [foreign]));
-  const { answers: _answers, ...plain } = { ...wiring, answers: undefined };
-  await network.wireTap(netns, plain);
+  await network.wireTap(netns, guestWiring(1));
   expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.66" });
   await network.wireTap(netns, wiring);
   expect(askIpv4(guest)).toBeUndefined();

@@ -37,25 +37,28 @@ export interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-function servedNicOf(
-  iface: IfaceFacts,
-  { vmi, dns = NO_DNS, served = [] }: ServingFacts,
-): readonly ServedNic[] {
+/** Whether the server can be where it listens; a wiring that is mended has it all the while. */
+function isServable(
+  { wired, bridge }: IfaceFacts["links"],
+  bridgeName: string,
+  { served = [] }: ServingFacts,
+): boolean {
+  return wired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
+}
+
+function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = leaseOf(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
-  const { wired, bridge, mtu } = iface.links;
-  // A wiring that is mended has its server all the while.
-  const isServed = served.some((nic) => nic.bridgeName === bridgeName);
-  if (lease === undefined || !(wired || (bridge && isServed))) return [];
+  if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
   return [
     {
       iface: iface.name,
       bridgeName,
       mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
-      mtu,
-      hostname: hostnameOf(vmi),
+      mtu: iface.links.mtu,
+      hostname: hostnameOf(facts.vmi),
       lease,
-      dns,
+      dns: facts.dns ?? NO_DNS,
       options: iface.iface?.dhcpOptions ?? {},
     },
   ];

@@ -12,7 +12,7 @@ export interface FakeAddressServers extends AddressServers {
   /** How many run. */
   readonly count: number;
   /** The next start throws the error instead. */
-  failNext(error: unknown): void;
+  failNext(error: Error): void;
 }
 
 interface Running extends AddressServer {
@@ -24,7 +24,7 @@ interface Running extends AddressServer {
 /** A machine on which no server runs. */
 export function createFakeAddressServers(): FakeAddressServers {
   const running = new Set<Running>();
-  let failure: { readonly error: unknown } | undefined;
+  let failure: { readonly error: Error } | undefined;
   const begin = (inode: string, nics: readonly ServedNic[]): AddressServer => {
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     const server: Running = {
@@ -33,7 +33,10 @@ export function createFakeAddressServers(): FakeAddressServers {
         running.delete(server);
         resolve(reason);
       },
-      stop: () => Promise.resolve(server.end("it was stopped")),
+      stop: () => {
+        server.end("it was stopped");
+        return Promise.resolve();
+      },
     };
     running.add(server);
     return server;
@@ -43,7 +46,7 @@ export function createFakeAddressServers(): FakeAddressServers {
       const failed = failure;
       failure = undefined;
       if (failed === undefined) return Promise.resolve(begin(inode, nics));
-      return Promise.reject(failed.error as Error); // as the test gave it
+      return Promise.reject(failed.error);
     },
     endLeft: () => Promise.resolve(),
     ask: (inode, mac) =>
