@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import type { WiredLink } from "../links.ts";
+import { parseSettings, settingsText } from "../settings.ts";
+import { planAddresses, planSettings, settingsAfter } from "./masquerade-commands.ts";
+
+const WIRING = {
+  kind: "masquerade",
+  ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" },
+  ...{ mac: "02:00:00:00:5e:01", mtu: 1400 },
+  ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
+  ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
+  ports: [],
+} as const;
+
+function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredLink> {
+  const bridge = { name: "k6t-eth0", index: 3, kind: "bridge", mac: "", mtu: 1400, up: true };
+  const rest = { carrier: true, noArp: false, plain: true, learning: true, addresses };
+  return new Map([["k6t-eth0", { ...bridge, ...rest }]]);
+}
+
+describe("the gateway's addresses", () => {
+  test("are added that are missing", () => {
+    expect(planAddresses(bridgeWith(), WIRING)).toEqual([
+      "addr add 10.0.2.1/24 dev k6t-eth0",
+      "addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
+      "addr add fe80::1/64 dev k6t-eth0 nodad",
+    ]);
+    expect(planAddresses(bridgeWith("10.0.2.1/24", "fe80::1/64"), WIRING)).toEqual([
+      "addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
+    ]);
+  });
+
+  test("are those of the families that the pod has", () => {
+    const { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports } = WIRING;
+    const only = { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports };
+    expect(planAddresses(bridgeWith("10.0.2.1/24"), only)).toEqual([]);
+  });
+});
+
+describe("the settings of the namespace", () => {
+  const ALL = [
+    "bridge/bridge-nf-call-iptables:1",
+    "ipv4/conf/eth0/forwarding:1",
+    "ipv4/conf/k6t-eth0/forwarding:0",
+    "ipv4/conf/k6t-eth0/route_localnet:0",
+    "ipv6/conf/eth0/accept_ra:1",
+    "ipv6/conf/k6t-eth0/disable_ipv6:0",
+    "ipv6/conf/all/forwarding:0",
+    "",
+  ].join("\n");
+
+  test("are set that are others; routers are listened to before all of IPv6 forwards", () => {
+    expect(settingsText(planSettings(parseSettings(ALL), WIRING)).split("\n")).toEqual([
+      "bridge/bridge-nf-call-iptables 0",
+      "ipv4/conf/k6t-eth0/route_localnet 1",
+      "ipv4/conf/k6t-eth0/forwarding 1",
+      "ipv6/conf/eth0/accept_ra 2",
+      "ipv6/conf/all/forwarding 1",
+      "",
+    ]);
+  });
+
+  test("of a module that is not loaded are not missed", () => {
+    const seen = parseSettings(ALL.replace(/^bridge.*\n/, ""));
+    expect(planSettings(seen, WIRING).map(({ path }) => path)).not.toContain(
+      "bridge/bridge-nf-call-iptables",
+    );
+  });
+
+  test("are put back as far as they are others", () => {
+    expect(settingsAfter("eth0", parseSettings(ALL))).toEqual([
+      { path: "ipv4/conf/eth0/forwarding", value: "0" },
+    ]);
+    expect(settingsAfter("eth0", new Map())).toEqual([]);
+  });
+});
