@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The addresses of a pod NIC become the guest's, and stay the guest's whoever dies.
+import { AppError } from "@patchbay/core";
+import { expect, test } from "vitest";
+import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
+import { ASKED_AGAIN_MS, aScheduledVmi, attachment, putNic } from "../../testing/scene.ts";
+
+const MAC = "02:00:00:00:00:01";
+const { podInterfaceName } = attachment("one");
+const ADDRESS = "10.9.0.5/24";
+
+/** A node whose VM is to start with a NIC that CNI gave an address. */
+function starting(): Bench {
+  const bench = createBench(aScheduledVmi(["one"]));
+  putNic(bench, "one");
+  const nic = bench.podNetwork.findLink(NETNS, podInterfaceName);
+  if (nic === undefined) throw new Error("the scene has no NIC");
+  bench.podNetwork.putLink(NETNS, { ...nic, addresses: [ADDRESS, "fe80::1/64"] });
+  return bench;
+}
+
+function given(bench: Bench): string | undefined {
+  return bench.addressServers.ask(NETNS, MAC)?.ipv4?.address;
+}
+
+async function isReady(bench: Bench): Promise<boolean> {
+  const ifaces = (await bench.vmi()).status?.interfaces ?? [];
+  return ifaces.find(({ name }) => name === "one")?.hotplug?.phase === "Ready";
+}
+
+test("they are taken from the pod NIC and given to the guest", async () => {
+  const bench = starting();
+  await bench.run();
+  expect(bench.podNetwork.findLink(NETNS, podInterfaceName)?.addresses).toEqual([]);
+  expect([given(bench), await isReady(bench)]).toEqual([ADDRESS, true]);
+  expect(bench.addressServers.count).toBe(1);
+});
+
+test.each(Array.from({ length: 8 }, (_none, at) => at + 1))(
+  "they are not lost when the process dies at effect %i",
+  async (effect) => {
+    for (const after of [false, true]) {
+      const bench = starting();
+      bench.crashAt(effect, after);
+      await bench.run();
+      expect([given(bench), await isReady(bench)]).toEqual([ADDRESS, true]);
+    }
+  },
+);
+
+test("the next process gives them again", async () => {
+  const bench = starting();
+  await bench.run();
+  bench.addressServers.kill(NETNS);
+  expect(given(bench)).toBeUndefined();
+  await bench.run();
+  expect(given(bench)).toBe(ADDRESS);
+});
+
+test("a server that cannot be started is told of, and tried again", async () => {
+  const bench = starting();
+  bench.addressServers.failNext(
+    new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "no memory" }),
+  );
+  await bench.goOn();
+  expect(given(bench)).toBeUndefined();
+  expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug).toMatchObject({
+    reason: "AddressesNotServed",
+  });
+  bench.nowMs += ASKED_AGAIN_MS;
+  await bench.goOn();
+  expect(given(bench)).toBe(ADDRESS);
+});
