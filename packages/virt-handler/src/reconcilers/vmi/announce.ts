@@ -19,19 +19,31 @@ function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Not
   return { type, reason, message, about };
 }
 
-function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
-  if (!isReady(after) || isReady(before)) return hindranceNote(before, after);
-  const { name: about = "" } = after;
-  if (before?.hotplug?.type === "Swap") return movedNote(before, after, about);
-  const message = `interface ${about} is in the VM at ${after.pciAddress ?? "an unknown address"}`;
+/** Its device is there as before, and hangs on another NIC of the pod. */
+function hasMoved(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
+  return (
+    before?.pciAddress !== undefined &&
+    before.pciAddress === after.pciAddress &&
+    before.podInterfaceName !== after.podInterfaceName
+  );
+}
+
+function readyNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
+  const { name: about = "", pciAddress = "an unknown address" } = after;
+  if (hasMoved(before, after)) {
+    const message = `interface ${about} is on its new network, with the MAC and the PCI address that it had`;
+    return { type: "Normal", reason: "InterfaceMoved", message, about };
+  }
+  // A move that was called off is none.
+  if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
+  const message = `interface ${about} is in the VM at ${pciAddress}`;
   return { type: "Normal", reason: "InterfacePlugged", message, about };
 }
 
-/** A move that was called off is none. */
-function movedNote(before: IfaceStatus, after: IfaceStatus, about: string): Note | undefined {
-  if (before.podInterfaceName === after.podInterfaceName) return undefined;
-  const message = `interface ${about} is on its new network, with the MAC and the PCI address that it had`;
-  return { type: "Normal", reason: "InterfaceMoved", message, about };
+/** What is new of one iface: that it is ready, or why it is not; a NIC that is ready may have something to tell too. */
+function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): readonly Note[] {
+  const ready = isReady(after) ? readyNote(before, after) : undefined;
+  return [ready ?? [], hindranceNote(before, after) ?? []].flat();
 }
 
 type Notes = readonly Note[];
@@ -60,7 +72,7 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
 };
 
 function pluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
-  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status) ?? []);
+  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status));
 }
 
 function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
