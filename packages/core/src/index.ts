@@ -33,16 +33,14 @@ export {
 export { reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
 export { eventTypeOf, REASONS } from "./reasons/table.ts";
-export { serversOf, type GuestLease, type Ipv4Lease, type Ipv6Lease } from "./addresses/lease.ts";
 export {
   ipv6GatewayOf,
   isLinkLocal,
-  type NicAddresses,
   type NicRoute,
   type RememberedAddresses,
 } from "./addresses/nic-addresses.ts";
-export { parseResolver, type DnsSettings } from "./addresses/resolver.ts";
-export { servedNics, type ServedNic } from "./addresses/served-nic.ts";
+export { parseResolver } from "./addresses/resolver.ts";
+export type { ServedNic } from "./addresses/served-nic.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does dnsmasq give a guest what was remembered of its pod NIC, and nobody else anything?
 import { readFileSync } from "node:fs";
-import type { NicAddresses, ServedNic } from "@patchbay/core";
+import type { ServedNic } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer } from "@patchbay/ports";
@@ -162,7 +162,7 @@ describe("what CNI gave to a NIC", () => {
     ip("route", "add", "10.50.0.1", "via", "10.9.0.254");
     ip("-6", "route", "add", "default", "via", "fd09::1");
     const mac = run("ip", "netns", "exec", host, "cat", "/sys/class/net/br0/address").trim();
-    const want: NicAddresses = {
+    const want = {
       addresses: ["10.9.0.5/24", "fd09::5/64"],
       routes: [
         { destination: "0.0.0.0/0", gateway: "10.9.0.1" },
