@@ -107,6 +107,7 @@ export {
   type RunStatePlan,
 } from "./plan/request/run-state.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
+export { fixedNetworkCauses } from "./plan/request/fixed-networks.ts";
 export { pluggedBindingCauses } from "./plan/request/plugged-bindings.ts";
 export { refuseVmiChange } from "./plan/request/vmi-change.ts";
 export {

@@ -3,6 +3,7 @@
 import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { anIface, IN_POD, IN_USE, WIRED, type Sketch } from "../testing/node-scene.ts";
+import { NO_LINKS, type SwapFacts } from "./facts.ts";
 import { kindOfPhase, letsGo, phaseOf } from "./phase.ts";
 
 const DEVICE = { device: {} };
@@ -111,6 +112,61 @@ describe("the guest lets go of a device", () => {
     { name: "not of none that is not wanted", given: { ...GONE, links: WIRED }, want: false },
   ])("$name", ({ given, want }) => {
     expect(letsGo(anIface(given))).toBe(want);
+  });
+});
+
+describe("an iface whose network is another", () => {
+  const inPod = { ...NO_LINKS, podInterface: true };
+  const there = { name: "a", podInterfaceName: "pod2", state: "Attached" } as const;
+  const swap = { podInterfaceName: "pod2", links: inPod, attachment: there };
+  const ready: Sketch = { attachment: "Attached", links: IN_USE, ...DEVICE };
+
+  test.each<{ name: string; given: Sketch; swap: SwapFacts; want: IfacePhase }>([
+    {
+      name: "waits for the pod",
+      given: ready,
+      swap: { podInterfaceName: "pod2", links: NO_LINKS },
+      want: "PodSwapping",
+    },
+    {
+      name: "waits for the NIC in the pod",
+      given: ready,
+      swap: { ...swap, links: NO_LINKS },
+      want: "PodSwapping",
+    },
+    {
+      name: "waits where it failed",
+      given: ready,
+      swap: { ...swap, attachment: { ...there, state: "Failed" } },
+      want: "PodSwapping",
+    },
+    { name: "switches", given: ready, swap, want: "Switching" },
+    {
+      name: "switches also from a network that is spoilt",
+      given: { ...ready, links: { ...IN_USE, wired: false } },
+      swap,
+      want: "Switching",
+    },
+    {
+      name: "is mended where it is while it waits",
+      given: { ...ready, links: { ...IN_USE, wired: false } },
+      swap: { podInterfaceName: "pod2", links: NO_LINKS },
+      want: "Wiring",
+    },
+    {
+      name: "is plugged anew where nobody has its tap open",
+      given: { ...ready, links: WIRED },
+      swap,
+      want: "Attaching",
+    },
+  ])("$name: $want", ({ given, swap: to, want }) => {
+    expect(phaseOf({ ...anIface(given), swap: to })).toBe(want);
+  });
+
+  test("goes when it is not wanted, with what is left of either", () => {
+    expect(phaseOf({ ...anIface({ ...ready, ...ABSENT }), swap })).toBe("Detaching");
+    const left = { ...anIface({ attachment: "Attached", ...ABSENT }), left: ["pod2"] };
+    expect(phaseOf(left)).toBe("Unwiring");
   });
 });
 

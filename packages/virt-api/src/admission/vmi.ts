@@ -5,7 +5,12 @@ import {
   validateVmiChange,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { ownerVmOf, pluggedBindingCauses, refuseVmiChange } from "@patchbay/core";
+import {
+  fixedNetworkCauses,
+  ownerVmOf,
+  pluggedBindingCauses,
+  refuseVmiChange,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -45,6 +50,7 @@ export async function validateVmi(
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
     // The MACs of a VM were judged when the VM was stored.
     ...(isOwned

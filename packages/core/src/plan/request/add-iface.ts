@@ -63,6 +63,15 @@ function sayNetwork(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
+/** Where the iface is; to add it elsewhere would take it from there, which nobody asked for in so many words. */
+function sayElsewhere(iface: Iface, network: Network | undefined): string {
+  const [name, on] = [iface.name, sayNetwork(network)];
+  if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
+  const isSecondary = network !== undefined && !isDefaultNetwork(network);
+  const advice = isSecondary ? "; to move it, change its network in the specification" : "";
+  return `interface '${name}' is on network ${on}${advice}`;
+}
+
 /** Fields that were asked for and are different in the iface that is there. */
 function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
@@ -97,8 +106,7 @@ function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const network = findByName(networksOf(spec), iface.name);
   if (!isRequestedNetwork(network, facts)) {
-    const doing = isAbsent(iface) ? "is being unplugged from" : "is on";
-    return nameTaken(facts, `interface '${iface.name}' ${doing} network ${sayNetwork(network)}`);
+    return nameTaken(facts, sayElsewhere(iface, network));
   }
   const causes = bindingCauses(iface, facts);
   if (causes.length > 0) return refuse(422, causes);
