@@ -73,7 +73,9 @@ Outcome findDomain(virConnectPtr connection, const Arguments &arguments) {
   const int persistent = virDomainIsPersistent(domain.get());
   if (persistent < 0) return outcomeOf(-1);
   // A guest whose QEMU died is off, for that reason; state "crashed" is another, of a guest that is kept for a look at it.
-  const bool died = state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_CRASHED;
+  // So is one that libvirt, when it came back, could not make sense of and ended.
+  const bool died =
+      state == VIR_DOMAIN_SHUTOFF && (reason == VIR_DOMAIN_SHUTOFF_CRASHED || reason == VIR_DOMAIN_SHUTOFF_DAEMON);
   return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1}};
 }
 

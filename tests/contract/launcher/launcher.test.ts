@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher's PID 1 over real libvirt, with a real guest, in a pod of a real containerd.
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { eventually, type GuestConsole } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeGuestImage } from "../guest-image.ts";
@@ -110,6 +110,17 @@ describe("a launcher", () => {
     const [qemu = 0] = pod.pids("qemu");
     process.kill(libvirtd, "SIGKILL");
     process.kill(qemu, "SIGKILL");
+    expect(await pod.exitCode(20_000)).toBe(1);
+  });
+
+  test("ends with 1 when libvirt came back and ended a guest that it could not make sense of", async () => {
+    pod = await bench.launch();
+    await pod.start();
+    const [libvirtd = 0] = pod.pids("libvirtd");
+    const log = `/proc/${String(libvirtd)}/root/tmp/launcher/cache/libvirt/qemu/log/vm.log`;
+    // As libvirt writes it. Source: libvirt qemu_process.c, qemuProcessReconnect; virDomainShutoffReason.
+    appendFileSync(log, "2026-01-01 00:00:00.000+0000: shutting down, reason=daemon\n");
+    for (const pid of [libvirtd, ...pod.pids("qemu")]) process.kill(pid, "SIGKILL");
     expect(await pod.exitCode(20_000)).toBe(1);
   });
 });
