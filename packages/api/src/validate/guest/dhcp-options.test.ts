@@ -9,7 +9,7 @@ function fieldsOf(dhcpOptions: DhcpOptions): readonly string[] {
     networks: [{ name: "a", multus: { networkName: "n" } }],
   };
   return validateVmiSpec(spec, "spec").map(({ field }) =>
-    (field ?? "").replace("spec.domain.devices.interfaces[0].dhcpOptions", ""),
+    field.replace("spec.domain.devices.interfaces[0].dhcpOptions", ""),
   );
 }
 
