@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC of a running guest moves to another network, and its link goes down and up: the device stays.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { linksOf } from "../inventory.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  guestNic,
+  ifaceStatus,
+  machine,
+  removeInterface,
+  setAddress,
+} from "../machine.ts";
+
+const VM = "alpha";
+const NIC = "mover";
+const ADDRESS = "10.9.8.1";
+/** From link down to the first answered ping. */
+const OUTAGE_MS = 300;
+const INTERVAL_S = "0.02";
+const PEERS = {
+  blue: { netns: "pbt-peer-blue", bridge: "pbt-blue", address: "10.9.8.2" },
+  red: { netns: "pbt-peer-red", bridge: "pbt-red", address: "10.9.8.3" },
+} as const;
+type Network = keyof typeof PEERS;
+
+function ip(...args: readonly string[]): void {
+  execFileSync("ip", args, { stdio: "pipe" });
+}
+
+/** As CNI's plugin makes it with the first NIC on it. */
+function makeBridge(name: string): void {
+  try {
+    ip("link", "add", name, "type", "bridge");
+  } catch {
+    // It is there.
+  }
+  ip("link", "set", name, "up");
+}
+
+/** A host of a network, in a namespace of its own, that knows the guest's MAC. */
+function makePeer(network: Network, mac: string): void {
+  const { netns, bridge, address } = PEERS[network];
+  const [outer, inner] = [`pbp-${network}`, "eth0"];
+  makeBridge(bridge);
+  ip("netns", "add", netns);
+  ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", netns);
+  ip("link", "set", outer, "master", bridge, "up");
+  ip("-n", netns, "link", "set", inner, "up");
+  ip("-n", netns, "addr", "add", `${address}/24`, "dev", inner);
+  ip("-n", netns, "neigh", "replace", ADDRESS, "lladdr", mac, "dev", inner, "nud", "permanent");
+}
+
+function removePeer(network: Network): void {
+  try {
+    ip("netns", "del", PEERS[network].netns);
+  } catch {
+    // It was not made.
+  }
+}
+
+/** Pings the guest from a peer, and notes when each answer came, milliseconds since 1970. */
+class Pinger {
+  readonly answers: number[] = [];
+  readonly #process: ChildProcess;
+
+  constructor(network: Network) {
+    const { netns } = PEERS[network];
+    const args = ["netns", "exec", netns, "busybox", "ping", "-i", INTERVAL_S, ADDRESS];
+    this.#process = spawn("ip", args, { stdio: ["ignore", "pipe", "ignore"] });
+    this.#process.stdout?.on("data", (chunk: Buffer) => {
+      const count = chunk.toString().split("bytes from").length - 1;
+      for (let answer = 0; answer < count; answer += 1) this.answers.push(Date.now());
+    });
+  }
+
+  stop(): void {
+    this.#process.kill("SIGKILL");
+  }
+}
+
+async function isAnswered(pinger: Pinger): Promise<void> {
+  const { length } = pinger.answers;
+  await eventually(() => pinger.answers.length > length + 2, { withinMs: CHANGE_MS });
+}
+
+/** The VM's entry of the NIC becomes another. */
+function edit(list: "networks" | "interfaces", value: unknown): void {
+  const spec = machine.findVm(VM)?.spec.template.spec;
+  const [entries = [], path] =
+    list === "networks"
+      ? [spec?.networks, "networks"]
+      : [spec?.domain.devices?.interfaces, "domain/devices/interfaces"];
+  const index = entries.findIndex(({ name }) => name === NIC);
+  const at = `/spec/template/spec/${path}/${String(index)}/${list === "networks" ? "multus/networkName" : "state"}`;
+  const patch = JSON.stringify([{ op: "add", path: at, value }]);
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
+}
+
+interface Move {
+  readonly linkDownMs: number;
+  /** When the link was up again, milliseconds since 1970. */
+  readonly endMs: number;
+}
+
+/** What virt-handler says of its last move of the NIC. */
+function lastMove(): Move | undefined {
+  const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
+  const lines = log
+    .split("\n")
+    .filter((line) => line.includes("moved a NIC to another network") && line.includes(NIC));
+  const last = lines.at(-1);
+  if (last === undefined) return undefined;
+  // Its log is JSON lines.
+  const entry = JSON.parse(last) as { readonly timestamp: string; readonly linkDownMs: number };
+  return { linkDownMs: entry.linkDownMs, endMs: Date.parse(entry.timestamp) };
+}
+
+async function carrier(): Promise<string | undefined> {
+  const nic = await guestNic(VM, (await expectReady(VM, NIC)).mac ?? "");
+  const { lines } = await machine.console(VM).run("report");
+  return lines
+    .map((line) => new RegExp(`nic ${nic} .*carrier (\\d)`).exec(line)?.[1])
+    .find(Boolean);
+}
+
+function restartRequired(): unknown {
+  return machine.findVm(VM)?.status?.conditions?.find(({ type }) => type === "RestartRequired");
+}
+
+const networks: readonly Network[] = ["blue", "red"];
+
+beforeAll(async () => {
+  addInterface(VM, { name: NIC, network: "blue" });
+  const { mac = "" } = await expectReady(VM, NIC);
+  for (const network of networks) makePeer(network, mac);
+  await setAddress(VM, NIC, `${ADDRESS}/24`);
+});
+
+afterAll(async () => {
+  for (const network of networks) removePeer(network);
+  removeInterface(VM, NIC);
+  await expectGone(VM, NIC);
+});
+
+describe("the link of a NIC", () => {
+  test("goes down and up, as its guest sees by the carrier", async () => {
+    expect(await carrier()).toBe("1");
+    edit("interfaces", "down");
+    await eventually(() => ifaceStatus(VM, NIC)?.linkState === "down", { withinMs: CHANGE_MS });
+    await eventually(async () => (await carrier()) === "0", { withinMs: CHANGE_MS });
+    edit("interfaces", "up");
+    await eventually(() => ifaceStatus(VM, NIC)?.linkState === "up", { withinMs: CHANGE_MS });
+    await eventually(async () => (await carrier()) === "1", { withinMs: CHANGE_MS });
+    expect(restartRequired()).toBeUndefined();
+  });
+});
+
+describe("a NIC on another network", () => {
+  test("reaches the new peer and not the old one, with its MAC and its PCI address", async () => {
+    const pingers = { blue: new Pinger("blue"), red: new Pinger("red") };
+    try {
+      await isAnswered(pingers.blue);
+      expect(pingers.red.answers).toEqual([]);
+      const { mac, pciAddress } = await expectReady(VM, NIC);
+      edit("networks", "red");
+      const move = await eventually(lastMove, { withinMs: CHANGE_MS });
+      await isAnswered(pingers.red);
+      const downAtMs = move.endMs - move.linkDownMs;
+      const outageMs = (pingers.red.answers[0] ?? Infinity) - downAtMs;
+      process.stdout.write(
+        `swap: link down for ${String(move.linkDownMs)} ms, ${String(outageMs)} ms to the first answered ping\n`,
+      );
+      expect(outageMs).toBeLessThanOrEqual(OUTAGE_MS);
+      expect(pingers.blue.answers.filter((at) => at > move.endMs)).toEqual([]);
+      expect(await expectReady(VM, NIC)).toMatchObject({ mac, pciAddress });
+      expect(restartRequired()).toBeUndefined();
+    } finally {
+      pingers.blue.stop();
+      pingers.red.stop();
+    }
+  });
+
+  test("leaves nothing of the old one in the pod", async () => {
+    const alone = (): boolean => {
+      const { attachments = [], interfaces = [] } = machine.findVmi(VM)?.status ?? {};
+      const told = attachments.filter(({ name }) => name === NIC);
+      const { otherPodInterfaceNames } = interfaces.find(({ name }) => name === NIC) ?? {};
+      return told.length === 1 && otherPodInterfaceNames === undefined;
+    };
+    await eventually(alone, { withinMs: CHANGE_MS });
+    const { podInterfaceName = "" } = await expectReady(VM, NIC);
+    const links = linksOf(machine.findPod(VM)?.metadata.uid ?? "");
+    expect(links).toContain(podInterfaceName);
+    const bridges = links.filter((link) => link.startsWith("k6t-"));
+    const taps = links.filter((link) => link.startsWith("tap"));
+    expect(bridges).toHaveLength(taps.length);
+    expect(links.filter((link) => link.startsWith("pod"))).toHaveLength(
+      machine.findVmi(VM)?.spec.networks?.filter(({ multus }) => multus !== undefined).length ?? 0,
+    );
+  });
+
+  test("stays where it is while the other one cannot be had, and says why", async () => {
+    const pinger = new Pinger("red");
+    try {
+      await isAnswered(pinger);
+      edit("networks", "nowhere");
+      const why = await eventually(
+        () => {
+          const { hotplug } = ifaceStatus(VM, NIC) ?? {};
+          return hotplug?.reason === undefined ? undefined : hotplug;
+        },
+        { withinMs: CHANGE_MS },
+      );
+      expect(why).toMatchObject({ type: "Swap", phase: "PodSwapping", reason: "NetworkNotFound" });
+      expect(why.message).toContain("stays on network default/red");
+      await isAnswered(pinger);
+      edit("networks", "red");
+      await expectReady(VM, NIC);
+      await isAnswered(pinger);
+    } finally {
+      pinger.stop();
+    }
+  });
+});
