@@ -100,12 +100,16 @@ export async function setAddress(vmi: string, iface: string, cidr: string): Prom
 export async function ping(
   vmi: string,
   ip: string,
-  { count = 3, intervalMs = 200 }: { readonly count?: number; readonly intervalMs?: number } = {},
+  {
+    count = 3,
+    intervalMs = 200,
+    bytes = 56,
+  }: { readonly count?: number; readonly intervalMs?: number; readonly bytes?: number } = {},
 ): Promise<{ readonly sent: number; readonly received: number }> {
   const timeoutMs = count * intervalMs + CHANGE_MS;
   const { lines } = await machine
     .console(vmi)
-    .run(`ping ${ip} ${String(count)} ${String(intervalMs)}`, { timeoutMs });
+    .run(`ping ${ip} ${String(count)} ${String(intervalMs)} ${String(bytes)}`, { timeoutMs });
   const match = /sent (\d+) received (\d+)/.exec(lines.join("\n"));
   return { sent: Number(match?.[1] ?? "0"), received: Number(match?.[2] ?? "0") };
 }

@@ -27,8 +27,8 @@ export interface GuestAnswer {
 /** A guest's serial console. */
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
-   * Runs `address DEV CIDR`, `ping IP COUNT INTERVAL_MS`, `report`, `driver on|off`, `flood MIB`, `panic`, `poweroff` or `reboot`;
-   * several may run at once.
+   * Runs `address DEV CIDR`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`,
+   * `flood MIB`, `panic`, `poweroff` or `reboot`; several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;
   /** Lets go of the console; the guest is not touched. */

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  appendOperations,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  guestNic,
+  machine,
+  ping,
+  removeInterface,
+} from "../machine.ts";
+
+const NETWORK = "jumbo";
+const MTU = 9000;
+/** Headers of IPv4 and ICMP, bytes. Source: RFC 791, RFC 792. */
+const HEADERS = 28;
+const GUESTS = [
+  { vm: "alpha", mac: "02:00:00:00:da:01" },
+  { vm: "beta", mac: "02:00:00:00:da:02" },
+];
+/** Of the first guest: where all that have the end of the second one's MAC listen. Source: RFC 4291 2.7.1. */
+const SOLICITED_NODE = "ff02::1:ff00:da02";
+
+/** The guests' names of their NICs, in the order of the guests. */
+let nics: readonly string[];
+
+async function run(index: number, command: string): Promise<void> {
+  const { code, lines } = await machine.console(GUESTS[index]?.vm ?? "").run(command);
+  expect(lines.join("\n")).toBe("");
+  expect(code).toBe(0);
+}
+
+/** Gives both guests an address, `prefix` and 1 or 2. */
+async function setAddresses(links: readonly string[], prefix: string, bits: number): Promise<void> {
+  for (const [index, link] of links.entries()) {
+    await run(index, `address ${link} ${prefix}${String(index + 1)}/${String(bits)}`);
+  }
+}
+
+/** Waits until a ping from the first guest is answered: an address takes its time. */
+async function expectAnswer(ip: string, bytes = 56): Promise<void> {
+  await eventually(async () => (await ping("alpha", ip, { count: 1 })).received === 1, {
+    withinMs: CHANGE_MS,
+  });
+  expect(await ping("alpha", ip, { count: 5, bytes })).toEqual({ sent: 5, received: 5 });
+}
+
+beforeAll(async () => {
+  const config = { cniVersion: "0.4.0", name: NETWORK, type: "bridge", bridge: "pbt-jumbo" };
+  machine.apply({
+    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    metadata: { name: NETWORK, namespace: "default" },
+    spec: { config: JSON.stringify({ ...config, mtu: MTU }) },
+  });
+  for (const { vm, mac } of GUESTS) {
+    const nic = { name: NETWORK, network: NETWORK, macAddress: mac };
+    const operations = appendOperations("/spec/template/spec", nic);
+    machine.kubectl("patch", "vm", vm, "--type=json", "-p", JSON.stringify(operations));
+  }
+  for (const { vm } of GUESTS) await expectReady(vm, NETWORK);
+  nics = await Promise.all(GUESTS.map(({ vm, mac }) => guestNic(vm, mac)));
+  await setAddresses(nics, "10.78.0.", 24);
+});
+
+afterAll(async () => {
+  for (const { vm } of GUESTS) removeInterface(vm, NETWORK);
+  for (const { vm } of GUESTS) await expectGone(vm, NETWORK);
+});
+
+test("frames as large as the network's MTU, which the guest's NIC has by itself", async () => {
+  const { lines } = await machine.console("alpha").run("report");
+  expect(lines.find((line) => line.includes(GUESTS[0]?.mac ?? ""))).toContain(`mtu ${String(MTU)}`);
+  await expectAnswer("10.78.0.2", MTU - HEADERS);
+});
+
+test("frames with a tag", async () => {
+  for (const [index, nic] of nics.entries()) await run(index, `tag ${nic} 7`);
+  await setAddresses(
+    nics.map((nic) => `${nic}.7`),
+    "10.78.7.",
+    24,
+  );
+  await expectAnswer("10.78.7.2");
+});
+
+test("multicast, to a group of which only the other guest is a member", async () => {
+  await expectAnswer(`${SOLICITED_NODE}%${nics[0] ?? ""}`);
+});
+
+test("IPv6, whose neighbours find one another", async () => {
+  await setAddresses(nics, "fd78::", 64);
+  await expectAnswer("fd78::2");
+});
