@@ -80,10 +80,11 @@ export async function runDaemon(
   try {
     const { kubeconfig } = flags;
     const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
-    const client = createKubeClient(config, { logger: log, clock });
+    const metrics = createMetrics();
+    const onRequest = metrics.countApiRequest;
+    const client = createKubeClient(config, { logger: log, clock, component, onRequest });
     const signal = stopSignal(log);
     const health = await serveHealth(flags.healthPort, log, signal);
-    const metrics = createMetrics();
     await serveMetrics(flags, metrics, { log, signal });
     const ready = (): void => {
       health.ready();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that one process does with one API server, over one pool of connections.
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { Clock, Logger, Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/ports";
 import type { Observable } from "rxjs";
 import { systemRandom, type Random } from "./pace/backoff.ts";
-import { HttpClient, type HttpMethod } from "./connection/http.ts";
+import { HttpClient, type HttpDeps, type HttpMethod } from "./connection/http.ts";
 import type { KubeConfig } from "./connection/kubeconfig.ts";
 import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
 import { createReflector, type Reflection, type Selection } from "./watch/reflector.ts";
@@ -33,9 +33,7 @@ export interface RawResponse {
 }
 
 /** What a client leaves to others; `random` and `watchTimes` are for tests and have defaults. */
-export interface ClientDeps {
-  readonly logger: Logger;
-  readonly clock: Clock;
+export interface ClientDeps extends HttpDeps {
   readonly random?: Random;
   readonly watchTimes?: WatchTimes;
 }
@@ -70,7 +68,7 @@ async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawRes
 export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClient {
   const { logger, clock } = deps;
   const random = deps.random ?? systemRandom;
-  const http = new HttpClient(config, { clock, logger });
+  const http = new HttpClient(config, deps);
   const store = new HttpStore(http);
   const times = deps.watchTimes ?? WATCH_TIMES;
   const watches = new WatchConnection({ http, clock, random, times });

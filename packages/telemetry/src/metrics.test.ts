@@ -13,6 +13,15 @@ describe("metrics", () => {
     expect(text).toContain('patchbay_reconcile_seconds_bucket{le="0.005",reconciler="vmi"} 1');
   });
 
+  test("count requests that are sent and calls that come", async () => {
+    const metrics = createMetrics();
+    metrics.countApiRequest({ verb: "patch", resource: "pods/status" });
+    metrics.countServed("mutate");
+    const text = await metrics.print();
+    expect(text).toContain('patchbay_api_requests_total{verb="patch",resource="pods/status"} 1');
+    expect(text).toContain('patchbay_served_total{call="mutate"} 1');
+  });
+
   test("measure plugs and count failures by reason", async () => {
     const metrics = createMetrics();
     metrics.observePlug("Plug", 0.3);

@@ -10,8 +10,18 @@ export interface ReconcilePass {
   readonly seconds: number;
 }
 
+/** A request to the API server, or another thing that is counted by what it does to which resource. */
+export interface ApiRequest {
+  readonly verb: string;
+  readonly resource: string;
+}
+
 /** The metrics of one program. */
 export interface Metrics {
+  /** `patchbay_api_requests_total{verb,resource}`: requests that were sent to the API server. */
+  countApiRequest(request: ApiRequest): void;
+  /** `patchbay_served_total{call}`: calls that were taken. */
+  countServed(call: string): void;
   /** `patchbay_reconcile_total{reconciler,result}`, `patchbay_reconcile_seconds{reconciler}`. */
   observeReconcile(pass: ReconcilePass): void;
   /** `patchbay_plug_seconds{type}`: from the request for an iface to its end, as far as this program sees it. */
@@ -52,6 +62,31 @@ function createReconcileMetrics(registers: Registry[]): Pick<Metrics, "observeRe
     observeReconcile: ({ name, result, seconds }) => {
       total.inc({ reconciler: name, result });
       duration.observe({ reconciler: name }, seconds);
+    },
+  };
+}
+
+function createCallMetrics(
+  registers: Registry[],
+): Pick<Metrics, "countApiRequest" | "countServed"> {
+  const sent = new Counter({
+    name: "patchbay_api_requests_total",
+    help: "Requests that were sent to the API server.",
+    labelNames: ["verb", "resource"],
+    registers,
+  });
+  const served = new Counter({
+    name: "patchbay_served_total",
+    help: "Calls that were taken.",
+    labelNames: ["call"],
+    registers,
+  });
+  return {
+    countApiRequest: ({ verb, resource }) => {
+      sent.inc({ verb, resource });
+    },
+    countServed: (call) => {
+      served.inc({ call });
     },
   };
 }
@@ -128,6 +163,7 @@ export function createMetrics(): Metrics {
   const sources: (() => Promise<readonly MetricFamily[]>)[] = [];
   return {
     ...createReconcileMetrics(registers),
+    ...createCallMetrics(registers),
     ...createPlugMetrics(registers),
     ...createIfaceGauges(registers),
     addSource: (read) => {

@@ -26,6 +26,7 @@ import { createFiles } from "@patchbay/os";
 import type { Cache } from "@patchbay/ports";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
+import { callNameOf } from "./http/call-name.ts";
 import type { Flags } from "./config.ts";
 import { askApiServer } from "./networks/access-review.ts";
 import { askForPods } from "./callers/token-pod.ts";
@@ -100,8 +101,12 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   };
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
+  const app = createApp(deps, callers);
   const server = await startServer(
-    createApp(deps, callers),
+    (request, response) => {
+      context.metrics.countServed(callNameOf(request.url ?? ""));
+      app(request, response);
+    },
     { listenAddress, port, certificate, clientAuthorities },
     { log, signal },
   );

@@ -5,6 +5,7 @@ import type { Clock, Logger } from "@patchbay/ports";
 import { request as send, type Dispatcher } from "undici";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";
+import { kindOfRequest, type RequestKind } from "./request-kind.ts";
 import { createWarningLog, type WarningLog } from "./warnings.ts";
 
 /** Those that the Kubernetes API has. */
@@ -45,11 +46,8 @@ function urlOf(server: string, request: HttpRequest): string {
   return `${server}${request.path}${text === "" ? "" : `?${text}`}`;
 }
 
-function headersOf(request: HttpRequest): Record<string, string> {
-  const headers: Record<string, string> = {
-    accept: "application/json",
-    "user-agent": "patchbay",
-  };
+function headersOf(request: HttpRequest, userAgent: string): Record<string, string> {
+  const headers: Record<string, string> = { accept: "application/json", "user-agent": userAgent };
   if (request.body !== undefined) {
     headers["content-type"] = request.contentType ?? "application/json";
   }
@@ -60,6 +58,10 @@ function headersOf(request: HttpRequest): Record<string, string> {
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The program that asks, as the server's logs are to name it; absent: none in particular. */
+  readonly component?: string;
+  /** Told of each request that is sent, also of one that is sent again. */
+  readonly onRequest?: (kind: RequestKind) => void;
 }
 
 /** HTTP to one server; what it warns of is logged. */
@@ -67,11 +69,15 @@ export class HttpClient {
   readonly server: string;
   readonly #pool: Pool;
   readonly #tellWarnings: WarningLog;
+  readonly #userAgent: string;
+  readonly #onRequest: HttpDeps["onRequest"];
 
-  constructor(config: KubeConfig, { clock, logger }: HttpDeps) {
+  constructor(config: KubeConfig, { clock, logger, component, onRequest }: HttpDeps) {
     this.server = config.server;
     this.#pool = new Pool(config, clock);
     this.#tellWarnings = createWarningLog(logger, clock);
+    this.#userAgent = component === undefined ? "patchbay" : `${component} (patchbay)`;
+    this.#onRequest = onRequest;
   }
 
   /**
@@ -150,10 +156,11 @@ export class HttpClient {
   async #sendOnce(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     signal.throwIfAborted();
     const transport = await this.#pool.transport();
+    this.#onRequest?.(kindOfRequest(request));
     const response = await send(urlOf(this.server, request), {
       method: request.method,
       dispatcher: transport.dispatcher,
-      headers: { ...headersOf(request), ...transport.headers },
+      headers: { ...headersOf(request, this.#userAgent), ...transport.headers },
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal,
     });

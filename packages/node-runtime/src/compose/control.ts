@@ -57,8 +57,13 @@ export async function controlNode(
   if (kubeconfig === undefined) return;
   const { files, claims } = machine;
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);
-  const { clock, log } = context;
-  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
+  const { clock, log, metrics } = context;
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), {
+    logger: log,
+    clock,
+    component: "binder",
+    onRequest: metrics.countApiRequest,
+  });
   try {
     const at = { nodeName, ...(claims === undefined ? {} : { claims }) };
     await control(client, context, at);

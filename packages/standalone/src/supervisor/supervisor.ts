@@ -126,7 +126,7 @@ export class Supervisor {
     const programs = programsOf(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
-    const client = createKubeClient(config, { logger: log, clock });
+    const client = createKubeClient(config, { logger: log, clock, component: "standalone" });
     this.#client = client;
     await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
     await keepRights(client.store, this.#deps.files, settings.nodeName);

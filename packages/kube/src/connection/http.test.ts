@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS } from "@patchbay/api";
+import { createFakeLogger } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { createKubeClient } from "../client.ts";
+import { clock, json, startScriptedServer } from "../testing/scripted-server.ts";
+
+test("a client names its program, and each request is counted by its kind", async () => {
+  await using server = await startScriptedServer(json(200, { metadata: { name: "p" } }));
+  const counted: unknown[] = [];
+  const client = createKubeClient(server.config, {
+    logger: createFakeLogger(),
+    clock,
+    component: "virt-api",
+    onRequest: (kind) => counted.push(kind),
+  });
+  await client.store.find(PODS, { namespace: "ns", name: "p" });
+  expect(server.seen[0]?.headers["user-agent"]).toBe("virt-api (patchbay)");
+  expect(counted).toEqual([{ verb: "get", resource: "pods" }]);
+  await client.close();
+});
