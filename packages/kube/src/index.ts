@@ -4,6 +4,7 @@ export { createCache, type StartableCache } from "./watch/cache.ts";
 export { createKubeClient, type KubeClient } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
+export { createNearReader, type Known, type Reader } from "./watch/near-reader.ts";
 export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";
 export type { BackoffRange } from "./pace/backoff.ts";

@@ -54,7 +54,7 @@ function depsOf(parts: LoopParts): Deps {
     sessions: withPenalties(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
     guestServers: createGuestServers(parts),
     ...createMemory(clock),
-    ownWrites: createOwnWrites(),
+    ownWrites: createOwnWrites(parts.vmis),
     sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
   };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeObject } from "@patchbay/api";
+import { createFakeCache, type FakeCache } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createOwnWrites } from "./own-writes.ts";
 
@@ -38,4 +39,39 @@ test("a server whose versions are no numbers holds nobody up", () => {
   const writes = createOwnWrites();
   writes.note(version("a10"));
   expect(writes.isBehind(version("a9"))).toBe(false);
+});
+
+test("the newest is what was written last, until the cache has it", () => {
+  const writes = createOwnWrites();
+  const [old, written] = [version("9"), version("10")];
+  expect(writes.newest(old)).toBe(old);
+  writes.note(written);
+  expect(writes.newest(old)).toBe(written);
+  const current = version("10");
+  expect(writes.newest(current)).toBe(current);
+  expect(writes.newest(old)).toBe(old);
+});
+
+test.each([
+  {
+    name: "the cache tells of it",
+    tell: (cache: FakeCache<KubeObject>) => {
+      cache.put(version("10"));
+    },
+  },
+  {
+    name: "the object is gone",
+    tell: (cache: FakeCache<KubeObject>) => {
+      cache.take({ name: "a" });
+    },
+  },
+])("a write is forgotten when $name", ({ tell }) => {
+  const cache = createFakeCache<KubeObject>();
+  cache.put(version("9"));
+  const writes = createOwnWrites(cache);
+  writes.note(version("10"));
+  cache.put(version("8"));
+  expect(writes.isBehind(version("9"))).toBe(true);
+  tell(cache);
+  expect(writes.isBehind(version("9"))).toBe(false);
 });

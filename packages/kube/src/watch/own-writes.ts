@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a cache has caught up with what this process itself wrote, so that no decision rests on an older fact.
+// What this process itself wrote and a cache has not heard of yet, so that no decision rests on an older fact.
 import type { KubeObject } from "@patchbay/api";
+import type { Cache } from "@patchbay/ports";
 
-/** Remembers the newest version of each object that this process wrote. */
+/** Remembers each object as this process wrote it last, until the cache is as new. */
 export interface OwnWrites {
+  /** Takes what the server answered to a write. */
   note(written: KubeObject): void;
   /** Whether `cached` is older than the last write of it; once it is not, the write is forgotten. */
   isBehind(cached: KubeObject): boolean;
+  /** The object as it was written last, where `cached` is older; else `cached` itself. */
+  newest<T extends KubeObject>(cached: T): T;
 }
 
 /** Resource versions of one server are ordered. Source: Kubernetes KEP-5504 "Comparable Resource Version". */
@@ -15,20 +19,42 @@ function versionOf(object: KubeObject): bigint {
   return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
 
-/** Remembers nothing at first, and nothing over a restart: an older fact makes a pass idle, never wrong. */
-export function createOwnWrites(): OwnWrites {
-  const newest = new Map<string, bigint>();
-  return {
-    note(written): void {
-      newest.set(written.metadata.uid ?? "", versionOf(written));
-    },
-    isBehind(cached): boolean {
-      const uid = cached.metadata.uid ?? "";
-      const written = newest.get(uid);
-      if (written === undefined) return false;
-      if (versionOf(cached) < written) return true;
-      newest.delete(uid);
-      return false;
-    },
-  };
+function uidOf({ metadata }: KubeObject): string {
+  return metadata.uid ?? "";
+}
+
+class RememberedWrites implements OwnWrites {
+  readonly #written = new Map<string, KubeObject>();
+
+  /** What a cache has heard of need not be remembered, nor what is gone. */
+  follow(cache: Cache<KubeObject>): void {
+    cache.onChange((change) => {
+      if (change.kind === "deleted") this.#written.delete(uidOf(change.previous));
+      else this.isBehind(change.current);
+    });
+  }
+
+  note(written: KubeObject): void {
+    this.#written.set(uidOf(written), written);
+  }
+
+  isBehind(cached: KubeObject): boolean {
+    return this.newest(cached) !== cached;
+  }
+
+  newest<T extends KubeObject>(cached: T): T {
+    const written = this.#written.get(uidOf(cached));
+    if (written === undefined) return cached;
+    // Of one uid there is one kind.
+    if (versionOf(cached) < versionOf(written)) return written as T;
+    this.#written.delete(uidOf(cached));
+    return cached;
+  }
+}
+
+/** Remembers nothing at first, and nothing over a restart; what is gone is forgotten when one of the caches says so. */
+export function createOwnWrites(...caches: readonly Cache<KubeObject>[]): OwnWrites {
+  const writes = new RememberedWrites();
+  for (const cache of caches) writes.follow(cache);
+  return writes;
 }
