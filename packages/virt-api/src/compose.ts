@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
-import {
-  KUBEVIRTS,
-  networkConfigOf,
-  VIRTUAL_MACHINE_INSTANCES,
-  VIRTUAL_MACHINES,
-  type ObjectMeta,
-  type VirtualMachine,
-  type VirtualMachineInstance,
-  type VmiSpec,
-} from "@patchbay/api";
-import { hasVm, type MacOwner } from "@patchbay/core";
+import { networkConfigOf } from "@patchbay/api";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -21,30 +11,16 @@ import {
   type KeyPair,
   type Source,
 } from "@patchbay/daemon";
-import { createCache, Turns, waitForCaches } from "@patchbay/kube";
+import { createNearReader, createOwnWrites, Turns, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
-import type { Cache } from "@patchbay/ports";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { callNameOf } from "./http/call-name.ts";
+import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.ts";
 import type { Flags } from "./config.ts";
+import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
 import { askForPods } from "./callers/token-pod.ts";
-
-function toOwner(metadata: ObjectMeta, spec: VmiSpec): MacOwner {
-  return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
-}
-
-function listMacOwners(
-  vms: Cache<VirtualMachine>,
-  vmis: Cache<VirtualMachineInstance>,
-): readonly MacOwner[] {
-  const lone = vmis.list().filter((vmi) => !hasVm(vmi));
-  return [
-    ...vms.list().map((vm) => toOwner(vm.metadata, vm.spec.template.spec)),
-    ...lone.map((vmi) => toOwner(vmi.metadata, vmi.spec)),
-  ];
-}
 
 async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers> {
   const files = createFiles();
@@ -69,36 +45,36 @@ function certificateOf(context: DaemonContext, flags: Flags): Promise<Source<Key
     : Promise.resolve(certificateInFiles(createFiles(), { certFile, keyFile }));
 }
 
+function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
+  const { store } = client;
+  const ownWrites = createOwnWrites(caches.vms, caches.vmis);
+  return {
+    store,
+    known: createNearReader(store, ownWrites, knownKinds(caches)),
+    ownWrites,
+    log,
+    randomBytes,
+    turns: new Turns(),
+    mayReadNetwork: askApiServer(store),
+    nodeOfPod: askForPods(store),
+    listMacOwners: (macs) => listMacOwners(caches, macs),
+    networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
+  };
+}
+
 /** Serves until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, log, signal } = context;
-  const vms = createCache(client.reflect(VIRTUAL_MACHINES), {
-    logger: log,
-    trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
-  });
-  const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
-    logger: log,
-    trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
-  });
-  const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });
-  const caches = [vms, vmis, kubevirts];
-  for (const cache of caches) cache.start(signal);
+  const { log, signal } = context;
+  const caches = createCaches(context);
+  const { vms, vmis, kubevirts, nads } = caches;
+  for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
   const [callers, certificate] = await Promise.all([
     callersOf(context, flags),
     certificateOf(context, flags),
   ]);
   const isOver = (): boolean => signal.aborted;
   if (isOver()) return;
-  const deps = {
-    store: client.store,
-    log,
-    randomBytes,
-    turns: new Turns(),
-    mayReadNetwork: askApiServer(client.store),
-    nodeOfPod: askForPods(client.store),
-    listMacOwners: () => listMacOwners(vms, vmis),
-    networkConfig: () => networkConfigOf(kubevirts.list()[0]),
-  };
+  const deps = createDeps(context, caches);
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
   const app = createApp(deps, callers);
@@ -111,7 +87,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { log, signal },
   );
   // A stop that comes before the API server has answered ends the waiting too.
-  await waitForCaches(caches, signal);
+  // Whether the cluster has networks at all is no condition.
+  await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isOver()) {
     log.info("listening", { port: server.port });
     context.ready();

@@ -2,7 +2,7 @@
 // What routes and admission work with.
 import type { NetworkConfig } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
-import type { Turns } from "@patchbay/kube";
+import type { OwnWrites, Reader, Turns } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/ports";
 import type { NodeOfPod } from "./callers/token-pod.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
@@ -10,14 +10,18 @@ import type { MayReadNetwork } from "./networks/access-review.ts";
 /** One set for the whole process; nothing in it belongs to one request. */
 export interface Deps {
   readonly store: Store;
+  /** VMs, VMIs and definitions of networks as far as caches tell; what they do not have is asked of the store. */
+  readonly known: Reader;
+  /** Of VMs and VMIs: `known` is as new as they are. */
+  readonly ownWrites: OwnWrites;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   /** By NAMESPACE/NAME: requests on one VM go one after the other, else many of them do little but lose to each other. */
   readonly turns: Turns;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
-  /** VMs, and VMIs without a VM, as far as they are known. */
-  readonly listMacOwners: () => readonly MacOwner[];
+  /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */
+  readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** What the cluster has set for NICs, as far as it is known. */
   readonly networkConfig: () => NetworkConfig;
 }

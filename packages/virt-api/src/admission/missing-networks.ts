@@ -17,7 +17,7 @@ export async function missingNetworkWarnings(
       const name = network.multus?.networkName ?? "";
       if (parseNadName(name) === undefined) return [];
       try {
-        if (await hasNad(deps.store, name, namespace)) return [];
+        if (await hasNad(deps.known, name, namespace)) return [];
       } catch (error) {
         deps.log.warn("cannot look for a network", { network: name, err: messageOf(error) });
         return [];

@@ -31,7 +31,7 @@ async function findRunningSpec(
   try {
     const key = { namespace, name };
     const options = { timeoutMs: LOOKUP_TIMEOUT_MS };
-    const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key, options);
+    const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, key, options);
     return vmi !== undefined && isOwnedBy(vmi, subject.vm) ? vmi.spec : undefined;
   } catch (error) {
     deps.log.warn("cannot look for an earlier MAC", {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether another VM has the same MAC on the same network.
-import { type Cause, type VmiSpec } from "@patchbay/api";
+import { normalizeMac, type Cause, type VmiSpec } from "@patchbay/api";
 import { findByName, findMacTwins, ifacesOf, type MacTwin } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 
@@ -32,7 +32,8 @@ export function twinCauses(
     return before?.macAddress !== iface?.macAddress;
   };
   if (!ifacesOf(spec).some((_iface, index) => isNew(index))) return [];
-  return findMacTwins(question, deps.listMacOwners())
+  const macs = ifacesOf(spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
+  return findMacTwins(question, deps.listMacOwners(macs))
     .filter(({ index }) => isNew(index))
     .map((twin) => ({
       reason: "FieldValueDuplicate",

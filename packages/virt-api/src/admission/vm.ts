@@ -51,7 +51,7 @@ async function findLiveVmi(
   if (!addsIface(specs)) return undefined;
   const { name, namespace = "" } = vm.metadata;
   try {
-    const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
+    const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
     // A warning less does no harm, and virt-controller plugs only what it may.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan for one iface is carried out: one write, tried again when somebody else was faster.
-import { isAppError, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
+// How a plan for one iface is carried out: one write, tried again when somebody else was faster. It is planned on what is
+// known already, and on what the server says where that is not enough.
+import { isAppError, ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
+import type { Reader } from "@patchbay/kube";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import {
@@ -22,16 +24,27 @@ export interface NicChange {
   readonly done: (target: NicTarget, call: Call) => void;
 }
 
+/** A change and who asks for it. */
+interface Asked {
+  readonly change: NicChange;
+  readonly call: Call;
+}
+
+type Planned =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
+type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
+
 /** The VM is the one source of truth: a request on its VMI is written to it. */
-async function toWritable(deps: Deps, target: NicTarget): Promise<NicTarget> {
+async function toWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
-  const vm = await findOwner(deps.store, target.vmi);
+  const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
 async function write(
   deps: Deps,
-  written: { readonly target: NicTarget; readonly plan: Extract<NicPlan, { kind: "patch" }> },
+  written: { readonly target: NicTarget; readonly plan: PatchPlan },
   call: Call,
 ): Promise<boolean> {
   const { target, plan } = written;
@@ -39,7 +52,8 @@ async function write(
   const key = { namespace: call.namespace, name: object.metadata.name };
   const patch = { type: "json", operations: plan.operations } as const;
   try {
-    await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
+    const made = await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
+    if (!call.dryRun) deps.ownWrites.note(made);
     return true;
   } catch (error) {
     if (isAppError(error, "KUBE_CONFLICT")) return false;
@@ -47,26 +61,61 @@ async function write(
   }
 }
 
-async function tryOnce(deps: Deps, change: NicChange, call: Call): Promise<Answer | "again"> {
+async function planOn(reader: Reader, { change, call }: Asked): Promise<Planned> {
   const about = aboutTarget(change.asked, call);
-  const asked = await observeTarget(deps.store, change.asked, call);
-  if (asked === undefined) return toNotFoundAnswer(about);
+  const asked = await observeTarget(reader, change.asked, call);
+  if (asked === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
   const problem = targetProblem(asked);
-  if (problem !== undefined) return toRefusalAnswer(problem, about);
-  const target = await toWritable(deps, asked);
+  if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
+  const target = await toWritable(reader, asked);
   const plan = await change.plan(target);
-  if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
-  if (plan.kind === "patch") {
-    if (!(await write(deps, { target, plan }, call))) return "again";
-    if (!call.dryRun) change.done(target, call);
+  switch (plan.kind) {
+    case "refused":
+      return { kind: "answer", answer: toRefusalAnswer(plan.refusal, about) };
+    case "unchanged":
+      return { kind: "answer", answer: toAcceptedAnswer(plan.message) };
+    case "patch":
+      return { kind: "write", target, plan };
   }
-  return toAcceptedAnswer(plan.message);
+}
+
+async function carryOut(
+  deps: Deps,
+  { change, call }: Asked,
+  planned: Planned,
+): Promise<Answer | "again"> {
+  if (planned.kind === "answer") return planned.answer;
+  if (!(await write(deps, planned, call))) return "again";
+  if (!call.dryRun) change.done(planned.target, call);
+  return toAcceptedAnswer(planned.plan.message);
+}
+
+/**
+ * Whether a plan may rest on what may be old. The patch tests the lists that it changes, so that one that reaches a running
+ * guest may; an answer that changes nothing, or speaks of a guest that does not run, may not, nor that a VMI's VM is gone.
+ */
+function holds(planned: Planned): boolean {
+  if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
+  const { target } = planned;
+  return target.kind === "vm" || ownerVmOf(target.vmi) === undefined;
+}
+
+async function tryOnWhatIsKnown(deps: Deps, asked: Asked): Promise<Answer | "again"> {
+  const planned = await planOn(deps.known, asked);
+  return holds(planned) ? carryOut(deps, asked, planned) : "again";
+}
+
+async function tryOnce(deps: Deps, asked: Asked): Promise<Answer | "again"> {
+  return carryOut(deps, asked, await planOn(deps.store, asked));
 }
 
 /** Reads, plans, writes with tests, and reads again when the tests fail. Throws what the store throws. */
 export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
-    const answer = await insist(() => tryOnce(deps, change, call));
+    const asked = { change, call };
+    const answer = await insist((count) =>
+      count === 0 ? tryOnWhatIsKnown(deps, asked) : tryOnce(deps, asked),
+    );
     return answer ?? toLostAnswer(aboutTarget(change.asked, call));
   });
 }

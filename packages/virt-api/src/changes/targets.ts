@@ -9,7 +9,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isOwnedBy, ownerVmOf, type NicTarget } from "@patchbay/core";
-import type { ObjectKey, Store } from "@patchbay/ports";
+import type { Reader } from "@patchbay/kube";
+import type { ObjectKey } from "@patchbay/ports";
 import type { About } from "../http/answers.ts";
 
 /** The kind whose subresource was called, as the API server knows it. */
@@ -24,12 +25,12 @@ export function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "
 
 /** Reads a VM and its VMI; undefined when there is no VM. */
 export async function observeVm(
-  store: Store,
+  reader: Reader,
   key: ObjectKey,
 ): Promise<{ vm: VirtualMachine; vmi?: VirtualMachineInstance } | undefined> {
   const [vm, vmi] = await Promise.all([
-    store.find(VIRTUAL_MACHINES, key),
-    store.find(VIRTUAL_MACHINE_INSTANCES, key),
+    reader.find(VIRTUAL_MACHINES, key),
+    reader.find(VIRTUAL_MACHINE_INSTANCES, key),
   ]);
   if (vm === undefined) return undefined;
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
@@ -37,26 +38,26 @@ export async function observeVm(
 
 /** The VM that owns a VMI; undefined where there is none, or another one of its name. */
 export async function findOwner(
-  store: Store,
+  reader: Reader,
   vmi: VirtualMachineInstance,
 ): Promise<VirtualMachine | undefined> {
   const owner = ownerVmOf(vmi);
   if (owner === undefined) return undefined;
   const namespace = vmi.metadata.namespace ?? "";
-  const vm = await store.find(VIRTUAL_MACHINES, { namespace, name: owner.name });
+  const vm = await reader.find(VIRTUAL_MACHINES, { namespace, name: owner.name });
   return vm?.metadata.uid === owner.uid ? vm : undefined;
 }
 
 /** What a request on a VM or VMI of that name is about; undefined when there is none. */
 export async function observeTarget(
-  store: Store,
+  reader: Reader,
   kind: NicTarget["kind"],
   key: ObjectKey,
 ): Promise<NicTarget | undefined> {
   if (kind === "vm") {
-    const observed = await observeVm(store, key);
+    const observed = await observeVm(reader, key);
     return observed === undefined ? undefined : { kind: "vm", ...observed };
   }
-  const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, key);
+  const vmi = await reader.find(VIRTUAL_MACHINE_INSTANCES, key);
   return vmi === undefined ? undefined : { kind: "vmi", vmi };
 }

@@ -20,7 +20,7 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
     const message = await foreignNetworkProblem(deps, call.user, named);
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
     // Asked while the VM is read; only a plan waits for the answer.
-    const nad = hasNad(deps.store, network, call.namespace);
+    const nad = hasNad(deps.known, network, call.namespace);
     const newMac = macFor(new Set(), deps.randomBytes);
     const answer = changeNics(
       deps,

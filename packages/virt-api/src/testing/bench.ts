@@ -145,6 +145,9 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     get store() {
       return findStore();
     },
+    get known() {
+      return findStore();
+    },
   };
   const { port, closed } = await startServer(
     createApp(deps, callers),

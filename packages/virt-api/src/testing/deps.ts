@@ -3,13 +3,15 @@
 import { networkConfigOf } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { Turns } from "@patchbay/kube";
+import { createOwnWrites, Turns } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
 /** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
 export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
   return {
     store,
+    known: store,
+    ownWrites: createOwnWrites(),
     log: createSilentLogger(),
     turns: new Turns(),
     randomBytes: (size) => new Uint8Array(size).fill(1),

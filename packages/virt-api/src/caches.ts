@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-api watches: what requests are about, so that none of them has to be read first.
+import {
+  KUBEVIRTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  normalizeMac,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeVirt,
+  type NetworkAttachmentDefinition,
+  type ObjectMeta,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { hasVm, ifacesOf, type MacOwner } from "@patchbay/core";
+import type { DaemonContext } from "@patchbay/daemon";
+import { createCache, type Known, type StartableCache } from "@patchbay/kube";
+import type { Cache } from "@patchbay/ports";
+
+/** The caches of this program. */
+export interface Caches {
+  readonly vms: StartableCache<VirtualMachine>;
+  readonly vmis: StartableCache<VirtualMachineInstance>;
+  readonly kubevirts: StartableCache<KubeVirt>;
+  /** Whether a definition is there; a cluster need not serve the kind. */
+  readonly nads: StartableCache<NetworkAttachmentDefinition>;
+}
+
+function macsOf(spec: VmiSpec): readonly string[] {
+  return ifacesOf(spec).flatMap(({ macAddress = "" }) =>
+    macAddress === "" ? [] : [normalizeMac(macAddress)],
+  );
+}
+
+/** Index functions by which those are found that have a MAC. */
+export const MAC_INDEXES = {
+  vms: { mac: (vm: VirtualMachine) => macsOf(vm.spec.template.spec) },
+  vmis: { mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)) },
+} as const;
+
+/** Makes them; they are empty until they are started. */
+export function createCaches({ client, log }: DaemonContext): Caches {
+  const logger = log;
+  return {
+    vms: createCache(client.reflect(VIRTUAL_MACHINES), {
+      logger,
+      indexes: MAC_INDEXES.vms,
+      trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
+    }),
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
+      logger,
+      indexes: MAC_INDEXES.vmis,
+    }),
+    kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
+    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), {
+      logger,
+      trim: ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata }),
+    }),
+  };
+}
+
+/** The kinds that are looked up by name. */
+export function knownKinds({ vms, vmis, nads }: Caches): readonly Known[] {
+  return [
+    { type: VIRTUAL_MACHINES, cache: vms },
+    { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },
+    { type: NETWORK_ATTACHMENT_DEFINITIONS, cache: nads },
+  ];
+}
+
+function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner {
+  return { namespace, name, spec };
+}
+
+/** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons). */
+export function listMacOwners(
+  {
+    vms,
+    vmis,
+  }: { readonly vms: Cache<VirtualMachine>; readonly vmis: Cache<VirtualMachineInstance> },
+  macs: readonly string[],
+): readonly MacOwner[] {
+  return macs.flatMap((mac) => [
+    ...vms.listBy("mac", mac).map((vm) => toOwner(vm.metadata, vm.spec.template.spec)),
+    ...vmis.listBy("mac", mac).map((vmi) => toOwner(vmi.metadata, vmi.spec)),
+  ]);
+}
