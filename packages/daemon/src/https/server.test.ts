@@ -164,3 +164,18 @@ test("a client that speaks no TLS is noted, and others go on", async () => {
   await eventually(() => lines.some((line) => line.startsWith("TLS failed")), WITHIN);
   expect(await meet(port)).toMatch(/^[0-9A-F:]+$/);
 });
+
+test("a connection is kept for longer than a minute of rest", async () => {
+  const { port } = await serve();
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const asked = request({ port, host: "127.0.0.1", rejectUnauthorized: false, agent: false });
+  asked.setHeader("connection", "keep-alive");
+  asked.on("response", (response) => {
+    response.resume();
+    resolve(response.headers["keep-alive"]);
+  });
+  asked.end();
+  await eventually(() => answers.length === 1, WITHIN);
+  answers.pop()?.();
+  expect(await promise).toBe("timeout=120");
+});

@@ -11,6 +11,11 @@ import type { KeyPair, Source } from "./source.ts";
 
 /** Milliseconds in which a request must have come whole. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/**
+ * How long an idle connection is kept, milliseconds: longer than whoever calls keeps it (kube-apiserver 90 s), so that
+ * the end of one never meets a request on its way, and a call after a minute of rest needs no handshake.
+ */
+const KEEP_ALIVE_MS = 120_000;
 /** Milliseconds for which answers may go on when the server is to stop. */
 const CLOSE_TIMEOUT_MS = 5000;
 
@@ -126,6 +131,7 @@ export async function startServer(
       // Where it is not demanded, probes come without one.
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
     },
     app,
   );

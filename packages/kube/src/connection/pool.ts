@@ -8,8 +8,12 @@ import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 const CREDENTIALS_TTL_MS = 60_000;
 /** Most connections to the server; each watch holds one. */
 const CONNECTIONS_MAX = 128;
-/** How long an idle connection is kept, milliseconds; a server's shorter hint wins. */
-const KEEP_ALIVE_MS = 30_000;
+/**
+ * How long an idle connection is kept, milliseconds, where the server does not say for how long it keeps it: less than the
+ * 90 s of kube-apiserver, so that a request after a minute of rest needs no handshake. Source: Kubernetes
+ * apiserver/pkg/server/secure_serving.go, IdleTimeout
+ */
+const KEEP_ALIVE_MS = 85_000;
 /** Deadline of connecting and of the TLS handshake, milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000;
 
