@@ -183,7 +183,10 @@ describe.each([
     const elements = planPodNetworks({ vmi, bindings: BINDINGS }, [], sha256Hex);
     expect(elements[0]).toMatchObject({ name: "blue" });
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
-    expect(planNodeVm(nodeFacts(binding, {}))).toMatchObject([{ kind: "wireTap" }]);
+    expect(planNodeVm(nodeFacts(binding, {}))).toMatchObject([
+      { kind: "wireTap" },
+      { kind: "attachDevice" },
+    ]);
   });
 
   test("comes and goes while the guest runs", () => {

@@ -29,8 +29,18 @@ describe("while the VM runs, an iface", () => {
     { name: "waits for the pod", facts: anIface(), want: [] },
     { name: "waits for CNI", facts: anIface({ attachment: "Requested" }), want: [] },
     {
-      name: "is wired when the pod has it",
+      name: "is wired and plugged when the pod has it",
       facts: anIface({ attachment: "Attached", links: IN_POD }),
+      want: ["wireTap a", "attachDevice a"],
+    },
+    {
+      name: "is wired only, while what its NIC has in the pod is still to be noted",
+      facts: anIface({ attachment: "Attached", links: { ...IN_POD, hasAddresses: true } }),
+      want: ["rememberAddresses a"],
+    },
+    {
+      name: "is wired only, while its device is there",
+      facts: anIface({ attachment: "Attached", links: IN_POD, device: {} }),
       want: ["wireTap a"],
     },
     {
@@ -122,6 +132,14 @@ describe("while the VM runs, an iface", () => {
     const actions = live(ifaces, { domain: running(aDomain(1)) });
     expect(stepsOf(actions)).toEqual(["attachDevice a", "wait b"]);
     expect(actions[1]).toEqual({ kind: "wait", iface: "b", reason: "NoFreePciePort" });
+  });
+
+  test("is wired where there is no port", () => {
+    const ifaces = ["a", "b"].map((name) =>
+      anIface({ name, attachment: "Attached", links: IN_POD }),
+    );
+    const actions = live(ifaces, { domain: running(aDomain(1)) });
+    expect(stepsOf(actions)).toEqual(["wireTap a", "attachDevice a", "wireTap b"]);
   });
 
   test("that has its device back takes no port from another", () => {

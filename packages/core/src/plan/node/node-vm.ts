@@ -16,7 +16,7 @@ import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { moduleOf, onSwap, wiringOf } from "../../iface/wiring.ts";
+import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
@@ -199,19 +199,41 @@ function planLeftOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
   return left.length === 0 ? undefined : left;
 }
 
+/**
+ * Whether the device can come in the plan that wires: everything about it is known before the tap is there. A NIC that the
+ * pod is to give an address waits for its server, which listens on what is wired.
+ */
+function isPluggedAtOnce(iface: IfaceFacts): boolean {
+  const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
+  return isWired && planRemember(iface) === undefined && leaseOf(iface) === undefined;
+}
+
+/** Whether the iface gets its device by this plan, if there is a place for it. */
+function isNewcomer(iface: IfaceFacts): boolean {
+  if (iface.device !== undefined || !isBuilt(iface)) return false;
+  return phaseOf(iface) === "Attaching" || isPluggedAtOnce(iface);
+}
+
+/** Wires, and plugs where that can be done at once; that there is no place is told when it is wired. */
+function planPlug(
+  facts: NodeVmFacts,
+  iface: IfaceFacts,
+  place: NicPlace | WaitReason | undefined,
+): readonly NodeAction[] {
+  const wire = planWire(facts, iface);
+  return typeof place === "object" ? [wire, planAttach(iface, place)] : [wire];
+}
+
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
-  const newcomers = facts.ifaces.filter(
-    (iface) => phaseOf(iface) === "Attaching" && iface.device === undefined && isBuilt(iface),
-  );
-  const places = planLivePlaces(facts, domain.facts, newcomers);
+  const places = planLivePlaces(facts, domain.facts, facts.ifaces.filter(isNewcomer));
   const detach = (iface: IfaceFacts): readonly NodeAction[] => [
     planDetach(iface, facts.asked[iface.name]),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isAttached(iface) ? [planWire(facts, iface)] : []),
+    Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,
@@ -233,10 +255,7 @@ function planSweep({ strays = [] }: NodeVmFacts): readonly NodeAction[] {
   return strays.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/**
- * The next steps for a VMI. Wiring and attaching are two plans, since the device needs the MTU of what was wired:
- * the caller observes again after each plan that was not empty.
- */
+/** The next steps for a VMI; the caller observes again after each plan that was not empty. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   return [...planServing(facts), ...planGuest(facts)];
 }

@@ -83,12 +83,13 @@ function take(
     : tryOnIface(action, turn);
 }
 
-/** What keeps ifaces from going on, by their names: a plan has one step for each at most. */
+/** What keeps ifaces from going on, by their names. A step rests on the one before it for the same iface. */
 async function actOnIfaces(actions: readonly IfaceAction[], turn: Turn): Promise<OnIfaces> {
   const obstacles = new Map<string, Obstacle>();
   let hasChanged = false;
   let stop: unknown;
   for (const action of actions) {
+    if (obstacles.has(action.iface)) continue;
     const obstacle = await take(action, stop, turn);
     if (obstacle === undefined) {
       hasChanged = true;

@@ -41,6 +41,12 @@ async function observeDomain(
   };
 }
 
+/** Waits for both also when one fails: the session's descriptors are in use until the other has ended. */
+async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+  await Promise.allSettled([one, other]);
+  return Promise.all([one, other]);
+}
+
 /** What its guest said. */
 function observeGuest(
   vmi: VirtualMachineInstance,
@@ -72,7 +78,7 @@ async function observeAddresses(
 }
 
 /**
- * The facts of a VMI whose launcher answers: two calls of libvirt and one look at the links.
+ * The facts of a VMI whose launcher answers: two calls of libvirt, and meanwhile one look at the links.
  * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
  */
 export async function observeNodeVm(
@@ -81,8 +87,10 @@ export async function observeNodeVm(
   deps: Deps,
 ): Promise<NodeVmFacts> {
   session.look();
-  const domain = await observeDomain(domainNameOf(vmi), session.connection);
-  const { links, isWired } = await deps.podNetwork.look(session.launcher.netns);
+  const [domain, { links, isWired }] = await both(
+    observeDomain(domainNameOf(vmi), session.connection),
+    deps.podNetwork.look(session.launcher.netns),
+  );
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
   const guest = observeGuest(vmi, domain, deps);
