@@ -53,8 +53,9 @@ const char *stateName(int state) {
   }
 }
 
-// "live" or "config".
+// "live", "config" or "both".
 unsigned int affect(const std::string &target) {
+  if (target == "both") return VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG;
   return target == "live" ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
 }
 

@@ -2,6 +2,7 @@
 // One connection, as the parent sees it: calls wait their turn, have a deadline, and fail when the connection is lost.
 import { AppError, isAppError } from "@patchbay/core";
 import type {
+  AttachTarget,
   Clock,
   ConnectionEnd,
   DeviceTarget,
@@ -124,7 +125,7 @@ export class LibvirtConnection implements HypervisorConnection {
     await this.#run("destroyDomain", [name], { call: "virDomainDestroy", domain: name });
   }
 
-  async attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
+  async attachDevice(name: string, xml: string, target: AttachTarget): Promise<void> {
     const call = { call: "virDomainAttachDeviceFlags", domain: name, ...deviceIn(xml) };
     await this.#run("attachDevice", [name, xml, target], call);
   }

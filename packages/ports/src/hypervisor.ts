@@ -52,6 +52,8 @@ export interface GuestInterface {
 
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
+/** One of them, or both in one call, which changes neither when it fails. */
+export type AttachTarget = DeviceTarget | "both";
 
 /** Where a libvirt listens. */
 export type HypervisorAddress =
@@ -102,7 +104,7 @@ export interface HypervisorConnection {
   /** Ends it at once; one that is off is success. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
   /** Source: libvirt virDomainAttachDeviceFlags. */
-  attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
+  attachDevice(name: string, xml: string, target: AttachTarget): Promise<void>;
   /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias. */
   detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
   /** Source: libvirt virDomainUpdateDeviceFlags. */

@@ -39,6 +39,7 @@ export type {
 export type { Files } from "./files.ts";
 export type {
   ConnectionEnd,
+  AttachTarget,
   DeviceTarget,
   DomainInfo,
   DomainLifecycle,

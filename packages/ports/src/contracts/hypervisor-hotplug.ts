@@ -2,7 +2,7 @@
 // What every Hypervisor with a guest must do when NICs come and go; run on the fake and on QEMU.
 /* eslint-disable max-lines-per-function -- a suite is one list of tests */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HypervisorConnection } from "../hypervisor.ts";
+import type { DeviceTarget, HypervisorConnection } from "../hypervisor.ts";
 import { EventLog, type HypervisorBench } from "./hypervisor.ts";
 
 /** A daemon whose domains take NICs. Its guests grant an unplug only when they are told to. */
@@ -49,6 +49,30 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       await vm.detachDevice("vm1", "ua-a", "config");
       expect(await vm.readDomainXml("vm1", "config")).not.toContain("ua-a");
     });
+
+    test("a NIC goes into both at once, with the same address", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "both");
+      await events.next("deviceAdded ua-a");
+      const placeIn = async (target: DeviceTarget): Promise<string | undefined> => {
+        const xml = await vm.readDomainXml("vm1", target);
+        return /ua-a[\s\S]*?<address type=['"]pci['"]([^>]*)>/.exec(xml)?.[1];
+      };
+      expect(await placeIn("live")).toMatch(/bus=/);
+      expect((await placeIn("config"))?.replaceAll('"', "'")).toBe(
+        (await placeIn("live"))?.replaceAll('"', "'"),
+      );
+    });
+
+    test.each(["live", "config"] as const)(
+      "a NIC that one of the two has goes into neither: %s",
+      async (there) => {
+        const other = there === "live" ? "config" : "live";
+        await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), there);
+        const again = vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "both");
+        await expect(again).rejects.toMatchObject({ code: "LIBVIRT_DEVICE_EXISTS" });
+        expect(await vm.readDomainXml("vm1", other)).not.toContain("ua-a");
+      },
+    );
 
     test("an unplug is asked, and done when the guest grants it", async () => {
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");

@@ -2,7 +2,7 @@
 // One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
 import { AppError } from "@patchbay/core";
 import { freeAddresses, parseDomain, type DomainFacts, type PciAddress } from "@patchbay/domain";
-import type { DeviceTarget, DomainInfo, GuestInterface } from "../hypervisor.ts";
+import type { AttachTarget, DeviceTarget, DomainInfo, GuestInterface } from "../hypervisor.ts";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
 const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;
@@ -85,13 +85,15 @@ export class FakeDomain {
     return true;
   }
 
-  attach(xml: string, target: DeviceTarget): void {
-    const alias = aliasOf(xml);
-    const before = this.#changeable(target);
-    if (nicsOf(before).some((nic) => aliasOf(nic) === alias)) {
-      throw new AppError("LIBVIRT_DEVICE_EXISTS", { device: alias });
-    }
-    this.#write(target, insert(before, placeNic(xml, factsOf(before))));
+  attach(xml: string, target: AttachTarget): void {
+    const targets: readonly DeviceTarget[] = target === "both" ? ["live", "config"] : [target];
+    let placed = xml;
+    const changes = targets.map((each) => {
+      const before = this.#changeable(each);
+      placed = placeIn(before, placed);
+      return { target: each, xml: insert(before, placed) };
+    });
+    for (const change of changes) this.#write(change.target, change.xml);
   }
 
   expectDevice(alias: string, target: DeviceTarget): void {
@@ -172,6 +174,15 @@ function placeNics(xml: string): string {
   return nicsOf(xml)
     .filter((nic) => !PCI_ADDRESS.test(nic))
     .reduce((placed, nic) => placed.replace(nic, placeNic(nic, factsOf(placed))), xml);
+}
+
+/** A NIC that comes into a domain, with its address. */
+function placeIn(domain: string, nic: string): string {
+  const alias = aliasOf(nic);
+  if (nicsOf(domain).some((each) => aliasOf(each) === alias)) {
+    throw new AppError("LIBVIRT_DEVICE_EXISTS", { device: alias });
+  }
+  return placeNic(nic, factsOf(domain));
 }
 
 function placeNic(nic: string, facts: DomainFacts): string {

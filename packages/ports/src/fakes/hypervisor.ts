@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type {
   ConnectionEnd,
+  AttachTarget,
   DeviceTarget,
   DomainInfo,
   GuestInterface,
@@ -33,7 +34,7 @@ export interface FakeDaemon {
   readonly calls: readonly string[];
   /** The next such call throws; with `half` it has its effect all the same. */
   failNext(call: FakeHypervisorCall, error: unknown, half?: "half"): void;
-  /** Every such call (with `target`: on that target) throws, without an effect, until the error is undefined. */
+  /** Every such call (with `target`: on that target, also together with the other) throws, without an effect, until the error is undefined. */
   failAlways(call: FakeHypervisorCall, error: unknown, target?: DeviceTarget): void;
   /** The guest carries out every unplug that it holds. */
   grantUnplugs(name: string): void;
@@ -199,7 +200,8 @@ class MemoryDaemon implements FakeDaemon {
     const failure = this.#failures.get(call);
     this.#failures.delete(call);
     const broken = this.#broken.get(call);
-    const isHit = broken?.target === undefined || words.includes(broken.target);
+    const isHit =
+      broken?.target === undefined || words.includes(broken.target) || words.includes("both");
     if (broken !== undefined && isHit) throw broken.error;
     if (failure === undefined) return effect();
     if (failure.isHalf) effect();
@@ -259,7 +261,7 @@ class MemoryConnection implements HypervisorConnection {
     });
   }
 
-  attachDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
+  attachDevice(name: string, xml: string, target: AttachTarget): Promise<void> {
     return this.#call("attachDevice", [name, aliasIn(xml), target], (daemon) => {
       daemon.get(name).attach(xml, target);
       if (target === "config") return;

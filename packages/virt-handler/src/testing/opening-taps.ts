@@ -25,7 +25,7 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
       qemu.disguise(await connection.readDomainXml(name, target)),
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
-      if (target === "live") await openIn(`<domain><devices>${xml}</devices></domain>`);
+      if (target !== "config") await openIn(`<domain><devices>${xml}</devices></domain>`);
     },
     startDomain: async (name) => {
       await connection.startDomain(name);

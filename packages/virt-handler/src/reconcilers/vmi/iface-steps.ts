@@ -57,13 +57,16 @@ async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Pr
   }
 }
 
-/**
- * Puts the device into the definition, then into the running guest. libvirt refuses both at once where they differ;
- * in this order a repeated step finds the definition as it left it.
- */
+/** Puts the device into the definition and into the running guest, at once; one by one where either has it. */
 async function attach(alias: string, xml: string, { facts, session }: Turn): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
+  try {
+    await connection.attachDevice(name, xml, "both");
+    return;
+  } catch (error) {
+    if (!isAppError(error, "LIBVIRT_DEVICE_EXISTS")) throw error;
+  }
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   await connection.attachDevice(name, xml, "config");
   await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
