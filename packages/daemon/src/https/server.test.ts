@@ -167,7 +167,7 @@ test("a client that speaks no TLS is noted, and others go on", async () => {
 
 test("a connection is kept for longer than a minute of rest", async () => {
   const { port } = await serve();
-  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const { promise, resolve } = Promise.withResolvers<unknown>();
   const asked = request({ port, host: "127.0.0.1", rejectUnauthorized: false, agent: false });
   asked.setHeader("connection", "keep-alive");
   asked.on("response", (response) => {
