@@ -123,7 +123,8 @@ export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
-export { vmStatus } from "./status/vm.ts";
+export { vmStatus, type NewVmStatus } from "./status/vm.ts";
+export { canVmStatusWait } from "./status/vm-patience.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";
 export type { MetricFamily } from "./metrics/family.ts";
 export {

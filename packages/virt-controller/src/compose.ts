@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, queues and loops together.
+// Brings caches, queue and loop together.
 import { createHash, randomBytes } from "node:crypto";
 import {
   controllerOf,
@@ -33,12 +33,15 @@ import {
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change } from "@patchbay/ports";
+import type { Cache, Change, Clock } from "@patchbay/ports";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
-import { reconcileVm } from "./reconcilers/vm/index.ts";
-import { reconcileVmi } from "./reconcilers/vmi/index.ts";
+import { reconcile } from "./reconcilers/index.ts";
+import { createPatience } from "./reconcilers/vm/patience.ts";
+
+/** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
+const STATUS_WAIT_MS = 10_000;
 
 /** The caches of this program. */
 interface Caches {
@@ -85,17 +88,19 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
 }
 
 /** Of an object that is gone nothing is remembered. */
-function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses }: Deps): void {
+function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, patience }: Deps): void {
   cache.onChange((change: Change<T>) => {
-    if (change.kind === "deleted") pauses.forget(change.previous.metadata.uid ?? "");
+    if (change.kind !== "deleted") return;
+    const { uid = "" } = change.previous.metadata;
+    pauses.forget(uid);
+    patience.end(uid);
   });
 }
 
 /** A change of the cluster's configuration concerns every VM and VMI. */
-function wakeAll(deps: Deps, queues: { readonly vm: Queue; readonly vmi: Queue }): void {
-  deps.kubevirts.onChange(() => {
-    for (const vm of deps.vms.list()) queues.vm.add(ownKeyOf(vm));
-    for (const vmi of deps.vmis.list()) queues.vmi.add(ownKeyOf(vmi));
+function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
+  kubevirts.onChange(() => {
+    for (const object of [...vms.list(), ...vmis.list()]) queue.add(ownKeyOf(object));
   });
 }
 
@@ -124,8 +129,9 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
   return {
     ...caches,
     store: client.store,
-    ownWrites: createOwnWrites(),
+    ownWrites: createOwnWrites(caches.vms, caches.vmis, caches.pods),
     pauses: createPauses({ clock }),
+    patience: createPatience(clock, STATUS_WAIT_MS),
     events: createEventRecorder({ store: client.store, clock, logger: log, component }),
     clock,
     log,
@@ -136,33 +142,33 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
   };
 }
 
-/** Runs both loops until the signal is aborted. */
+/** Keys of VMs, and of VMIs, which have the names of their VMs. */
+function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
+  const circumstancesOf = (key: string): string => {
+    const object = parseKey(key);
+    return wishOf(caches.vms.find(object)) + wishOf(caches.vmis.find(object));
+  };
+  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  wake(caches.vms, queue, ownKeyOf);
+  wake(caches.vmis, queue, ownKeyOf);
+  wake(caches.pods, queue, vmiKeyOf);
+  wakeUsers(caches, queue);
+  wakeAll(caches, queue);
+  return queue;
+}
+
+/** Runs the loop until the signal is aborted. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, metrics, signal } = context;
   const caches = createCaches(context);
   const deps = createDeps(context, caches, flags);
-  const { concurrency } = flags;
-  const vmOf = (key: string): string => wishOf(caches.vms.find(parseKey(key)));
-  const vmiOf = (key: string): string => wishOf(caches.vmis.find(parseKey(key)));
-  const vmQueue = createQueue({ clock, concurrency, circumstancesOf: vmOf });
-  const vmiQueue = createQueue({ clock, concurrency, circumstancesOf: vmiOf });
-  wake(caches.vms, vmQueue, ownKeyOf);
-  wake(caches.vmis, vmQueue, ownKeyOf);
-  wake(caches.vmis, vmiQueue, ownKeyOf);
-  wake(caches.pods, vmiQueue, vmiKeyOf);
-  wakeUsers(caches, vmiQueue);
-  wakeAll(deps, { vm: vmQueue, vmi: vmiQueue });
+  const queue = createWorkQueue(clock, caches, flags);
   forgetDeleted(caches.vms, deps);
   forgetDeleted(caches.vmis, deps);
   await startCaches(caches, signal);
   context.ready();
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
-  const shared = { log, clock, metrics };
-  const reconcileOneVm = (key: string): Promise<Next> => reconcileVm(key, deps);
-  const reconcileOneVmi = (key: string): Promise<Next> => reconcileVmi(key, deps);
-  await Promise.all([
-    runReconciler({ name: "vm", queue: vmQueue, reconcile: reconcileOneVm, ...shared }, signal),
-    runReconciler({ name: "vmi", queue: vmiQueue, reconcile: reconcileOneVmi, ...shared }, signal),
-  ]);
+  const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
+  await runReconciler({ name: "vm", queue, reconcile: reconcileOne, log, clock, metrics }, signal);
   await deps.events.flush();
 }

@@ -4,7 +4,7 @@ import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
-/** `concurrency` counts for each loop: VMs and VMIs are worked on beside each other. */
+/** `concurrency` counts VMs: each is worked on with its VMI and pod. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
   readonly concurrency: number;
@@ -15,7 +15,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-controller"))
     .description("Makes VMIs of VMs and launcher pods of VMIs, and keeps the pods' networks.")
     .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
-    .option("--concurrency <count>", "objects of one kind worked on at once", Number, 4)
+    .option("--concurrency <count>", "VMs worked on at once", Number, 8)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both loops are given.
+// What the loop is given.
 import type {
   KubeVirt,
   PersistentVolumeClaim,
@@ -11,8 +11,9 @@ import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
+import type { Patience } from "./reconcilers/vm/patience.ts";
 
-/** One set for both loops. Caches may be behind the server; `ownWrites` tells whether they are behind this process. */
+/** One set for the loop. Caches may be behind the server; with `ownWrites` they are never behind this process. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
@@ -24,6 +25,8 @@ export interface Deps {
   readonly events: EventRecorder;
   /** Steps that failed, and their words; scopes are uids. */
   readonly pauses: Pauses<string>;
+  /** Statuses of VMs that are put off; by uid. */
+  readonly patience: Patience;
   readonly clock: Clock;
   readonly log: Logger;
   readonly sha256Hex: Sha256Hex;

@@ -22,6 +22,8 @@ import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createImageVolumes } from "../image-volumes.ts";
+import { reconcile } from "../reconcilers/index.ts";
+import { createPatience } from "../reconcilers/vm/patience.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
 import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 
@@ -106,6 +108,7 @@ export class Bench {
         flush: () => Promise.resolve(),
       },
       pauses: createPauses({ clock, random: () => 0 }),
+      patience: createPatience(clock, 10_000),
       clock,
       log,
       sha256Hex,
@@ -152,6 +155,11 @@ export class Bench {
 
   passVm(): Promise<Next> {
     return reconcileVm("default/vm1", this.#deps);
+  }
+
+  /** The whole of the loop's pass. */
+  pass(): Promise<Next> {
+    return reconcile("default/vm1", this.#deps);
   }
 
   passVmi(): Promise<Next> {

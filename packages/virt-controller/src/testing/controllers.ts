@@ -6,11 +6,14 @@ import type { KubeObject } from "@patchbay/api";
 import type { TestServer } from "@patchbay/testing/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "../compose.ts";
+import { countCalls } from "./calls.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
 /** One virt-controller that runs. */
 export interface Controller {
+  /** What it has asked of the server so far: verb and resource of each call. */
+  readonly calls: readonly string[];
   /** Its watch of this kind (plural name) tells it nothing more until it is thawed. */
   freeze(resource: string): void;
   /** The oldest word that was held back is told. */
@@ -105,8 +108,9 @@ export async function startController(server: TestServer): Promise<Controller> {
   const policy = new Policy();
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
+  const counted = countCalls(await server.client(ACCOUNT));
   const context = {
-    client: policy.wrap(lag.wrap(await server.client(ACCOUNT))),
+    client: policy.wrap(lag.wrap(counted.client)),
     clock: server.clock,
     log: server.log,
     metrics: createMetrics(),
@@ -119,6 +123,7 @@ export async function startController(server: TestServer): Promise<Controller> {
   const running = runController(context, flags);
   await ready.promise;
   return {
+    calls: counted.calls,
     freeze: (resource) => {
       lag.freeze(resource);
     },

@@ -7,6 +7,7 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type NetworkSelection,
   type Pod,
   type RunStrategy,
   type VirtualMachine,
@@ -104,11 +105,16 @@ export class Scene {
     await this.patchPodStatus([{ op: "add", path: "/status", value: { phase: "Running" } }]);
   }
 
-  /** The pod gets what its annotation names. */
-  async attachAll(): Promise<void> {
+  /** What the pod's annotation names. */
+  async elements(): Promise<readonly NetworkSelection[]> {
     const { metadata } = await this.pod();
     const parsed = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-    const entries = (parsed.ok ? parsed.elements : []).map((element) => ({
+    return parsed.ok ? parsed.elements : [];
+  }
+
+  /** The pod gets what its annotation names. */
+  async attachAll(): Promise<void> {
+    const entries = (await this.elements()).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
       interface: element.interface,
       mac: element.mac,

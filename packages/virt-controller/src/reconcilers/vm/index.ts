@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM loop: a VM becomes a VMI, and its edits go into the VMI.
+// The VM's part of a pass: a VM becomes a VMI, and its edits go into the VMI.
 import { nextLookMs, planVm } from "@patchbay/core";
 import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -13,10 +13,11 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVm(key, deps);
   if (facts === undefined) return done();
   const outcome = await actVm(planVm(facts), facts, deps);
-  await reportVm(facts, outcome, deps);
+  const reportMs = await reportVm(facts, outcome, deps);
   rethrow(outcome);
   // Nothing wakes the VM when its DataVolumes are there.
   const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
-  const lookMs = earlier(outcome.againMs, isMade ? 0 : nextLookMs(facts));
+  const againMs = earlier(outcome.againMs, reportMs);
+  const lookMs = earlier(againMs, isMade ? 0 : nextLookMs(facts));
   return lookMs === undefined ? done() : after(lookMs);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the VM loop looks at.
+// Which facts the VM's part looks at.
 import {
   DATA_VOLUMES,
   networkConfigOf,
@@ -19,7 +19,8 @@ async function findVmi(
   deps: Deps,
 ): Promise<VirtualMachineInstance | undefined> {
   const cached = deps.vmis.find(key);
-  if (cached !== undefined || vm.status?.created !== true) return cached;
+  if (cached !== undefined) return deps.ownWrites.newest(cached);
+  if (vm.status?.created !== true) return undefined;
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
@@ -37,13 +38,13 @@ async function findMissing(
   return all.filter((_, index) => found[index] === undefined);
 }
 
-/** The facts of a VM; undefined when it is gone, or when the caches are behind this process's own writes. */
+/** The facts of a VM, as new as this process's own writes; undefined when it is gone. */
 export async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
-  const vm = deps.vms.find(object);
-  if (vm === undefined || deps.ownWrites.isBehind(vm)) return undefined;
+  const cached = deps.vms.find(object);
+  if (cached === undefined) return undefined;
+  const vm = deps.ownWrites.newest(cached);
   const vmi = await findVmi(vm, object, deps);
-  if (vmi !== undefined && deps.ownWrites.isBehind(vmi)) return undefined;
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const startProblems = vmStartProblems(vm, vmiOf(vm), network);

@@ -55,16 +55,16 @@ test("a VM that is gone is nothing to do", async () => {
 });
 
 describe("caches that are behind what the last pass wrote", () => {
-  test("a VM is not looked at", async () => {
+  test("a VM is taken as it was written", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await bench.passVm();
     const { calls } = bench;
     expect(calls).toContain(`patch ${VM}`);
-    expect(await bench.passVm()).toEqual({ kind: "done" });
-    expect(bench.calls).toEqual(calls);
+    await bench.passVm();
+    expect(bench.calls.slice(calls.length)).toEqual([`create ${VMI}`]);
   });
 
-  test("nor is a VM whose VMI was written", async () => {
+  test("so is its VMI", async () => {
     await putVm(aVm({ nics: [ONE, TWO] }));
     await putVmi(running([ONE]));
     await bench.settleVm();

@@ -1,22 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the VM's status when it says something new.
+// Writes the VM's status when it says something new that cannot wait.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
-import { newObstacle, statusPatch, vmStatus, type VmFacts } from "@patchbay/core";
+import {
+  canVmStatusWait,
+  newObstacle,
+  statusPatch,
+  vmStatus,
+  type NewVmStatus,
+  type VmFacts,
+} from "@patchbay/core";
 import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import type { Outcome } from "../steps.ts";
 
-/** One write at most, and an event for an obstacle that is new. A VM that goes and that nobody keeps has no reader. */
-export async function reportVm(facts: VmFacts, { failures }: Outcome, deps: Deps): Promise<void> {
+/** How much longer the write can wait, milliseconds; 0: not at all. */
+function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
+  const { uid = "" } = vm.metadata;
+  const current = vmi && deps.ownWrites.newest(vmi);
+  return canVmStatusWait(vm, current, next) ? deps.patience.leftMs(uid) : 0;
+}
+
+/**
+ * One write at most, and an event for an obstacle that is new. A VM that goes and that nobody keeps has no reader. Returns
+ * after how many milliseconds to look again, where the write was put off.
+ */
+export async function reportVm(
+  facts: VmFacts,
+  { failures }: Outcome,
+  deps: Deps,
+): Promise<number | undefined> {
   const { vm, now } = facts;
-  if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) return;
+  if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) {
+    return undefined;
+  }
   const next = vmStatus({ ...facts, failures }, now);
   const operations = statusPatch(vm, next);
-  if (operations.length === 0) return;
+  const leftMs = operations.length === 0 ? 0 : waitMs(facts, next, deps);
+  if (leftMs > 0) return leftMs;
+  deps.patience.end(vm.metadata.uid ?? "");
+  if (operations.length === 0) return undefined;
   const patch = { type: "json", operations } as const;
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
   const obstacle = newObstacle(vm.status?.conditions, next.conditions);
   if (obstacle !== undefined) deps.events.record(vm, { type: "Warning", ...obstacle });
+  return undefined;
 }

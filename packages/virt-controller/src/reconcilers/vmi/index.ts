@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VMI loop: a VMI becomes a launcher pod, its ifaces the pod's networks, and the pod's networks its attachments.
+// The VMI's part of a pass: a VMI becomes a launcher pod, its ifaces the pod's networks, and the pod's networks its attachments.
 import { names } from "@patchbay/api";
 import { planVmi } from "@patchbay/core";
 import { after, done, type Next } from "@patchbay/kube";

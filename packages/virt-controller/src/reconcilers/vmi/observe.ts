@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the VMI loop looks at.
+// Which facts the VMI's part looks at.
 import {
   isVmiFinal,
   names,
@@ -45,7 +45,7 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   const isOwn = (pod: Pod | undefined): pod is Pod =>
     pod !== undefined && isLauncherOf(pod, vmi, deps.sha256Hex);
   const cached = deps.pods.find(key);
-  if (isOwn(cached)) return cached;
+  if (isOwn(cached)) return deps.ownWrites.newest(cached);
   const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
   return isOwn(live) ? live : undefined;
 }
@@ -70,12 +70,12 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
-/** The facts of a VMI; undefined when it is gone, or when the caches are behind this process's own writes. */
+/** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
-  const vmi = deps.vmis.find(parseKey(key));
-  if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return undefined;
+  const cached = deps.vmis.find(parseKey(key));
+  if (cached === undefined) return undefined;
+  const vmi = deps.ownWrites.newest(cached);
   const pod = await findLauncher(vmi, deps);
-  if (pod !== undefined && deps.ownWrites.isBehind(pod)) return undefined;
   const kubevirt = deps.kubevirts.list()[0];
   const settings = {
     image: deps.launcherImage,

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop: a VM and the VMI of its name in one pass, so that what the VM's part writes goes on into the pod at once.
+import { after, done, type Next } from "@patchbay/kube";
+import type { Deps } from "../deps.ts";
+import { earlier } from "./steps.ts";
+import { reconcileVm } from "./vm/index.ts";
+import { reconcileVmi } from "./vmi/index.ts";
+
+type Outcome = { readonly next: Next } | { readonly error: unknown };
+
+async function attempt(part: Promise<Next>): Promise<Outcome> {
+  try {
+    return { next: await part };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function lookMs(next: Next): number | undefined {
+  return next.kind === "after" ? next.ms : undefined;
+}
+
+/**
+ * One pass over the VM and the VMI of that name; one of them may not be there. Safe to repeat.
+ * @throws the first failure, after both have had their turn
+ */
+export async function reconcile(key: string, deps: Deps): Promise<Next> {
+  const vm = await attempt(reconcileVm(key, deps));
+  const vmi = await attempt(reconcileVmi(key, deps));
+  if ("error" in vm) throw vm.error;
+  if ("error" in vmi) throw vmi.error;
+  const ms = earlier(lookMs(vm.next), lookMs(vmi.next));
+  return ms === undefined ? done() : after(ms);
+}

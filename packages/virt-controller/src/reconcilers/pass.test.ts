@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass over a VM and its VMI: what goes through at once, what waits, and what keeps nothing else back.
+import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, names } from "@patchbay/api";
+import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { beforeEach, expect, test } from "vitest";
+import { Bench } from "../testing/bench.ts";
+import { launcher, LAUNCHER } from "../testing/launched.ts";
+
+const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
+const PATCHES = ["virtualmachineinstances default/vm1", `pods default/${LAUNCHER}`];
+const VM_STATUS = "patch virtualmachines default/vm1";
+
+let bench: Bench;
+
+/** A guest that runs without NICs, its VM as it was last looked at. */
+beforeEach(async () => {
+  bench = new Bench();
+  const activePods = { "pod-uid": "node1" };
+  const vmi = aVmi({ ownedByVm: true, status: { phase: "Running", activePods } });
+  const labels = { [names.NODE_NAME_LABEL]: "node1" };
+  await bench.put(VIRTUAL_MACHINES, aVm());
+  await bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, metadata: { ...vmi.metadata, labels } });
+  await bench.put(PODS, launcher());
+  await bench.settleVmi();
+  await bench.settleVm();
+  const vm = await bench.vm();
+  const next = aVm({ nics: [ONE] });
+  const metadata = { ...next.metadata, generation: 2 };
+  await bench.put(VIRTUAL_MACHINES, {
+    ...next,
+    metadata,
+    ...(vm?.status && { status: vm.status }),
+  });
+});
+
+test("a new NIC of the VM goes into the VMI and into the pod at once", async () => {
+  await bench.pass();
+  expect(bench.calls).toEqual(PATCHES.map((patch) => `patch ${patch}`));
+});
+
+test("that the VM was looked at is told with the outcome, or after ten seconds", async () => {
+  expect(await bench.pass()).toEqual({ kind: "after", ms: 10_000 });
+  await bench.catchUp();
+  bench.nowMs += 4_000;
+  expect(await bench.pass()).toEqual({ kind: "after", ms: 6_000 });
+  expect(bench.calls).toEqual([]);
+  bench.nowMs += 6_000;
+  expect(await bench.pass()).toEqual({ kind: "done" });
+  expect(bench.calls).toEqual([VM_STATUS]);
+  expect((await bench.vm())?.status?.observedGeneration).toBe(2);
+});
+
+test("the place of a NIC that is there is told at once", async () => {
+  await bench.pass();
+  const vmi = await bench.vmi();
+  const hotplug = { type: "Plug", phase: "Ready" } as const;
+  const interfaces = [{ name: "one", pciAddress: "0000:02:00.0", hotplug }];
+  if (vmi !== undefined) {
+    const status = { ...vmi.status, interfaces };
+    await bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status });
+  }
+  await bench.pass();
+  expect(bench.calls).toContain(VM_STATUS);
+  expect((await bench.vm())?.status).toMatchObject({
+    observedGeneration: 2,
+    pcieTopology: { interfaces: [{ name: "one", pciAddress: "0000:02:00.0" }] },
+  });
+});
+
+test("a VMI that cannot be written does not keep its pod from being looked after, and is told of", async () => {
+  const strange = JSON.stringify([{ name: "x", interface: "pod0123456789a" }]);
+  await bench.put(PODS, launcher({ [names.NETWORKS_ANNOTATION]: strange }));
+  bench.refuse("patch virtualmachineinstances", "KUBE_UNREACHABLE");
+  await expect(bench.pass()).rejects.toMatchObject({ code: "KUBE_UNREACHABLE" });
+  expect(bench.calls).toContain(`patch pods default/${LAUNCHER}`);
+});
