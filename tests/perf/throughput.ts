@@ -3,7 +3,7 @@
 // Patchbay wires and through a tap and a bridge made by hand? A program writes frames as QEMU does, the kernel counts.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { createProcessRunner } from "@patchbay/os";
+import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import { printTable } from "./report.ts";
 
@@ -51,10 +51,13 @@ async function wireByPatchbay(): Promise<void> {
   const fd = openSync(PATH, "r");
   try {
     const netns = { fd, inode: String(fstatSync(fd).ino) };
-    await createPodNetwork({ runner: createProcessRunner() }).wireTap(netns, {
-      ...{ kind: "bridge", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: TAP },
-      ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1 },
-    });
+    await createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() }).wireTap(
+      netns,
+      {
+        ...{ kind: "bridge", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: TAP },
+        ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1 },
+      },
+    );
   } finally {
     closeSync(fd);
   }

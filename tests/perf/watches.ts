@@ -10,7 +10,13 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { createClock, createLinkWatch, createProcessRunner, limitProcesses } from "@patchbay/os";
+import {
+  createClock,
+  createLinkWatch,
+  createNetlink,
+  createProcessRunner,
+  limitProcesses,
+} from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/ports";
 import {
@@ -75,7 +81,10 @@ function makePod(index: number): Pod {
 
 /** Counts looks; every tap is open, as with a QEMU for each. */
 function countedNetwork(looked: () => void): PodNetwork {
-  const network = createPodNetwork({ runner: limitProcesses(createProcessRunner(), 8) });
+  const network = createPodNetwork({
+    runner: limitProcesses(createProcessRunner(), 8),
+    netlink: createNetlink(),
+  });
   return {
     ...network,
     look: async (netns) => {

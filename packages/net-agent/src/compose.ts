@@ -13,6 +13,7 @@ import { createCache, createEventRecorder, waitForCaches } from "@patchbay/kube"
 import {
   createFiles,
   createNamespaces,
+  createNetlink,
   createProcessRunner,
   readBootId,
   readNetnsInode,
@@ -56,7 +57,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
-    podNetwork: createPodNetwork({ runner }),
+    podNetwork: createPodNetwork({ runner, netlink: createNetlink() }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),

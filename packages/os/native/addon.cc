@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "files.h"
 #include "links.h"
+#include "netlink.h"
 #include "privileges.h"
 #include "processes.h"
 #include "sockets.h"
@@ -16,6 +17,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   registerCounters(env, exports);
   registerFiles(env, exports);
   registerLinks(env, exports);
+  registerNetlink(env, exports);
   registerSockets(env, exports);
   registerProcesses(env, exports);
   registerPrivileges(env, exports);

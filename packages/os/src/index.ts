@@ -15,6 +15,7 @@ export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
 export { createLinkCounters } from "./links/link-counters.ts";
 export { createLinkWatch } from "./links/link-watch.ts";
+export { createNetlink } from "./links/netlink.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";

@@ -49,6 +49,17 @@ export interface OsNative {
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
+  /**
+   * Says messages to the kernel in that network namespace, whose descriptor may be closed at once, until one is refused.
+   * Source: netlink(7).
+   */
+  talkNetlink(
+    netnsFd: number,
+    protocol: number,
+    messages: readonly Uint8Array[],
+  ): Promise<readonly { readonly data: Uint8Array; readonly errno: number }[]>;
+  /** Lines PATH:VALUE of settings below /proc/sys/net, as that network namespace has them. Source: glob(3). */
+  readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** The text of `/proc/net/dev` in that network namespace, whose descriptor may be closed at once; 256 KiB at most. */
   readLinkCounters(netnsFd: number): Promise<string>;
   /** Becomes that user for ever: no groups, no capability, empty bounding set, no_new_privs, in every thread. */

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BridgeWiring } from "@patchbay/core";
-import type { Command, CommandResult, PodNetwork } from "@patchbay/ports";
+import type { Command, CommandResult, Netlink, PodNetwork } from "@patchbay/ports";
 import { createFakeClock, createFakeProcessRunner } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
-import { READ_SETTINGS } from "./settings.ts";
+import {
+  kernelOf,
+  type Sketch,
+  type SketchedEntry,
+  type SketchedLink,
+} from "./testing/kernel-words.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
@@ -13,29 +18,27 @@ const WIRING: BridgeWiring = {
   ...{ podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
   ...{ mac: MAC, mtu: 1450, owner: 107, queues: 1 },
 };
-const UP = ["UP", "LOWER_UP"];
-const port = { master: "k6t-1", linkinfo: { info_slave_data: { learning: false } } };
-const link = { mtu: 1450, flags: UP, addr_info: [] };
-const NIC = { ...link, ifname: "pod1", ifindex: 2, address: MAC, linkinfo: { info_kind: "veth" } };
-const ENSLAVED = { ...NIC, ...port };
-const TAP = { ...link, ifname: "tap1", ifindex: 4, address: "5a:00:00:00:00:01", ...port };
-const BRIDGE = {
-  ...{ ...link, ifname: "k6t-1", ifindex: 3, address: "5e:00:00:00:00:0a" },
-  flags: [...UP, "NOARP"],
-  linkinfo: {
-    info_kind: "bridge",
-    info_data: { stp_state: 0, forward_delay: 0, mcast_snooping: 0 },
-  },
+const port = { master: 3, isLearning: false } as const;
+const link = { mtu: 1450, flags: ["up", "carrier"] } as const;
+const NIC: SketchedLink = { ...link, name: "pod1", index: 2, mac: MAC, kind: "veth" };
+const ENSLAVED: SketchedLink = { ...NIC, ...port };
+const TAP: SketchedLink = { ...link, name: "tap1", index: 4, kind: "tun", ...port };
+const BRIDGE: SketchedLink = {
+  ...{ ...link, name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" },
+  flags: ["up", "carrier", "noArp"],
 };
-const FORWARDED = { mac: MAC, ifname: "tap1", flags: [], master: "k6t-1", state: "static" };
+const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static" };
 
-const LOOK = `sh -c ip -j -d addr && bridge -j fdb && nft -s list ruleset && echo "-- settings" && ${READ_SETTINGS}`;
-const LIST = "ip -j -d addr";
 const IP_BATCH = "ip -batch -";
 const BRIDGE_BATCH = "bridge -batch -";
+const RULES = "nft -s list ruleset";
 
-function sight(links: readonly object[], forwarding: readonly object[] = [], rules = ""): string {
-  return `${JSON.stringify(links)}\n${JSON.stringify(forwarding)}\n${rules}-- settings\n`;
+function sight(
+  links: readonly SketchedLink[],
+  forwarding: readonly SketchedEntry[] = [],
+  rules?: number,
+): Sketch {
+  return { links, forwarding, ...(rules === undefined ? {} : { rules }) };
 }
 
 /** What a program answers; text alone is its output, and it ended well. */
@@ -54,8 +57,14 @@ function ranOf({ argv, stdin }: Command): Ran {
   return stdin === undefined || stdin === "" ? { words } : { words, stdin };
 }
 
-/** What is answered to a command, first to its first run; the last answer stays. Nothing is printed by the others. */
-function networkOf(script: Readonly<Record<string, readonly Answer[]>>): {
+/**
+ * What is seen, look by look, and what is answered to a command, first to its first run; the last stays. Nothing is printed
+ * by the others.
+ */
+function networkOf(
+  sights: readonly Sketch[],
+  script: Readonly<Record<string, readonly Answer[]>> = {},
+): {
   readonly network: PodNetwork;
   readonly commands: readonly Command[];
   readonly ran: () => readonly Ran[];
@@ -69,42 +78,50 @@ function networkOf(script: Readonly<Record<string, readonly Answer[]>>): {
   const clock = createFakeClock();
   const runner = createFakeProcessRunner({ nsenter: play }, clock);
   const { commands } = runner;
-  const network = createPodNetwork({ runner });
+  let looks = -1;
+  const netlink = kernelOf(() => sights[Math.max(0, Math.min(looks, sights.length - 1))] ?? {});
+  const counted: Netlink = {
+    ...netlink,
+    // Whoever looks asks for links once, and for rules.
+    talk: (netns, protocol, messages) => {
+      if (protocol === "route") looks += 1;
+      return netlink.talk(netns, protocol, messages);
+    },
+  };
+  const network = createPodNetwork({ runner, netlink: counted });
   return { network, commands, ran: () => commands.map(ranOf) };
 }
 
 describe("wiring a tap", () => {
   test("looks, sets the links, and moves the guest's MAC behind the tap, each in one program", async () => {
-    const { network, ran } = networkOf({ [LOOK]: [sight([NIC])] });
+    const { network, ran } = networkOf([sight([NIC])]);
     await network.wireTap(NETNS, WIRING);
-    expect(ran().map(({ words }) => words)).toEqual([LOOK, IP_BATCH, BRIDGE_BATCH]);
-    expect(ran()[1]?.stdin).toMatch(/^link add k6t-1 type bridge .*\n(.*\n)*link set pod1 .*\n$/);
-    expect(ran()[2]?.stdin).toBe(
+    expect(ran().map(({ words }) => words)).toEqual([IP_BATCH, BRIDGE_BATCH]);
+    expect(ran()[0]?.stdin).toMatch(/^link add k6t-1 type bridge .*\n(.*\n)*link set pod1 .*\n$/);
+    expect(ran()[1]?.stdin).toBe(
       `fdb del ${MAC} dev pod1 master\nfdb replace ${MAC} dev tap1 master static\n`,
     );
   });
 
-  test("runs nothing more than the look when all is there", async () => {
+  test("runs nothing when all is there", async () => {
     const wired = sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]);
-    const { network, ran } = networkOf({ [LOOK]: [wired] });
+    const { network, ran } = networkOf([wired]);
     await network.wireTap(NETNS, WIRING);
-    expect(ran()).toEqual([{ words: LOOK }]);
+    expect(ran()).toEqual([]);
   });
 
   test("looks again at what is forwarded when links of a wired NIC were set", async () => {
-    const before = sight([ENSLAVED, { ...BRIDGE, flags: ["NOARP"] }], [FORWARDED]);
-    const { network, ran } = networkOf({
-      [LOOK]: [before, sight([ENSLAVED, BRIDGE, TAP])],
-    });
+    const before = sight([ENSLAVED, { ...BRIDGE, flags: ["noArp"] }], [FORWARDED]);
+    const { network, ran } = networkOf([before, sight([ENSLAVED, BRIDGE, TAP])]);
     await network.wireTap(NETNS, WIRING);
-    expect(ran().map(({ words }) => words)).toEqual([LOOK, IP_BATCH, LOOK, BRIDGE_BATCH]);
-    expect(ran()[3]?.stdin).toBe(`fdb replace ${MAC} dev tap1 master static\n`);
+    expect(ran().map(({ words }) => words)).toEqual([IP_BATCH, BRIDGE_BATCH]);
+    expect(ran()[1]?.stdin).toBe(`fdb replace ${MAC} dev tap1 master static\n`);
   });
 
   test("enters the namespace by the descriptor, and ends a program that takes 10 s", async () => {
-    const { network, commands } = networkOf({ [LOOK]: [sight([NIC])] });
+    const { network, commands } = networkOf([sight([NIC])]);
     await network.wireTap(NETNS, WIRING);
-    expect(commands[1]).toMatchObject({
+    expect(commands[0]).toMatchObject({
       argv: ["nsenter", "--net=/proc/self/fd/3", "ip", "-batch", "-"],
       inheritFds: [NETNS],
       timeoutMs: 10_000,
@@ -119,22 +136,22 @@ describe("wiring a tap", () => {
     },
     {
       name: "around a NIC that shares its parent's MAC",
-      links: [{ ...NIC, linkinfo: { info_kind: "ipvlan" } }],
+      links: [{ ...NIC, kind: "ipvlan" }],
       error: {
         code: "PODNET_NETWORK_CANNOT_CARRY_VM",
         details: { kind: "ipvlan", link: "pod1" },
       },
     },
   ])("$name is refused, and nothing is changed", async ({ links, error }) => {
-    const { network, ran } = networkOf({ [LOOK]: [sight(links)] });
+    const { network, ran } = networkOf([sight(links)]);
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
-    expect(ran()).toEqual([{ words: LOOK }]);
+    expect(ran()).toEqual([]);
   });
 
   test.each(["", "-x", "two words", "a\nlink del b", "tap1;"])(
     "of the name %j, which is no word of a batch, is refused before anything is run",
     async (tapName) => {
-      const { network, ran } = networkOf({});
+      const { network, ran } = networkOf([]);
       const message = `${JSON.stringify(tapName)} is no name of a link`;
       const refused = { code: "PODNET_FAILED", details: { message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
@@ -144,8 +161,7 @@ describe("wiring a tap", () => {
   );
 
   test("that a program refuses says what it said", async () => {
-    const { network } = networkOf({
-      [LOOK]: [sight([NIC])],
+    const { network } = networkOf([sight([NIC])], {
       [IP_BATCH]: [{ exitCode: 1, stderr: "RTNETLINK answers: File exists\n" }],
     });
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject({
@@ -157,7 +173,7 @@ describe("wiring a tap", () => {
 
 test("a look tells the links, and whether a wiring is complete", async () => {
   const both = [sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]), sight([NIC])];
-  const { network } = networkOf({ [LOOK]: both });
+  const { network } = networkOf(both);
   const wired = await network.look(NETNS);
   expect(wired.links.map(({ name }) => name)).toEqual(["k6t-1", "pod1", "tap1"]);
   expect(wired.isWired(WIRING)).toBe(true);
@@ -165,13 +181,35 @@ test("a look tells the links, and whether a wiring is complete", async () => {
   expect((await network.look(NETNS)).isWired(WIRING)).toBe(false);
 });
 
+describe("the rules of a namespace", () => {
+  const guarded = "table netdev patchbay-tap1 {\n}\n";
+
+  test("are read once for each generation of them, while the handle is the same", async () => {
+    const links = [ENSLAVED, BRIDGE, TAP];
+    const sights = [1, 1, 2].map((rules) => sight(links, [FORWARDED], rules));
+    const { network, ran } = networkOf(sights, { [RULES]: [guarded, ""] });
+    const seen: boolean[] = [];
+    while (seen.length < sights.length) seen.push((await network.look(NETNS)).isWired(WIRING));
+    expect(seen).toEqual([false, false, true]);
+    expect(ran()).toEqual([{ words: RULES }, { words: RULES }]);
+    await network.look({ ...NETNS });
+    expect(ran()).toHaveLength(3);
+  });
+
+  test("are not read where there are none", async () => {
+    const { network, ran } = networkOf([sight([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
+    expect((await network.look(NETNS)).isWired(WIRING)).toBe(true);
+    expect(ran()).toEqual([]);
+  });
+});
+
 test("the list of links has all of them, by name", async () => {
-  const { network } = networkOf({ [LIST]: [JSON.stringify([TAP, NIC])] });
+  const { network } = networkOf([sight([TAP, NIC])]);
   expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
 });
 
 test("a look at a namespace of which nothing is said tells no links", async () => {
-  const { network } = networkOf({});
+  const { network } = networkOf([]);
   expect((await network.look(NETNS)).links).toEqual([]);
 });
 
@@ -180,36 +218,25 @@ describe("unwiring a tap", () => {
   const failed = { exitCode: 1, stderr: "Cannot find device" };
 
   test("removes tap and bridge in one program", async () => {
-    const { network, ran } = networkOf({ [LOOK]: [all] });
+    const { network, ran } = networkOf([all]);
     await network.unwireTap(NETNS, WIRING);
-    expect(ran()).toEqual([
-      { words: LOOK },
-      { words: IP_BATCH, stdin: "link del tap1\nlink del k6t-1\n" },
-    ]);
+    expect(ran()).toEqual([{ words: IP_BATCH, stdin: "link del tap1\nlink del k6t-1\n" }]);
   });
 
   test("runs nothing when neither is there", async () => {
-    const { network, ran } = networkOf({ [LOOK]: [sight([NIC])] });
+    const { network, ran } = networkOf([sight([NIC])]);
     await network.unwireTap(NETNS, WIRING);
-    expect(ran()).toEqual([{ words: LOOK }]);
+    expect(ran()).toEqual([]);
   });
 
   test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
-    const { network, ran } = networkOf({
-      [LOOK]: [all],
-      [LIST]: [JSON.stringify([NIC, BRIDGE])],
-      [IP_BATCH]: [failed, ""],
-    });
+    const { network, ran } = networkOf([all, sight([NIC, BRIDGE])], { [IP_BATCH]: [failed, ""] });
     await network.unwireTap(NETNS, WIRING);
     expect(ran().at(-1)).toEqual({ words: IP_BATCH, stdin: "link del k6t-1\n" });
   });
 
   test("of which nothing could be removed fails", async () => {
-    const { network, ran } = networkOf({
-      [LOOK]: [all],
-      [LIST]: [JSON.stringify([NIC, BRIDGE, TAP])],
-      [IP_BATCH]: [failed],
-    });
+    const { network, ran } = networkOf([all], { [IP_BATCH]: [failed] });
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
     expect(ran().filter(({ words }) => words === IP_BATCH)).toHaveLength(1);
   });
@@ -217,43 +244,41 @@ describe("unwiring a tap", () => {
 
 describe("removing a NIC past its plugin", () => {
   const DELETE = "ip link delete dev pod1";
-  const there = JSON.stringify([NIC]);
+  const there = [sight([NIC])];
   const refused = { exitCode: 2, stderr: "Operation not supported" };
 
   test.each<{
     name: string;
-    script: Readonly<Record<string, readonly Answer[]>>;
+    sights: readonly Sketch[];
+    script?: Readonly<Record<string, readonly Answer[]>>;
     ran: readonly string[];
   }>([
     {
       name: "that is not there runs nothing",
-      script: { [LIST]: [JSON.stringify([TAP])] },
+      sights: [sight([TAP])],
       ran: [],
     },
-    { name: "deletes it", script: { [LIST]: [there] }, ran: [DELETE] },
+    { name: "deletes it", sights: there, ran: [DELETE] },
     {
       name: "that goes meanwhile is success",
-      script: { [LIST]: [there, "[]"], [DELETE]: [refused] },
+      sights: [...there, sight([])],
+      script: { [DELETE]: [refused] },
       ran: [DELETE],
     },
     {
       name: "that is a card gives it back to the machine",
-      script: { [LIST]: [there], [DELETE]: [refused] },
+      sights: there,
+      script: { [DELETE]: [refused] },
       ran: [DELETE, "ip link set dev pod1 netns 1"],
     },
-  ])("$name", async ({ script, ran: wanted }) => {
-    const { network, ran } = networkOf(script);
+  ])("$name", async ({ sights, script, ran: wanted }) => {
+    const { network, ran } = networkOf(sights, script);
     await network.removeLink(NETNS, "pod1");
-    expect(
-      ran()
-        .map(({ words }) => words)
-        .filter((words) => words !== LIST),
-    ).toEqual(wanted);
+    expect(ran().map(({ words }) => words)).toEqual(wanted);
   });
 
   test("that can neither be deleted nor given back fails", async () => {
-    const { network } = networkOf({
-      [LIST]: [there],
+    const { network } = networkOf(there, {
       [DELETE]: [refused],
       "ip link set dev pod1 netns 1": [refused],
     });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and removes links in a pod by iproute2: read, plan, one batch.
+// Makes and removes links in a pod: read by netlink, plan, one batch of iproute2.
 import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
-import type { NetnsHandle, PodNetwork, PodView, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/ports";
 import { readAddresses } from "./addresses.ts";
-import { parseForwarding, parseLinks, type WiredLink } from "./links.ts";
-import { parseRuleset } from "./nft/table.ts";
-import { runBatch, runIn, type Iproute2 } from "./run-in.ts";
-import { parseSettings, READ_SETTINGS, settingsText, WRITE_SETTINGS } from "./settings.ts";
+import { askLinks } from "./netlink/ask.ts";
+import { createSights, type Eyes } from "./netlink/sights.ts";
+import { runBatch, runIn } from "./run-in.ts";
+import { settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
@@ -28,30 +28,37 @@ function namesIn(wiring: LeftWiring): readonly string[] {
   return [podInterfaceName, tapName, ...(wiring.kind === "tap" ? [] : [wiring.bridgeName])];
 }
 
-/** Links in a pod's network namespace, by iproute2. */
-export function createPodNetwork({ runner }: Iproute2): PodNetwork {
+/** What looks at a namespace, and changes it. */
+interface Hands extends Eyes {
+  readonly see: (netns: NetnsHandle) => Promise<Sight>;
+}
+
+/** Links in a pod's network namespace: seen by netlink, made by iproute2. */
+export function createPodNetwork(eyes: Eyes): PodNetwork {
+  const { runner, netlink } = eyes;
+  const hands: Hands = { ...eyes, see: createSights(eyes) };
   return {
-    look: (netns) => look(runner, netns),
-    listLinks: (netns) => listLinks(runner, netns),
+    look: async (netns) => viewOf(await hands.see(netns)),
+    listLinks: (netns) => askLinks(netlink, netns),
     wireTap: async (netns, wiring) => {
       assertWords([...namesIn(wiring), wiring.mac]);
-      const pod = podOf(runner, netns);
+      const pod = podOf(hands, netns);
       const before = await pod.see();
       await wireTap(pod, wiring, before);
       await putGuard(pod, wiring, before);
     },
     makeBridge: async (netns, wiring) => {
       assertWords([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
-      await wireWithoutTap(podOf(runner, netns), wiring);
+      await wireWithoutTap(podOf(hands, netns), wiring);
     },
     removeBridge: async (netns, bridgeName) => {
       assertWords([bridgeName]);
-      const pod = podOf(runner, netns);
+      const pod = podOf(hands, netns);
       await unwireBridge(pod, { tapName: "", bridgeName }, await pod.see());
     },
     unwireTap: async (netns, wiring) => {
       assertWords(namesIn(wiring));
-      const pod = podOf(runner, netns);
+      const pod = podOf(hands, netns);
       const before = await pod.see();
       await unwireTap(pod, wiring, before);
       await removeRules(pod, wiring, before);
@@ -60,38 +67,14 @@ export function createPodNetwork({ runner }: Iproute2): PodNetwork {
       assertWords([name]);
       return readAddresses(runner, netns, name);
     },
-    removeLink: (netns, name) => removeLink(runner, netns, name),
+    removeLink: (netns, name) => removeLink(hands, netns, name),
   };
 }
 
-async function listLinks(runner: ProcessRunner, netns: NetnsHandle): Promise<readonly WiredLink[]> {
-  return parseLinks(await runIn(runner, netns, { program: "ip", args: ["-j", "-d", "addr"] }));
-}
-
-/** Begins the settings; nft prints no such line. */
-const SETTINGS = "-- settings";
-/**
- * All in one process: a look begins and ends every pass. The first two print one line of JSON each. nft's JSON does not
- * tell which device a chain is at, its text does. Source: nftables 1.0.6
- */
-const LOOK = `ip -j -d addr && bridge -j fdb && nft -s list ruleset && echo "${SETTINGS}" && ${READ_SETTINGS}`;
-
-async function see(runner: ProcessRunner, netns: NetnsHandle): Promise<Sight> {
-  const output = await runIn(runner, netns, { program: "sh", args: ["-c", LOOK] });
-  const [links = "", forwarding = "", ...rest] = output.split("\n");
-  const end = rest.indexOf(SETTINGS);
+function podOf({ runner, netlink, see }: Hands, netns: NetnsHandle): Pod {
   return {
-    links: new Map(parseLinks(links).map((link) => [link.name, link])),
-    forwarding: parseForwarding(forwarding),
-    tables: parseRuleset(rest.slice(0, end).join("\n")),
-    settings: parseSettings(rest.slice(end + 1).join("\n")),
-  };
-}
-
-function podOf(runner: ProcessRunner, netns: NetnsHandle): Pod {
-  return {
-    see: () => see(runner, netns),
-    listLinks: () => listLinks(runner, netns),
+    see: () => see(netns),
+    listLinks: () => askLinks(netlink, netns),
     ip: (commands) => runBatch(runner, netns, { program: "ip", commands }),
     bridge: (commands) => runBatch(runner, netns, { program: "bridge", commands }),
     nft: async (commands) => {
@@ -106,8 +89,7 @@ function podOf(runner: ProcessRunner, netns: NetnsHandle): Pod {
   };
 }
 
-async function look(runner: ProcessRunner, netns: NetnsHandle): Promise<PodView> {
-  const sight = await see(runner, netns);
+function viewOf(sight: Sight): PodView {
   return {
     links: [...sight.links.values()],
     isWired: (wiring) => isWired(sight, wiring) && isGuarded(sight, wiring),
@@ -146,9 +128,13 @@ async function unwireTap(pod: Pod, wiring: LeftWiring, before: Sight): Promise<v
 /** The process whose namespace is the machine's own: in a container that shares it, the container's first. */
 const INIT_PID = "1";
 
-async function removeLink(runner: ProcessRunner, netns: NetnsHandle, name: string): Promise<void> {
+async function removeLink(
+  { runner, netlink }: Hands,
+  netns: NetnsHandle,
+  name: string,
+): Promise<void> {
   const isThere = async (): Promise<boolean> =>
-    (await listLinks(runner, netns)).some((link) => link.name === name);
+    (await askLinks(netlink, netns)).some((link) => link.name === name);
   if (!(await isThere())) return;
   const ip = (...args: readonly string[]): Promise<string> =>
     runIn(runner, netns, { program: "ip", args: ["link", ...args] });

@@ -3,11 +3,6 @@
 import { AppError } from "@patchbay/core";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
 
-/** What runs iproute2. */
-export interface Iproute2 {
-  readonly runner: ProcessRunner;
-}
-
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
 const TIMEOUT_MS = 10_000;
 

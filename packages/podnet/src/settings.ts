@@ -11,8 +11,8 @@ export interface Setting {
 /** Values by path. */
 export type SeenSettings = ReadonlyMap<string, string>;
 
-/** What a look reads. */
-const PATTERNS: readonly string[] = [
+/** What a look reads, as patterns of paths. */
+export const SETTING_PATTERNS: readonly string[] = [
   "bridge/bridge-nf-call-*tables",
   "ipv4/conf/*/forwarding",
   "ipv4/conf/*/route_localnet",
@@ -22,12 +22,6 @@ const PATTERNS: readonly string[] = [
 ];
 
 /**
- * Shell that prints each setting as PATH:VALUE, in one process; a pattern that nothing matches is skipped. The shell
- * itself reads a byte at a time, and the kernel gives the first byte of a setting only.
- */
-export const READ_SETTINGS = `cd /proc/sys/net && { grep -s "" ${PATTERNS.join(" ")} || true; }`;
-
-/**
  * Shell that reads lines of PATH VALUE, and writes; it stops at the first that fails. A container's own /proc/sys is
  * read-only; an agent that sees the machine's processes finds the machine's behind the first of them. Whose settings
  * are written is decided by the namespace that the shell is in, not by the mount.
@@ -35,7 +29,7 @@ export const READ_SETTINGS = `cd /proc/sys/net && { grep -s "" ${PATTERNS.join("
 export const WRITE_SETTINGS =
   '{ cd /proc/1/root/proc/sys/net 2>/dev/null || cd /proc/sys/net; } && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 
-/** Reads what {@link READ_SETTINGS} prints. */
+/** Reads lines of PATH:VALUE. */
 export function parseSettings(text: string): SeenSettings {
   const lines = text.split("\n").map((line) => line.split(":"));
   return new Map(

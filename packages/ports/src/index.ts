@@ -70,5 +70,6 @@ export type { ClaimDisk, ClaimSize } from "./node/claim-disk.ts";
 export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
 export type { CopyOutcome, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
+export type { Netlink, NetlinkAnswer, NetlinkProtocol } from "./node/netlink.ts";
 export type { LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
 export type { AddressServer, AddressServers } from "./node/address-servers.ts";

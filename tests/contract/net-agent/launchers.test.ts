@@ -9,7 +9,7 @@ import {
   type ObjectMeta,
 } from "@patchbay/api";
 import { createCni, networkStatusOf } from "@patchbay/cni";
-import { createNamespaces, createProcessRunner } from "@patchbay/os";
+import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
@@ -44,7 +44,7 @@ afterAll(async () => {
 async function wire(sandbox: Sandbox): Promise<void> {
   const netns = createNamespaces().open(sandbox.netnsPath);
   if (netns === undefined) throw new Error("the sandbox has no namespace");
-  const network = createPodNetwork({ runner: createProcessRunner() });
+  const network = createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() });
   const links = { podInterfaceName: "net1", bridgeName: "k6t-net1", tapName: "tap1" };
   const tap = { mac: MAC, mtu: 1500, owner: 107, queues: 1 };
   await network.wireTap(netns, { kind: "bridge", ...links, ...tap });

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core";
-import { createProcessRunner } from "@patchbay/os";
+import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle, PodNetwork } from "@patchbay/ports";
 
@@ -56,7 +56,7 @@ export class Namespaces {
 
 /** The adapter under test. */
 export function makeNetwork(): PodNetwork {
-  return createPodNetwork({ runner: createProcessRunner() });
+  return createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() });
 }
 
 /** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`; of kind `tun`, a tap that nobody has open. */

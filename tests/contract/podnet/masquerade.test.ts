@@ -2,6 +2,7 @@
 // Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core";
+import { createNetlink } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
@@ -191,7 +192,7 @@ describe("a wiring that is cut short", () => {
     run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");
     run("ip", "-n", name, "addr", "add", "10.88.0.5/24", "dev", "eth0");
     const at = own.open(name);
-    const dying = createPodNetwork({ runner: new DyingRunner(commands) });
+    const dying = createPodNetwork({ runner: new DyingRunner(commands), netlink: createNetlink() });
     const isCut = await dying.wireTap(at, wiring).then(
       () => false,
       () => true,

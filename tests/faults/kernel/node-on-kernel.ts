@@ -5,7 +5,7 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, rmSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
-import { createFiles, createNamespaces, createProcessRunner } from "@patchbay/os";
+import { createFiles, createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type {
   AddressServers,
@@ -80,7 +80,7 @@ export class NodeOnKernel implements TestNode {
     const runner = countedRunner(life);
     return {
       files: life.bind(createFiles()),
-      podNetwork: createPodNetwork({ runner }),
+      podNetwork: createPodNetwork({ runner, netlink: createNetlink() }),
       cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
       namespaces: createNamespaces(),
       sandboxes: this.#sandboxes,

@@ -55,6 +55,8 @@ export {
 export { describeDeviceNodesContract } from "../contracts/node/device-nodes.ts";
 export { createFakeDeviceNodes, type FakeDeviceNodes } from "../fakes/node/device-nodes.ts";
 export { describeLinkCountersContract } from "../contracts/node/link-counters.ts";
+export { describeNetlinkContract } from "../contracts/node/netlink.ts";
+export { createFakeNetlink, type FakeNetlink } from "../fakes/node/netlink.ts";
 export { createFakeLinkCounters, type FakeLinkCounters } from "../fakes/node/link-counters.ts";
 export { describeLinkWatchContract } from "../contracts/node/link-watch.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "../fakes/node/link-watch.ts";

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages to the kernel over netlink, and settings, both of a network namespace. A thread of its own
+// enters and ends there, so that no other thread is ever elsewhere than it was. Source: netlink(7), setns(2), glob(3).
+#include "netlink.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "error.h"
+
+namespace {
+
+// A dump comes in parts of at most 32 KiB. Source: linux/net/netlink/af_netlink.c, netlink_dump
+constexpr size_t kReadBytes = 64 * 1024;
+// A pod has a few links, each of some KiB: who makes more than this is told that there is too much.
+constexpr size_t kAnswerBytesMax = 8 * 1024 * 1024;
+// The kernel answers at once, or when it has taken links down, some 100 ms. Seconds.
+constexpr int kAnswerSeconds = 10;
+constexpr size_t kSettingsBytesMax = 1024 * 1024;
+
+struct Failure {
+  const char *call = nullptr;
+  int number = 0;
+  explicit operator bool() const { return call != nullptr; }
+};
+
+Failure failed(const char *call) { return {call, errno}; }
+
+// Something to be done by a thread in a namespace. It owns its copy of the descriptor.
+class InNamespace : public Napi::AsyncWorker {
+ public:
+  InNamespace(Napi::Env env, int netns)
+      : Napi::AsyncWorker(env), deferred(Napi::Promise::Deferred::New(env)), netns_(netns) {}
+  ~InNamespace() override { close(netns_); }
+
+  void Execute() override {
+    std::thread([this] { failure_ = setns(netns_, CLONE_NEWNET) < 0 ? failed("setns") : perform(); }).join();
+  }
+
+  void OnOK() override {
+    const Napi::HandleScope scope(Env());
+    if (failure_) {
+      deferred.Reject(systemError(Env(), failure_.call, failure_.number).Value());
+    } else {
+      deferred.Resolve(result());
+    }
+  }
+
+  const Napi::Promise::Deferred deferred;
+
+ protected:
+  // On the thread that is in the namespace.
+  virtual Failure perform() = 0;
+  // On the JavaScript thread, after it.
+  virtual Napi::Value result() = 0;
+
+ private:
+  const int netns_;
+  Failure failure_;
+};
+
+// Starts the work, which deletes itself when it is over; `make` gets a copy of the descriptor in the first argument.
+Napi::Value start(const Napi::CallbackInfo &info, const std::function<InNamespace *(int)> &make) {
+  const int netns = fcntl(intArgument(info, 0), F_DUPFD_CLOEXEC, 0);
+  if (netns < 0) throw systemError(info.Env(), "fcntl", errno);
+  InNamespace *work = make(netns);
+  const Napi::Promise promise = work->deferred.Promise();
+  work->Queue();
+  return promise;
+}
+
+class Socket {
+ public:
+  explicit Socket(int protocol) : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)) {}
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Socket(const Socket &) = delete;
+  Socket &operator=(const Socket &) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+struct Answer {
+  std::string data;
+  // errno with which the message was refused; 0: it was carried out.
+  int error = 0;
+};
+
+class Conversation : public InNamespace {
+ public:
+  Conversation(Napi::Env env, int netns, int protocol, std::vector<std::string> messages)
+      : InNamespace(env, netns), protocol_(protocol), messages_(std::move(messages)) {}
+
+ protected:
+  Failure perform() override {
+    const Socket kernel(protocol_);
+    if (kernel.fd() < 0) return failed("socket");
+    const struct timeval patience = {kAnswerSeconds, 0};
+    setsockopt(kernel.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct sockaddr_nl address = {};
+    address.nl_family = AF_NETLINK;
+    if (connect(kernel.fd(), reinterpret_cast<struct sockaddr *>(&address), sizeof address) < 0) return failed("connect");
+    for (const std::string &message : messages_) {
+      if (send(kernel.fd(), message.data(), message.size(), 0) < 0) return failed("send");
+      answers_.emplace_back();
+      const Failure failure = readAnswer(kernel.fd(), answers_.back());
+      if (failure) return failure;
+      if (answers_.back().error != 0) break;
+    }
+    return {};
+  }
+
+  Napi::Value result() override {
+    Napi::Array list = Napi::Array::New(Env());
+    for (const Answer &answer : answers_) {
+      Napi::Object entry = Napi::Object::New(Env());
+      entry.Set("data", Napi::Buffer<char>::Copy(Env(), answer.data.data(), answer.data.size()));
+      entry.Set("errno", Napi::Number::New(Env(), answer.error));
+      list.Set(list.Length(), entry);
+    }
+    return list;
+  }
+
+ private:
+  // Every message asks to be answered: by an error, of which number 0 is success, or by the end of a dump.
+  static Failure readAnswer(int fd, Answer &answer) {
+    alignas(struct nlmsghdr) char buffer[kReadBytes];
+    for (;;) {
+      const ssize_t size = recv(fd, buffer, sizeof buffer, MSG_TRUNC);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return failed("recv");
+      if (static_cast<size_t>(size) > sizeof buffer || answer.data.size() > kAnswerBytesMax) return {"recv", EMSGSIZE};
+      auto left = static_cast<unsigned int>(size);
+      for (auto *header = reinterpret_cast<struct nlmsghdr *>(buffer); NLMSG_OK(header, left);
+           header = NLMSG_NEXT(header, left)) {
+        if (header->nlmsg_type == NLMSG_ERROR || header->nlmsg_type == NLMSG_DONE) {
+          answer.error = errorOf(header);
+          return {};
+        }
+        answer.data.append(reinterpret_cast<char *>(header), NLMSG_ALIGN(header->nlmsg_len));
+      }
+    }
+  }
+
+  // Both begin with it: struct nlmsgerr, and the status of a dump.
+  static int errorOf(const struct nlmsghdr *header) {
+    int number = 0;
+    if (header->nlmsg_len >= NLMSG_LENGTH(sizeof number)) memcpy(&number, NLMSG_DATA(header), sizeof number);
+    return -number;
+  }
+
+  const int protocol_;
+  const std::vector<std::string> messages_;
+  std::vector<Answer> answers_;
+};
+
+// talkNetlink(netnsFd, protocol, messages): a promise of an answer for each message up to the first that is refused.
+Napi::Value talkNetlink(const Napi::CallbackInfo &info) {
+  const int protocol = intArgument(info, 1);
+  const auto list = info[2].As<Napi::Array>();
+  std::vector<std::string> messages;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    const auto bytes = list.Get(index).As<Napi::Uint8Array>();
+    messages.emplace_back(reinterpret_cast<const char *>(bytes.Data()), bytes.ByteLength());
+  }
+  return start(info, [&](int netns) { return new Conversation(info.Env(), netns, protocol, std::move(messages)); });
+}
+
+class SettingsReading : public InNamespace {
+ public:
+  SettingsReading(Napi::Env env, int netns, std::vector<std::string> patterns)
+      : InNamespace(env, netns), patterns_(std::move(patterns)) {}
+
+ protected:
+  Failure perform() override {
+    for (const std::string &pattern : patterns_) {
+      glob_t found = {};
+      const std::string path = kRoot + pattern;
+      if (glob(path.c_str(), 0, nullptr, &found) == 0) {
+        for (size_t index = 0; index < found.gl_pathc; index++) readOne(found.gl_pathv[index]);
+      }
+      globfree(&found);
+    }
+    return {};
+  }
+
+  Napi::Value result() override { return Napi::String::New(Env(), text_); }
+
+ private:
+  // A setting that goes meanwhile is none.
+  void readOne(const char *path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    char buffer[4096];
+    const ssize_t size = read(fd, buffer, sizeof buffer);
+    close(fd);
+    if (size <= 0 || text_.size() > kSettingsBytesMax) return;
+    text_.append(path + strlen(kRoot)).append(":").append(buffer, static_cast<size_t>(size));
+    if (text_.back() != '\n') text_.push_back('\n');
+  }
+
+  static constexpr const char *kRoot = "/proc/sys/net/";
+  const std::vector<std::string> patterns_;
+  std::string text_;
+};
+
+// readSettings(netnsFd, patterns): a promise of lines PATH:VALUE; what no pattern matches is not there.
+Napi::Value readSettings(const Napi::CallbackInfo &info) {
+  const auto list = info[1].As<Napi::Array>();
+  std::vector<std::string> patterns;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    patterns.push_back(list.Get(index).As<Napi::String>().Utf8Value());
+  }
+  return start(info, [&](int netns) { return new SettingsReading(info.Env(), netns, std::move(patterns)); });
+}
+
+}  // namespace
+
+void registerNetlink(Napi::Env env, Napi::Object exports) {
+  exports.Set("talkNetlink", Napi::Function::New(env, talkNetlink, "talkNetlink"));
+  exports.Set("readSettings", Napi::Function::New(env, readSettings, "readSettings"));
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speaks netlink in network namespaces, by the addon: no program runs.
+import type { Netlink, NetlinkProtocol, NetnsHandle } from "@patchbay/ports";
+import { toFileError } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
+
+/** Source: linux/netlink.h */
+const PROTOCOLS: Readonly<Record<NetlinkProtocol, number>> = { route: 0, netfilter: 12 };
+
+/** Asks in the namespace; whatever keeps the kernel from answering is an error of its descriptor. */
+async function ask<T>({ fd, inode }: NetnsHandle, call: (fd: number) => Promise<T>): Promise<T> {
+  try {
+    return await call(fd);
+  } catch (error) {
+    throw toFileError(error, "netlink", `net:[${inode}]`);
+  }
+}
+
+/** Netlink of this machine's kernel; works for namespaces that this process may enter. */
+export function createNetlink(): Netlink {
+  return {
+    talk: (netns, protocol, messages) =>
+      ask(netns, async (fd) => osNative().talkNetlink(fd, PROTOCOLS[protocol], messages)),
+    readSettings: (netns, patterns) =>
+      ask(netns, async (fd) => osNative().readSettings(fd, patterns)),
+  };
+}

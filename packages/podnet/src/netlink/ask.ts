@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the kernel what is in a pod's namespace.
+import { AppError } from "@patchbay/core";
+import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/ports";
+import type { ForwardingEntry, WiredLink } from "../links.ts";
+import { ACK, attributesIn, DUMP, messageOf, messagesIn, type Message } from "./message.ts";
+import { AF_BRIDGE, forwardingIn, HEAD, linksIn, RTM } from "./rtnetlink.ts";
+
+/** Looks at what changes all the while; the last is taken as it is, since the next change wakes. */
+const LOOKS_MAX = 4;
+
+function dumpOf(type: number, headBytes: number, family = 0): Uint8Array {
+  const head = new Uint8Array(headBytes);
+  head[0] = family;
+  return messageOf({ type, flags: DUMP }, head);
+}
+
+const LINKS = [dumpOf(RTM.getLink, HEAD.link), dumpOf(RTM.getAddress, HEAD.address)];
+const FORWARDING = dumpOf(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
+
+function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
+  const refused = answers.find(({ errno }) => errno !== 0);
+  if (refused === undefined) return answers.flatMap(({ data }) => messagesIn(data));
+  const message = `the kernel does not tell of links: error ${String(refused.errno)}`;
+  throw new AppError("PODNET_FAILED", { message });
+}
+
+async function askWhole(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  questions: readonly Uint8Array[],
+): Promise<readonly Message[]> {
+  for (let look = 1; ; look += 1) {
+    const messages = messagesOf(await netlink.talk(netns, "route", questions));
+    if (look === LOOKS_MAX || !messages.some(({ isInterrupted }) => isInterrupted)) return messages;
+  }
+}
+
+/** All links, sorted by name. */
+export async function askLinks(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<readonly WiredLink[]> {
+  return linksIn(await askWhole(netlink, netns, LINKS));
+}
+
+/** All links, and what bridges forward to which of them. */
+export async function askForwarding(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<{
+  readonly links: readonly WiredLink[];
+  readonly forwarding: readonly ForwardingEntry[];
+}> {
+  const messages = await askWhole(netlink, netns, [...LINKS, FORWARDING]);
+  const links = linksIn(messages);
+  return { links, forwarding: forwardingIn(messages, links) };
+}
+
+/** Source: linux/netfilter/nfnetlink.h and nf_tables.h: NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID. */
+const [GET_GENERATION, NEW_GENERATION, GET_TABLE] = [0x0a10, 0x0a0f, 0x0a01];
+const GENERATION_ID = 1;
+/** Source: struct nfgenmsg */
+const NETFILTER_HEAD = new Uint8Array(4);
+const RULES = [
+  messageOf({ type: GET_GENERATION, flags: ACK }, NETFILTER_HEAD),
+  messageOf({ type: GET_TABLE, flags: DUMP }, NETFILTER_HEAD),
+];
+
+/** How the rules of a namespace are, without being read. */
+export interface RulesState {
+  /** Another number after each change, hexadecimal; undefined: the kernel does not tell. */
+  readonly generation: string | undefined;
+  /** Whether there is a table; also where the kernel does not tell. */
+  readonly hasTables: boolean;
+}
+
+/** Asks for the state of the rules. */
+export async function askRules(netlink: Netlink, netns: NetnsHandle): Promise<RulesState> {
+  const answers = await netlink.talk(netns, "netfilter", RULES);
+  if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
+  const [first, tables] = answers.map(({ data }) => messagesIn(data));
+  const told = first?.find(({ type }) => type === NEW_GENERATION);
+  const id = attributesIn(told?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
+  return {
+    generation: id === undefined ? undefined : Buffer.from(id).toString("hex"),
+    hasTables: tables === undefined || tables.length > 0,
+  };
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A namespace in memory that answers netlink as the kernel does, for tests.
+import { createFakeNetlink, type FakeNetlink } from "@patchbay/ports/testing";
+import { messageOf } from "../netlink/message.ts";
+import {
+  FLAGS,
+  HEAD,
+  IFA,
+  IFLA,
+  INFO,
+  LEARNING,
+  MULTI_QUEUE,
+  NDA,
+  NUD,
+  PLAIN_BRIDGE,
+  RTM,
+} from "../netlink/rtnetlink.ts";
+
+/** A link as a test puts it. */
+export interface SketchedLink {
+  readonly name: string;
+  readonly index: number;
+  readonly kind?: string;
+  readonly mac?: string;
+  readonly mtu?: number;
+  readonly flags?: readonly (keyof typeof FLAGS)[];
+  /** Index of its bridge. */
+  readonly master?: number;
+  readonly isLearning?: boolean;
+  /** Of a tap. */
+  readonly takesMany?: boolean;
+  /** Of a bridge; default: all zero. */
+  readonly bridge?: Partial<Record<keyof typeof PLAIN_BRIDGE, number>>;
+  /** ADDRESS/LENGTH of IPv4, or bytes in hexadecimal and length of IPv6. */
+  readonly addresses?: readonly string[];
+}
+
+/** A forwarding entry as a test puts it. */
+export interface SketchedEntry {
+  readonly mac: string;
+  readonly index: number;
+  /** Absent: of the device itself. */
+  readonly master?: number;
+  readonly state?: keyof typeof NUD;
+}
+
+/** What is in a namespace. */
+export interface Sketch {
+  readonly links?: readonly SketchedLink[];
+  readonly forwarding?: readonly SketchedEntry[];
+  /** Generation of the rules; absent: there are no tables, and never were. */
+  readonly rules?: number;
+  /** The dump was interrupted. */
+  readonly isInterrupted?: true;
+  readonly settings?: readonly string[];
+}
+
+function u32(value: number): Uint8Array {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}
+
+function attribute(type: number, value: Uint8Array | string): Uint8Array {
+  const bytes = typeof value === "string" ? Buffer.from(`${value}\0`) : value;
+  const padded = Buffer.alloc(4 + Math.ceil(bytes.length / 4) * 4);
+  padded.writeUInt16LE(4 + bytes.length, 0);
+  padded.writeUInt16LE(type, 2);
+  padded.set(bytes, 4);
+  return padded;
+}
+
+function macBytes(mac: string): Uint8Array {
+  return Buffer.from(mac.replaceAll(":", ""), "hex");
+}
+
+function infoOf({ kind, bridge, takesMany, isLearning }: SketchedLink): readonly Uint8Array[] {
+  const asBridge = Object.entries(PLAIN_BRIDGE).map(([name, type]) =>
+    // Names of the table are those of the sketch.
+    attribute(type, u32(bridge?.[name as keyof typeof PLAIN_BRIDGE] ?? 0)),
+  );
+  const asTap = [attribute(MULTI_QUEUE, Buffer.from([takesMany === true ? 1 : 0]))];
+  const data = kind === "bridge" ? asBridge : kind === "tun" ? asTap : [];
+  const port = [attribute(LEARNING, Buffer.from([isLearning === false ? 0 : 1]))];
+  return [
+    ...(kind === undefined ? [] : [attribute(INFO.kind, kind)]),
+    ...(data.length === 0 ? [] : [attribute(INFO.data, Buffer.concat(data))]),
+    ...(isLearning === undefined ? [] : [attribute(INFO.portData, Buffer.concat(port))]),
+  ];
+}
+
+function linkMessage(link: SketchedLink): Uint8Array {
+  const head = Buffer.alloc(HEAD.link);
+  head.writeInt32LE(link.index, 4);
+  head.writeUInt32LE(
+    (link.flags ?? []).reduce((bits, name) => bits | FLAGS[name], 0),
+    8,
+  );
+  const { name, mac = "02:00:00:00:00:01", mtu = 1500, master } = link;
+  const parts = [
+    ...[attribute(IFLA.name, name), attribute(IFLA.address, macBytes(mac))],
+    attribute(IFLA.mtu, u32(mtu)),
+    ...(master === undefined ? [] : [attribute(IFLA.master, u32(master))]),
+    attribute(IFLA.info, Buffer.concat(infoOf(link))),
+  ];
+  return messageOf({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
+}
+
+function addressMessages({ index, addresses = [] }: SketchedLink): readonly Uint8Array[] {
+  return addresses.map((text) => {
+    const [address = "", length] = text.split("/");
+    const isIpv4 = address.includes(".");
+    const head = Buffer.alloc(HEAD.address);
+    head.set([isIpv4 ? 2 : 10, Number(length)]);
+    head.writeUInt32LE(index, 4);
+    const bytes = isIpv4
+      ? Buffer.from(address.split(".").map(Number))
+      : Buffer.from(address, "hex");
+    const body = Buffer.concat([head, attribute(isIpv4 ? IFA.local : IFA.address, bytes)]);
+    return messageOf({ type: RTM.newAddress, flags: 0 }, body);
+  });
+}
+
+function entryMessage({ mac, index, master, state }: SketchedEntry): Uint8Array {
+  const head = Buffer.alloc(HEAD.neighbour);
+  head.writeInt32LE(index, 4);
+  head.writeUInt16LE(state === undefined ? 0x02 : NUD[state], 8);
+  const parts = [
+    attribute(NDA.mac, macBytes(mac)),
+    ...(master === undefined ? [] : [attribute(NDA.master, u32(master))]),
+  ];
+  return messageOf({ type: RTM.newNeighbour, flags: 0 }, Buffer.concat([head, ...parts]));
+}
+
+/** Source: linux/netfilter/nf_tables.h */
+const [GET_TABLE, NEW_TABLE, NEW_GENERATION] = [0x0a01, 0x0a00, 0x0a0f];
+
+function rulesAnswer({ rules }: Sketch, type: number): Uint8Array {
+  if (type === GET_TABLE) {
+    return rules === undefined
+      ? new Uint8Array()
+      : messageOf({ type: NEW_TABLE, flags: 0 }, Buffer.alloc(4));
+  }
+  const id = Buffer.alloc(4);
+  id.writeUInt32BE(rules ?? 1);
+  const body = Buffer.concat([Buffer.alloc(4), attribute(1, id)]);
+  return messageOf({ type: NEW_GENERATION, flags: 0 }, body);
+}
+
+function routeAnswer(sketch: Sketch, type: number): Uint8Array {
+  const { links = [], forwarding = [] } = sketch;
+  if (type === RTM.getLink) return Buffer.concat(links.map(linkMessage));
+  if (type === RTM.getAddress) return Buffer.concat(links.flatMap(addressMessages));
+  return Buffer.concat(forwarding.map(entryMessage));
+}
+
+function interrupted(data: Uint8Array): Uint8Array {
+  const copy = Buffer.from(data);
+  if (copy.length > 0) copy.writeUInt16LE(0x10, 6);
+  return copy;
+}
+
+/** Answers with what is there at that moment. */
+export function kernelOf(look: () => Sketch): FakeNetlink {
+  return createFakeNetlink((protocol, message) => {
+    const sketch = look();
+    const type = Buffer.from(message).readUInt16LE(4);
+    if (protocol === "netfilter") return { data: rulesAnswer(sketch, type) };
+    const data = routeAnswer(sketch, type);
+    return { data: sketch.isInterrupted === true ? interrupted(data) : data };
+  });
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that answers as a test says.
+import { AppError } from "@patchbay/core";
+import type { NetnsHandle } from "../../namespaces.ts";
+import type { Netlink, NetlinkAnswer, NetlinkProtocol } from "../../node/netlink.ts";
+
+/** What is said to one message; undefined: nothing is there to be told. */
+export type NetlinkScript = (
+  protocol: NetlinkProtocol,
+  message: Uint8Array,
+) => Partial<NetlinkAnswer> | undefined;
+
+/** {@link Netlink} in memory. */
+export interface FakeNetlink extends Netlink {
+  /** What was said, in order. */
+  readonly said: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
+  /** Nobody can ask in this namespace any more. */
+  end(netnsInode: string): void;
+}
+
+/** Answers by the script; `settings` are the lines of every namespace. */
+export function createFakeNetlink(
+  script: NetlinkScript,
+  settings: readonly string[] = [],
+): FakeNetlink {
+  const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
+  const ended = new Set<string>();
+  const enter = ({ inode }: NetnsHandle): void => {
+    if (!ended.has(inode)) return;
+    const details = { call: "setns", path: inode, reason: "it is closed", errno: "EBADF" };
+    throw new AppError("OS_FILE_FAILED", details);
+  };
+  const answersTo = (
+    protocol: NetlinkProtocol,
+    messages: readonly Uint8Array[],
+  ): NetlinkAnswer[] => {
+    const answers: NetlinkAnswer[] = [];
+    for (const message of messages) {
+      said.push({ protocol, message });
+      const answer = { data: new Uint8Array(), errno: 0, ...script(protocol, message) };
+      answers.push(answer);
+      if (answer.errno !== 0) break;
+    }
+    return answers;
+  };
+  return {
+    said,
+    end: (inode) => void ended.add(inode),
+    talk: async (netns, protocol, messages) => {
+      await Promise.resolve();
+      enter(netns);
+      return answersTo(protocol, messages);
+    },
+    readSettings: async (netns, patterns) => {
+      await Promise.resolve();
+      enter(netns);
+      const found = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll("*", "[^/]*")}:`));
+      return settings
+        .filter((line) => found.some((path) => path.test(line)))
+        .map((line) => `${line}\n`)
+        .join("");
+    },
+  };
+}

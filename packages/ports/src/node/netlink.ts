@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to the kernel over netlink, in the network namespace of a pod.
+import type { NetnsHandle } from "../namespaces.ts";
+
+/** What the kernel said to one message. */
+export interface NetlinkAnswer {
+  /** Its messages, one behind the other, without the one that ends them. Source: netlink(7). */
+  readonly data: Uint8Array;
+  /** Why the message was refused, positive; 0: it was not. Source: errno(3). */
+  readonly errno: number;
+}
+
+/** Part of the kernel that is spoken to. Source: linux/netlink.h, NETLINK_ROUTE and NETLINK_NETFILTER. */
+export type NetlinkProtocol = "route" | "netfilter";
+
+/** Speaks netlink; takes no program. Descriptors may be closed as soon as a call was made. */
+export interface Netlink {
+  /**
+   * Says messages in order, each of which asks for an acknowledgement or a dump, and stops at the first that is refused:
+   * as many answers as messages were said.
+   * @throws AppError with OS_FILE_FAILED when the kernel cannot be asked in that namespace
+   */
+  talk(
+    netns: NetnsHandle,
+    protocol: NetlinkProtocol,
+    messages: readonly Uint8Array[],
+  ): Promise<readonly NetlinkAnswer[]>;
+  /**
+   * Settings of the network, of those of that namespace, whose paths below /proc/sys/net match: lines PATH:VALUE.
+   * @throws AppError with OS_FILE_FAILED
+   */
+  readSettings(netns: NetnsHandle, patterns: readonly string[]): Promise<string>;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does netlink speak to the kernel of the namespace that is named, wherever else this process is?
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { createNetlink } from "@patchbay/os";
+import { describeNetlinkContract } from "@patchbay/ports/testing";
+import { PREFIX, run } from "./links.ts";
+
+describeNetlinkContract("of the kernel", () => {
+  const name = `${PREFIX}-talk`;
+  run("ip", "netns", "add", name);
+  const fd = openSync(`/run/netns/${name}`, "r");
+  return Promise.resolve({
+    netlink: createNetlink(),
+    netns: { fd, inode: String(fstatSync(fd).ino) },
+    closed: { fd: 987_654, inode: "0" },
+    close: () => {
+      closeSync(fd);
+      run("ip", "netns", "del", name);
+      return Promise.resolve();
+    },
+  });
+});
