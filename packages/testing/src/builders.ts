@@ -16,14 +16,16 @@ export interface NicSketch {
   readonly network?: string;
   readonly state?: string;
   readonly mac?: string;
+  readonly pciAddress?: string;
 }
 
-function ifaceOf({ name, state, mac }: NicSketch): Iface {
+function ifaceOf({ name, state, mac, pciAddress }: NicSketch): Iface {
   return {
     name,
     bridge: {},
     ...(mac === undefined ? {} : { macAddress: mac }),
     ...(state === undefined ? {} : { state }),
+    ...(pciAddress === undefined ? {} : { pciAddress }),
   };
 }
 

@@ -80,7 +80,7 @@ export class NodeOnKernel implements TestNode {
     const runner = countedRunner(life);
     return {
       files: life.bind(createFiles()),
-      podNetwork: createPodNetwork({ runner, netlink: createNetlink() }),
+      podNetwork: createPodNetwork({ runner, netlink: life.bindLooks(createNetlink()) }),
       cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
       namespaces: createNamespaces(),
       sandboxes: this.#sandboxes,
