@@ -10,7 +10,7 @@ import { settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
-import { isGuarded, putGuard, removeRules } from "./wiring/rules.ts";
+import { isGuarded, putGuard, removeGuard, removeRules } from "./wiring/rules.ts";
 import type { Pod, Sight } from "./wiring/wirer.ts";
 
 /** Names and MACs become words of a batch: nothing else may be in them. */
@@ -60,8 +60,9 @@ export function createPodNetwork(eyes: Eyes): PodNetwork {
       assertWords(namesIn(wiring));
       const pod = podOf(hands, netns);
       const before = await pod.see();
-      await unwireTap(pod, wiring, before);
       await removeRules(pod, wiring, before);
+      await unwireTap(pod, wiring, before);
+      await removeGuard(pod, wiring, before);
     },
     readAddresses: async (netns, name) => {
       assertWords([name]);

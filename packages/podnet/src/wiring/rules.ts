@@ -26,17 +26,21 @@ export async function putGuard(pod: Pod, wiring: SeenWiring, before: Sight): Pro
   await pod.nft(guardCommands(before, wiring));
 }
 
+/** Lets go of a guest whose tap has gone. */
+export async function removeGuard(pod: Pod, { tapName }: LeftWiring, before: Sight): Promise<void> {
+  const name = guardNameOf(tapName);
+  if (hasTableNamed(before.tables, name)) await pod.nft(removalText(name));
+}
+
 /**
  * Takes away the rules of a wiring, of whichever kind it was: a deleted iface does not say. The table of translation is
- * the mark that the namespace forwards, so it goes last.
+ * the mark that the namespace forwards, so it goes last. Links are the mark that rules are left: they go after.
  */
 export async function removeRules(pod: Pod, wiring: LeftWiring, before: Sight): Promise<void> {
   const { tables, settings } = before;
   const nat = natNameOf(wiring.podInterfaceName);
   if (hasTableNamed(tables, nat)) await pod.set(settingsAfter(wiring.podInterfaceName, settings));
   const own = wiring.kind === "tap" ? [] : [answersNameOf(wiring.bridgeName)];
-  const left = [guardNameOf(wiring.tapName), nat, ...own].filter((name) =>
-    hasTableNamed(tables, name),
-  );
+  const left = [nat, ...own].filter((name) => hasTableNamed(tables, name));
   await pod.nft(left.map(removalText).join(""));
 }
