@@ -121,6 +121,7 @@ export {
 export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
 export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";
+export { isPassingNews } from "./status/passing.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus, type NewVmStatus } from "./status/vm.ts";

@@ -21,6 +21,8 @@ export interface Pace {
   /** Of the status. */
   readonly writes: Budget;
   readonly wirings: Wirings;
+  /** Since when there is news that may be over in a moment, by VMI uid; monotonic milliseconds. */
+  readonly passingNews: Map<string, number>;
   /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
   readonly failures: Map<string, number>;
 }
@@ -41,6 +43,9 @@ const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
 export const WRITE_REFILL_MS = 10_000;
 /** A start takes three writes, a plug three; then one in a while, for a guest or a libvirt that never says the same twice. */
 const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
+
+/** For so long it is not told that a plug waits for its pod or that a guest is asked, milliseconds; most have ended by then. */
+export const PASSING_NEWS_MS = 1_000;
 
 /** What each VMI may have so many of, by its uid. */
 export interface Budget {
@@ -103,6 +108,7 @@ export function createPace(clock: Clock): Pace {
     passes: createBudget(clock, PASSES),
     writes: createBudget(clock, WRITES),
     wirings: createWirings(clock),
+    passingNews: new Map(),
     failures: new Map(),
   };
 }

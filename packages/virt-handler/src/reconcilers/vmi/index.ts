@@ -13,7 +13,6 @@ import {
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import { WRITE_REFILL_MS } from "../../pace.ts";
 import { noteTaps } from "../../metrics/taps.ts";
 import { actNodeVm, type Outcome } from "./act.ts";
 import { announceDrift } from "./announce.ts";
@@ -48,7 +47,7 @@ export function launcherOf(
 
 /** Others are to know that an unplug is taken back before it is. */
 async function isTold(facts: NodeVmFacts, deps: Deps): Promise<boolean> {
-  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === "told";
+  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
 }
 
 async function converge(
@@ -90,14 +89,14 @@ async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Pr
   const { facts, outcome } = await converge(vmi, place, deps);
   forgetDone(facts, outcome, deps);
   noteTaps(facts, deps.taps);
-  const report = await reportNodeVm(facts, outcome, deps);
+  const heldMs = await reportNodeVm(facts, outcome, deps);
   if (outcome.lost !== undefined) throw outcome.lost;
   // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
   // of what is wanted.
   const dueInMs = [
     outcome.changed ? 0 : [],
     outcome.againInMs ?? [],
-    (report === "held" ? WRITE_REFILL_MS : await askGuest(facts, place.session, deps)) ?? [],
+    (heldMs > 0 ? heldMs : await askGuest(facts, place.session, deps)) ?? [],
   ].flat();
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
 }

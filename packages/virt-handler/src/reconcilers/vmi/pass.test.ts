@@ -9,6 +9,7 @@ import {
 import { AppError } from "@patchbay/core";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
+import { PASSING_NEWS_MS } from "../../pace.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import {
   aScheduledVmi,
@@ -91,6 +92,12 @@ describe("the next look", () => {
   test("is not before something changes when an iface waits for that", async () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
     await bench.goOn();
+    // That it waits is told in a moment, if it still does.
+    expect(bench.next).toEqual({ kind: "after", ms: PASSING_NEWS_MS });
+    expect((await bench.vmi()).status?.interfaces).toBeUndefined();
+    bench.nowMs += PASSING_NEWS_MS;
+    await bench.goOn();
+    expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("Pending");
     expect(bench.next).toEqual({ kind: "done" });
   });
 });
@@ -142,6 +149,35 @@ describe("one pass", () => {
     await bench.wake();
     expect(bench.next).toBeUndefined();
     expect((await bench.vmi()).status).toMatchObject(status);
+  });
+});
+
+describe("the API server hears", () => {
+  const writesOf = (bench: Bench): number =>
+    bench.store.calls.filter((line) => line.startsWith("patch ")).length;
+
+  test("of a plug in one write, and of an unplug in two", async () => {
+    const bench = await running([]);
+    const start = writesOf(bench);
+    const { spec } = aScheduledVmi(["one"]);
+    await bench.edit((vmi) => ({ ...vmi, spec }));
+    await bench.goOn();
+    putNic(bench, "one");
+    const attachments = [attachment("one")];
+    await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, attachments } }));
+    await bench.goOn();
+    expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("Ready");
+    expect(writesOf(bench) - start).toBe(1);
+    bench.daemon.unplugPolicy = "hold";
+    await bench.edit((vmi) => without(vmi, "one"));
+    await bench.goOn();
+    bench.daemon.grantUnplugs("default_vm1");
+    await bench.goOn();
+    expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("PodDetaching");
+    await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, attachments: [] } }));
+    await bench.goOn();
+    expect((await bench.vmi()).status?.interfaces).toEqual([]);
+    expect(writesOf(bench) - start).toBe(3);
   });
 });
 
@@ -281,6 +317,8 @@ describe("what a step asks of libvirt that is so already", () => {
     const bench = await running();
     await bench.edit((vmi) => without(vmi, "one"));
     bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));
+    await bench.goOn();
+    bench.nowMs += PASSING_NEWS_MS;
     await bench.goOn();
     const { interfaces } = (await bench.vmi()).status ?? {};
     expect(interfaces?.[0]?.hotplug).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });

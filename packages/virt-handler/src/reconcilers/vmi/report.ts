@@ -11,6 +11,7 @@ import {
   guestHindranceField,
   guestHindranceOf,
   isEqual,
+  isPassingNews,
   nodeVmStatus,
   unreachableIfaces,
   type NodeVmFacts,
@@ -18,6 +19,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import { PASSING_NEWS_MS, WRITE_REFILL_MS } from "../../pace.ts";
 import type { Outcome } from "./act.ts";
 import { announce } from "./announce.ts";
 
@@ -34,6 +36,8 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
   ];
 }
 
+const INTERFACES = "/status/interfaces";
+
 /** Fields that are there while there is something to say. */
 const PASSING = ["hindrance", "unlistedGuestInterfaces"] as const;
 
@@ -49,19 +53,38 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
   return [...changed, ...over];
 }
 
-/** `held`: the VMI has had enough writes for now, and what is new is told later. */
-export type Report = "told" | "held";
+/** How long what is new is held back, milliseconds; 0: it is told. */
+export type HeldMs = number;
 
 /** Its phase is told at once: it changes a few times in a life. */
 function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Deps): boolean {
   return !writes.take(vmi) && next.phase === undefined;
 }
 
-async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<Report> {
+/** Until news that is over in a moment, most of the time, is told nevertheless. */
+function passingMs(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  { passingNews, clock }: Deps,
+): HeldMs {
+  const { interfaces: before = [] } = vmi.status ?? {};
+  if (!isPassingNews(before, next.interfaces ?? before)) return 0;
+  const { uid = "" } = vmi.metadata;
+  const nowMs = clock.monotonicMs();
+  const sinceMs = passingNews.get(uid) ?? nowMs;
+  passingNews.set(uid, sinceMs);
+  return Math.max(0, PASSING_NEWS_MS - (nowMs - sinceMs));
+}
+
+async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<HeldMs> {
   const current = vmi.status ?? {};
   const operations = changes(current, next);
-  if (operations.length === 0) return "told";
-  if (isHeld(vmi, next, deps)) return "held";
+  const isOfIfaces = operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
+  const heldMs = isOfIfaces ? passingMs(vmi, next, deps) : 0;
+  if (heldMs > 0) return heldMs;
+  deps.passingNews.delete(vmi.metadata.uid ?? "");
+  if (operations.length === 0) return 0;
+  if (isHeld(vmi, next, deps)) return WRITE_REFILL_MS;
   const patch = {
     type: "json",
     operations: [...preconditions(current, next), ...operations],
@@ -70,7 +93,7 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
   announce(vmi, next, deps);
-  return "told";
+  return 0;
 }
 
 /** What the report says beside the facts. */
@@ -80,7 +103,7 @@ export type Told = Pick<Outcome, "hindrances"> & Partial<Pick<Outcome, "guest">>
  * One write at most.
  * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
  */
-export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<Report> {
+export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<HeldMs> {
   const now = printTime(deps.clock.now());
   return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
