@@ -44,6 +44,12 @@ export function unsupportedValue(
   return { reason: "FieldValueNotSupported", message, field };
 }
 
+/** A list that has more items than allowed. */
+export function tooManyValue(field: string, count: number, maximum: number): Cause {
+  const message = `Too many: ${String(count)}: must have at most ${String(maximum)} items`;
+  return { reason: "FieldValueTooMany", message, field };
+}
+
 /** A value that has more bytes than allowed. */
 export function tooLongValue(field: string, maximum: number): Cause {
   const message = `Too long: must have at most ${String(maximum)} bytes`;

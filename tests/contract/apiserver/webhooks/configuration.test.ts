@@ -202,9 +202,23 @@ test.each([
     want: ["objectSelector.matchExpressions[0].operator Invalid"],
   },
   {
-    name: "match conditions",
-    webhook: { matchConditions: [{ name: "c", expression: "true" }] },
-    want: ["matchConditions Forbidden"],
+    name: "match conditions that cannot be told",
+    webhook: {
+      matchConditions: [
+        { name: "c", expression: "object.spec ==" },
+        { name: "c", expression: "true" },
+        { name: "", expression: "" },
+        { name: "not a name", expression: "size(object)" },
+      ],
+    },
+    want: [
+      "matchConditions[0].expression Invalid",
+      "matchConditions[1].name Duplicate",
+      "matchConditions[2].expression Required",
+      "matchConditions[2].name Required",
+      "matchConditions[3].expression Invalid",
+      "matchConditions[3].name Invalid",
+    ],
   },
 ])("a webhook with $name is refused", async ({ webhook, want }) => {
   const { code, body } = await tryConfigure(api, {

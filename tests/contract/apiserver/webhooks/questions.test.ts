@@ -325,3 +325,33 @@ test("configurations themselves are never asked about, and count as soon as they
   await api.post(MAPS, aMap("unasked"));
   expect(hook.seen.map(({ name }) => name)).toEqual(["asked"]);
 });
+
+function condition(expression: string) {
+  return { matchConditions: [{ name: "wanted", expression }] };
+}
+
+test("a webhook hears of what its match conditions are about", async () => {
+  const webhook = condition("object != null && object.data.a == '2'");
+  await using mutating = await startRecorder(api, { type: "Mutating", name: "m", webhook });
+  await using validating = await startRecorder(api, { type: "Validating", name: "v", webhook });
+  await api.post(MAPS, aMap("chosen"));
+  await api.patch(`${MAPS}/chosen`, { data: { a: "2" } });
+  await api.delete(`${MAPS}/chosen`);
+  for (const { seen } of [mutating, validating]) {
+    expect(seen.map(({ operation }) => operation)).toEqual(["UPDATE"]);
+  }
+});
+
+test.each([
+  { failurePolicy: "Fail", code: 403 },
+  { failurePolicy: "Ignore", code: 201 },
+])(
+  "a condition that cannot be told is $code with $failurePolicy",
+  async ({ failurePolicy, code }) => {
+    const webhook = { ...condition("object.data.none == '1'"), failurePolicy };
+    await using hook = await startRecorder(api, { type: "Validating", webhook });
+    const answer = await api.post(MAPS, aMap("untold"));
+    expect(answer.code).toBe(code);
+    expect(hook.seen).toEqual([]);
+  },
+);

@@ -32,6 +32,7 @@ function webhookFor(resources: readonly string[], scope: string): Webhook {
     matchesNamespace: () => false,
     selectsObjects: false,
     matchesObject: () => false,
+    conditions: [],
   };
 }
 

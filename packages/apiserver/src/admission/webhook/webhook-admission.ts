@@ -2,11 +2,12 @@
 // Admission by webhooks: mutating ones in order, then validating ones. Source: Kubernetes "Dynamic Admission Control".
 import { messageOf } from "@patchbay/core/errors";
 import type { Logger } from "@patchbay/ports";
-import { StatusError, badRequest, internalError } from "../../meta/status.ts";
+import { StatusError, badRequest, forbidden, internalError } from "../../meta/status.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "../admission.ts";
 import type { Verdict } from "./answer.ts";
 import { type WebhookCallDeps, callWebhook } from "./call.ts";
+import { meetsConditions } from "./conditions.ts";
 import { type MatchDeps, matchingKind } from "./match.ts";
 import { type Complete, type Mutated, applyWebhookPatch } from "./mutate.ts";
 import { type Webhook, webhooksOf } from "./webhook.ts";
@@ -119,6 +120,9 @@ class WebhookAdmission implements Admission {
     if (as === undefined) {
       return undefined;
     }
+    if (!this.#meetsConditions(webhook, question, as)) {
+      return undefined;
+    }
     if (question.dryRun && !webhook.allowsDryRun) {
       throw badRequest(`admission webhook "${webhook.name}" does not support dry run`);
     }
@@ -128,6 +132,22 @@ class WebhookAdmission implements Admission {
       throw verdict.denial;
     }
     return verdict;
+  }
+
+  /** A condition that cannot be told is like a webhook that cannot be asked. */
+  #meetsConditions(
+    webhook: Webhook,
+    question: AdmissionQuestion,
+    as: AdmissionQuestion["kind"],
+  ): boolean {
+    const met = meetsConditions(webhook, question, as);
+    if (!(met instanceof Error)) {
+      return met;
+    }
+    if (webhook.failsClosed) {
+      throw forbidden(question.kind, question.name, met.message);
+    }
+    return false;
   }
 
   async #call(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A webhook as a configuration describes it, read once. Source: admissionregistration.k8s.io/v1.
+import { compileCondition, type Condition } from "../../expressions/condition.ts";
 import { matcherOf } from "../../meta/label-selector.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -13,6 +14,12 @@ export interface Rule {
   readonly resources: readonly string[];
   /** `Cluster`, `Namespaced` or `*`. */
   readonly scope: string;
+}
+
+/** What must hold of a write for the webhook to hear of it. */
+export interface MatchCondition {
+  readonly name: string;
+  readonly holds: Condition;
 }
 
 /** Whether labels match. */
@@ -42,6 +49,7 @@ export interface Webhook {
   readonly matchesNamespace: LabelTest;
   readonly selectsObjects: boolean;
   readonly matchesObject: LabelTest;
+  readonly conditions: readonly MatchCondition[];
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 10;
@@ -105,6 +113,10 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
     matchesNamespace: toLabelTest(namespaceSelector),
     selectsObjects: isSelective(objectSelector),
     matchesObject: toLabelTest(objectSelector),
+    conditions: listOf(valueAt(value, "matchConditions")).map((condition) => ({
+      name: textAt(condition, "name"),
+      holds: compileCondition(textAt(condition, "expression")),
+    })),
   };
 }
 

@@ -3,12 +3,13 @@
 import type { Cause } from "../../meta/status.ts";
 import {
   duplicateValue,
-  forbiddenValue,
   invalidValue,
   requiredValue,
+  tooManyValue,
   unsupportedValue,
 } from "../../meta/causes.ts";
-import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
+import { conditionFault } from "../../expressions/condition.ts";
+import { dns1035Fault, qualifiedFault, subdomainFault } from "../../meta/names.ts";
 import { listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { selectorCauses } from "../selector-causes.ts";
@@ -18,6 +19,8 @@ import { ruleCauses } from "./webhook-rule-causes.ts";
 const REVIEW_VERSIONS = ["v1", "v1beta1"];
 const SIDE_EFFECTS = ["None", "NoneOnDryRun"];
 const TIMEOUT_MAX_SECONDS = 30;
+/** Match conditions of one webhook. Source: Kubernetes admissionregistration validation. */
+const CONDITIONS_MAX = 64;
 /** A webhook's name has so many parts at least. */
 const NAME_PARTS_MIN = 3;
 
@@ -86,11 +89,29 @@ function versionCauses(versions: readonly string[], field: string): Cause[] {
       ];
 }
 
-/** Nothing here evaluates expressions: a webhook that rests on them would be asked too often or too rarely. */
+function expressionCauses(expression: string, field: string): Cause[] {
+  if (expression.trim() === "") return [requiredValue(field)];
+  const fault = conditionFault(expression);
+  return fault === undefined ? [] : [invalidValue(field, expression, fault)];
+}
+
 function conditionCauses(webhook: unknown, field: string): Cause[] {
-  return listOf(valueAt(webhook, "matchConditions")).length === 0
-    ? []
-    : [forbiddenValue(field, "CEL is not supported by this server")];
+  const conditions = listOf(valueAt(webhook, "matchConditions"));
+  if (conditions.length > CONDITIONS_MAX) {
+    return [tooManyValue(field, conditions.length, CONDITIONS_MAX)];
+  }
+  const names = conditions.map((condition) => textAt(condition, "name"));
+  return conditions.flatMap((condition, index) => {
+    const at = `${field}[${String(index)}]`;
+    const name = names[index] ?? "";
+    const fault = name === "" ? undefined : qualifiedFault(name);
+    return [
+      ...expressionCauses(textAt(condition, "expression"), `${at}.expression`),
+      ...(name === "" ? [requiredValue(`${at}.name`)] : []),
+      ...(fault === undefined ? [] : [invalidValue(`${at}.name`, name, fault)]),
+      ...(name !== "" && names.indexOf(name) < index ? [duplicateValue(`${at}.name`, name)] : []),
+    ];
+  });
 }
 
 function webhookCauses(webhook: unknown, field: string): Cause[] {
