@@ -8,7 +8,13 @@ import {
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
-import { keepManifests, keepObject, parseManifests, readManifests } from "@patchbay/manifests";
+import {
+  conditionsOf,
+  keepManifests,
+  keepObject,
+  parseManifests,
+  readManifests,
+} from "@patchbay/manifests";
 import type { Files, Store } from "@patchbay/ports";
 
 const SERVICE = "virt-api";
@@ -110,6 +116,7 @@ function printWebhook({ name, path, ...rule }: Webhook, address: VirtApiAddress)
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
     timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
+    matchConditions: conditionsOf(name),
   };
 }
 

@@ -4,6 +4,7 @@
 import { MUTATING_WEBHOOKS, type KubeObject, type WebhookConfiguration } from "@patchbay/api";
 import { AppError, isAppError, isEqual } from "@patchbay/core";
 import type { Store, WriteOptions } from "@patchbay/ports";
+import { conditionsOf } from "../conditions.ts";
 import { TYPES, typeOf } from "../types.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
 import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
@@ -52,21 +53,14 @@ async function apply(
   }
 }
 
-/** The conditions that let writes pass which change no spec. Source: KEP-3716, admission webhook match conditions. */
-const MATCH_CONDITIONS = [
-  { name: "spec-is-new", expression: "oldObject == null || object.spec != oldObject.spec" },
-] as const;
-
-/** Webhooks that judge specs; the status has one of its own. */
-const SPEC_WEBHOOKS = /^(mutate|validate)\./;
-
 function withConditions(object: KubeObject): KubeObject {
   // As its kind says.
   const { webhooks } = object as WebhookConfiguration;
   if (webhooks === undefined) return object;
-  const conditioned = webhooks.map((webhook) =>
-    SPEC_WEBHOOKS.test(webhook.name) ? { ...webhook, matchConditions: MATCH_CONDITIONS } : webhook,
-  );
+  const conditioned = webhooks.map((webhook) => {
+    const matchConditions = conditionsOf(webhook.name);
+    return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
+  });
   return { ...object, ...{ webhooks: conditioned } };
 }
 

@@ -4,6 +4,7 @@ import {
   DATA_VOLUMES,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  withDefaultBinding,
   type DataVolume,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -13,6 +14,7 @@ import {
   AppError,
   ifacesOf,
   isAppError,
+  networksOf,
   nicsPatch,
   withMacs,
   type VmAction,
@@ -40,7 +42,7 @@ async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> 
     namespace: vm.metadata.namespace ?? "",
     earlier: vmi === undefined ? [] : [vmi.spec],
     randomBytes: deps.randomBytes,
-  });
+  }).map((iface) => withDefaultBinding(iface, networksOf(spec)));
   await patchVm(
     vm,
     [

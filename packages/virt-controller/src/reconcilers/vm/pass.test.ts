@@ -148,6 +148,17 @@ describe("a VMI", () => {
 });
 
 describe("MACs", () => {
+  test("come with the binding that nobody named", async () => {
+    const vm = aVm({ nics: [{ name: "one" }] });
+    const { spec } = vm.spec.template;
+    const bare = { ...spec, domain: { devices: { interfaces: [{ name: "one" }] } } };
+    await putVm({ ...vm, spec: { ...vm.spec, template: { spec: bare } } });
+    await bench.passVm();
+    const [iface] = ifacesOf((await bench.vm())?.spec.template.spec ?? spec);
+    expect(iface).toMatchObject({ name: "one", bridge: {} });
+    expect(iface?.macAddress).toMatch(/:/);
+  });
+
   test("are set before anything is started", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await bench.passVm();

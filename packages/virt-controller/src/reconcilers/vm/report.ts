@@ -34,7 +34,7 @@ export async function reportVm(
     return undefined;
   }
   const next = vmStatus({ ...facts, failures }, now);
-  const operations = statusPatch(vm, next);
+  const operations = statusPatch(deps.ownWrites.newest(vm), next);
   const leftMs = operations.length === 0 ? 0 : waitMs(facts, next, deps);
   if (leftMs > 0) return leftMs;
   deps.patience.end(vm.metadata.uid ?? "");

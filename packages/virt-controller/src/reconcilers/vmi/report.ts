@@ -26,7 +26,7 @@ function fieldsOf(next: OwnVmiStatus): object {
 
 /** One write at most, and an event for an obstacle that is new and not virt-handler's. */
 export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: Deps): Promise<void> {
-  const { vmi } = facts;
+  const vmi = deps.ownWrites.newest(facts.vmi);
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
   const changes = statusPatch(vmi, fieldsOf(next));
   if (changes.length === 0) return;

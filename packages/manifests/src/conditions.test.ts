@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { conditionsOf } from "./conditions.ts";
+
+test.each([
+  { webhook: "mutate.virt-api.patchbay.io", want: ["spec-is-new", "may-lack-something"] },
+  { webhook: "validate.virt-api.patchbay.io", want: ["spec-is-new"] },
+  { webhook: "guard.virt-api.patchbay.io", want: ["by-an-agent"] },
+  { webhook: "another.io", want: [] },
+])("$webhook is asked by the conditions $want", ({ webhook, want }) => {
+  expect(conditionsOf(webhook).map(({ name }) => name)).toEqual(want);
+});

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which writes need virt-api's word, where the API server can tell? Source: KEP-3716, admission webhook match conditions.
+import { names } from "@patchbay/api";
+
+/** One condition; all of a webhook's must hold for it to be asked. */
+export interface MatchCondition {
+  readonly name: string;
+  /** CEL over `object`, `oldObject` and `request`. */
+  readonly expression: string;
+}
+
+function account(service: string): string {
+  return `'${names.SERVICE_ACCOUNT_PREFIX}${service}'`;
+}
+
+/** Finalizers and labels come and go without virt-api. */
+const SPEC_IS_NEW: MatchCondition = {
+  name: "spec-is-new",
+  expression: "oldObject == null || object.spec != oldObject.spec",
+};
+
+/** What both write into objects that are there is complete: virt-api fills a request in itself, virt-controller copies it. */
+const MAY_LACK_SOMETHING: MatchCondition = {
+  name: "may-lack-something",
+  expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${account("virt-api")}, ${account("virt-controller")}])`,
+};
+
+/** Nobody else's writes of a status are judged. */
+const BY_AN_AGENT: MatchCondition = {
+  name: "by-an-agent",
+  expression: `request.userInfo.username == ${account("virt-handler")}`,
+};
+
+const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
+  mutate: [SPEC_IS_NEW, MAY_LACK_SOMETHING],
+  validate: [SPEC_IS_NEW],
+  guard: [BY_AN_AGENT],
+};
+
+/** The conditions of virt-api's webhook of that name, for example `mutate.virt-api.patchbay.io`. */
+export function conditionsOf(webhook: string): readonly MatchCondition[] {
+  return CONDITIONS[webhook.split(".", 1)[0] ?? ""] ?? [];
+}
