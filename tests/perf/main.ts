@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS]`, `npm run perf ports [ROUNDS]`,
-// `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]` or
-// `npm run perf apiserver [SECTION...]`.
+// `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
+// `npm run perf control-plane [VMS...]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
+import { measureControlPlane } from "./control-plane/control-plane.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePorts } from "./ports.ts";
@@ -15,6 +16,8 @@ const DEFAULT_ROUNDS = 20;
 const DEFAULT_STARTS = 3;
 /** VMs that get a NIC at once. */
 const DEFAULT_COUNTS = [1, 8, 32];
+/** VMs that the control plane has. */
+const DEFAULT_VMS = [100, 1000, 10_000];
 const [first = "", ...rest] = process.argv.slice(2);
 
 if (first === "apiserver") {
@@ -27,13 +30,15 @@ if (first === "apiserver") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
 } else if (first === "parallel") {
   await measureParallel(rest.length === 0 ? DEFAULT_COUNTS : rest.map(Number));
+} else if (first === "control-plane") {
+  await measureControlPlane(rest.length === 0 ? DEFAULT_VMS : rest.map(Number));
 } else if (first === "throughput") {
   await measureThroughput(Number(rest[0] ?? DEFAULT_ROUNDS));
 } else if (/^[1-9]\d*$/.test(first) || first === "") {
   await measureMachine(first === "" ? DEFAULT_ROUNDS : Number(first));
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, parallel, ports, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, control-plane, parallel, ports, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

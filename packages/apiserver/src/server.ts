@@ -33,7 +33,7 @@ import { Shares } from "./limits/shares.ts";
 import { Turnstile } from "./limits/turnstile.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
-import { strictAdmission } from "./strict/strict-admission.ts";
+import { recordManagers, strictAdmission } from "./strict/strict-admission.ts";
 import { KIND_MANNERS, strictManners } from "./strict/watch-manners.ts";
 
 /** A certificate and its key, PEM. The key is a secret. */
@@ -74,6 +74,8 @@ export interface ApiServerOptions {
    * old. Absent: not.
    */
   readonly strict?: boolean;
+  /** For tests: objects record who manages their fields, as a cluster's do, and are as large. Absent: only if `strict`. */
+  readonly fieldManagers?: boolean;
   /** Other bounds than {@link LIMITS}. */
   readonly limits?: Partial<Limits>;
 }
@@ -136,11 +138,12 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
   );
   const startRevision = store.revision();
   const isStrict = options.strict === true;
+  const plain = options.fieldManagers === true ? recordManagers(builtIn) : builtIn;
   return {
     ...access,
     store,
     registry,
-    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : builtIn,
+    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : plain,
     watchManners: isStrict ? strictManners(startRevision, randomPart) : KIND_MANNERS,
     clock: options.clock,
     logger: options.logger,

@@ -81,8 +81,14 @@ export async function runDaemon(
     const { kubeconfig } = flags;
     const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
     const metrics = createMetrics();
-    const onRequest = metrics.countApiRequest;
-    const client = createKubeClient(config, { logger: log, clock, component, onRequest });
+    const client = createKubeClient(config, {
+      logger: log,
+      clock,
+      component,
+      onRequest: (request) => {
+        metrics.countApiRequest(request);
+      },
+    });
     const signal = stopSignal(log);
     const health = await serveHealth(flags.healthPort, log, signal);
     await serveMetrics(flags, metrics, { log, signal });

@@ -3,6 +3,7 @@
 import type { Admission } from "../admission/admission.ts";
 import { fillIn } from "./fill-in.ts";
 import { dropImageVolumes } from "./image-volumes.ts";
+import { managedFieldsOf } from "./managed-fields.ts";
 import { checkOwnerRights, type OwnerRightsDeps } from "./owner-rights.ts";
 
 /** The same admission, with everything filled in and rights on owners asked for. */
@@ -19,6 +20,19 @@ export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Ad
       checkOwnerRights(question, deps);
       return admission.validate(question);
     },
+    admitDeletion: (question) => admission.admitDeletion(question),
+  };
+}
+
+/** The same admission, with the managers of fields recorded in what is stored, and nothing else filled in. */
+export function recordManagers(admission: Admission): Admission {
+  return {
+    mutate: async (question, complete) => {
+      const object = await admission.mutate(question, complete);
+      if (question.bodyKind === undefined) object.metadata.managedFields = managedFieldsOf(object);
+      return object;
+    },
+    validate: (question) => admission.validate(question),
     admitDeletion: (question) => admission.admitDeletion(question),
   };
 }

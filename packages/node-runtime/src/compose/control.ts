@@ -62,7 +62,9 @@ export async function controlNode(
     logger: log,
     clock,
     component: "binder",
-    onRequest: metrics.countApiRequest,
+    onRequest: (request) => {
+      metrics.countApiRequest(request);
+    },
   });
   try {
     const at = { nodeName, ...(claims === undefined ? {} : { claims }) };

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API server is given before anything is measured: kinds, rights, networks, a node, and the way to virt-api.
+import {
+  API_SERVICES,
+  customResourceDefinitions,
+  KUBEVIRTS,
+  MUTATING_WEBHOOKS,
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VALIDATING_WEBHOOKS,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import type { KubeClient } from "@patchbay/kube";
+import { keepManifests, keepObject, parseManifests, readManifests } from "@patchbay/manifests";
+import { createFiles } from "@patchbay/os";
+import { bridgeNetworkManifest } from "@patchbay/testing";
+
+/** Where everything that is measured is. */
+export const NAMESPACE = "patchbay-perf";
+/** The node that the test itself is. */
+export const NODE = "patchbay-perf";
+
+const SERVICE = { name: "virt-api", namespace: "patchbay" };
+const CORE = { group: "", version: "v1" } as const;
+const NODES = { ...CORE, resource: "nodes", kind: "Node", namespaced: false };
+const SERVICES = { ...CORE, resource: "services", kind: "Service", namespaced: true };
+const ENDPOINTS = { ...CORE, resource: "endpoints", kind: "Endpoints", namespaced: true };
+/** Of a cluster's manifests, what says who may do what. */
+const RIGHTS = /^(Namespace|ServiceAccount|(Cluster)?Role(Binding)?)$/;
+const WEBHOOKS: readonly string[] = [MUTATING_WEBHOOKS.kind, VALIDATING_WEBHOOKS.kind];
+
+/** Where virt-api will listen, and who signed its certificate. */
+export interface VirtApiAddress {
+  readonly address: string;
+  readonly port: number;
+  readonly caPem: string;
+}
+
+interface WebhookConfiguration extends KubeObject {
+  readonly webhooks: readonly {
+    readonly clientConfig: { readonly service: { readonly path: string } };
+  }[];
+}
+
+function object(
+  type: ResourceType<KubeObject>,
+  metadata: KubeObject["metadata"],
+  fields: Readonly<Record<string, unknown>>,
+): KubeObject {
+  const apiVersion = type.group === "" ? type.version : `${type.group}/${type.version}`;
+  return { apiVersion, kind: type.kind, metadata, ...fields };
+}
+
+/** The manifests' own webhooks, at an address of this machine. */
+function webhookAt(manifest: KubeObject, at: VirtApiAddress): KubeObject {
+  // As the manifests have it.
+  const configuration = manifest as WebhookConfiguration;
+  const caBundle = Buffer.from(at.caPem).toString("base64");
+  const webhooks = configuration.webhooks.map(({ clientConfig, ...webhook }) => {
+    const url = `https://${at.address}:${String(at.port)}${clientConfig.service.path}`;
+    return { ...webhook, clientConfig: { url, caBundle } };
+  });
+  return object(
+    configuration.kind === MUTATING_WEBHOOKS.kind ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS,
+    configuration.metadata,
+    { webhooks },
+  );
+}
+
+async function clusterManifests(): Promise<readonly KubeObject[]> {
+  return parseManifests(await readManifests(createFiles(), "base"));
+}
+
+async function keepWayToVirtApi({ store }: KubeClient, at: VirtApiAddress): Promise<void> {
+  const ports = [{ name: "https", port: 443, targetPort: at.port, protocol: "TCP" }];
+  await keepObject(store, SERVICES, object(SERVICES, SERVICE, { spec: { ports } }));
+  const subset = {
+    addresses: [{ ip: at.address }],
+    ports: [{ name: "https", port: at.port, protocol: "TCP" }],
+  };
+  await keepObject(store, ENDPOINTS, object(ENDPOINTS, SERVICE, { subsets: [subset] }));
+  for (const manifest of await clusterManifests()) {
+    if (WEBHOOKS.includes(manifest.kind)) await keepManifests(store, [webhookAt(manifest, at)]);
+    if (manifest.kind !== API_SERVICES.kind) continue;
+    const { spec } = manifest as KubeObject & { readonly spec: object };
+    const caBundle = Buffer.from(at.caPem).toString("base64");
+    await keepManifests(store, [
+      object(API_SERVICES, manifest.metadata, { spec: { ...spec, caBundle } }),
+    ]);
+  }
+}
+
+/** Installs all but the services. */
+export async function install(client: KubeClient, at: VirtApiAddress): Promise<void> {
+  const { store } = client;
+  await keepManifests(store, customResourceDefinitions());
+  const manifests = await clusterManifests();
+  await keepManifests(
+    store,
+    manifests.filter(({ kind }) => RIGHTS.test(kind)),
+  );
+  await keepObject(store, NAMESPACES, object(NAMESPACES, { name: NAMESPACE }, {}));
+  await keepObject(store, NODES, object(NODES, { name: NODE }, {}));
+  const kubevirt = { name: "kubevirt", namespace: SERVICE.namespace };
+  await keepObject(store, KUBEVIRTS, object(KUBEVIRTS, kubevirt, { spec: {} }));
+  for (const name of ["first", "hot"]) {
+    const nad = bridgeNetworkManifest(name, "pbperf") as KubeObject;
+    const metadata = { name, namespace: NAMESPACE };
+    await keepObject(store, NETWORK_ATTACHMENT_DEFINITIONS, { ...nad, metadata });
+  }
+  await keepWayToVirtApi(client, at);
+}
+
+/** Takes away what would be in the way of others. */
+export async function uninstall({ store }: KubeClient): Promise<void> {
+  await store.delete(MUTATING_WEBHOOKS, { name: "patchbay" });
+  await store.delete(VALIDATING_WEBHOOKS, { name: "patchbay" });
+  await store.delete(API_SERVICES, { name: "v1.subresources.kubevirt.io" });
+  await store.delete(NAMESPACES, { name: NAMESPACE });
+  await store.delete(NODES, { name: NODE });
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is measured, running: an API server, virt-api and virt-controller as users run them, a node and VMs.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { createClock } from "@patchbay/os";
+import { createAuthority, issueCertificate } from "@patchbay/pki";
+import { createLogger } from "@patchbay/telemetry";
+import { freePort } from "./free-port.ts";
+import { install, uninstall, type VirtApiAddress } from "./install.ts";
+import { NodeSide } from "./node-side.ts";
+import { openServer, writeImpersonating, type Server } from "./server.ts";
+import { Service } from "./service.ts";
+import { Vms } from "./vms.ts";
+
+/** What is counted of the agents that the test stands in for: requests of the node, people's beside them. */
+export interface Tally {
+  count: number;
+}
+
+const clock = createClock();
+const log = createLogger({ component: "perf", level: "warn" });
+
+/** The services, which can be stopped and started. */
+export class Stage {
+  readonly server: Server;
+  readonly vms: Vms;
+  /** Requests that the node has sent. */
+  readonly nodeSent: Tally;
+  readonly #directory: string;
+  readonly #at: VirtApiAddress;
+  readonly #people: KubeClient;
+  #virtApi: Service | undefined;
+  #virtController: Service | undefined;
+
+  constructor(
+    server: Server,
+    own: {
+      readonly directory: string;
+      readonly at: VirtApiAddress;
+      readonly people: KubeClient;
+      readonly vms: Vms;
+      readonly nodeSent: Tally;
+    },
+  ) {
+    this.server = server;
+    this.#directory = own.directory;
+    this.#at = own.at;
+    this.#people = own.people;
+    this.vms = own.vms;
+    this.nodeSent = own.nodeSent;
+  }
+
+  get virtApi(): Service {
+    if (this.#virtApi === undefined) throw new Error("virt-api does not run");
+    return this.#virtApi;
+  }
+
+  get virtController(): Service {
+    if (this.#virtController === undefined) throw new Error("virt-controller does not run");
+    return this.#virtController;
+  }
+
+  async startVirtApi(): Promise<Service> {
+    const file = (name: string): string => join(this.#directory, name);
+    this.#virtApi = await Service.start("virt-api", [
+      ...["--kubeconfig", file("virt-api.kubeconfig")],
+      ...["--listen-address", this.#at.address, "--port", String(this.#at.port)],
+      ...["--tls-cert-file", file("virt-api.crt"), "--tls-private-key-file", file("virt-api.key")],
+    ]);
+    return this.#virtApi;
+  }
+
+  async startVirtController(): Promise<Service> {
+    const kubeconfig = join(this.#directory, "virt-controller.kubeconfig");
+    this.#virtController = await Service.start("virt-controller", ["--kubeconfig", kubeconfig]);
+    return this.#virtController;
+  }
+
+  /** Resolves when requests for the subresources get through. */
+  async reachable(): Promise<void> {
+    const path = "/apis/subresources.kubevirt.io/v1";
+    for (let tries = 0; ; tries += 1) {
+      try {
+        await this.#people.requestRaw({ method: "GET", path });
+        return;
+      } catch (error) {
+        if (tries > 300) throw error;
+        await clock.sleep(100, AbortSignal.timeout(10_000));
+      }
+    }
+  }
+
+  async stopServices(): Promise<void> {
+    await Promise.all([this.#virtApi?.stop(), this.#virtController?.stop()]);
+  }
+}
+
+async function makeCertificate(directory: string, address: string, port: number) {
+  const authority = await createAuthority("perf-virt-api", clock);
+  const { certPem, keyPem } = await issueCertificate(authority, {
+    commonName: "virt-api",
+    organizations: [],
+    dnsNames: ["virt-api.patchbay.svc"],
+    ipAddresses: [address],
+    usages: ["server"],
+    validDays: 1,
+  });
+  writeFileSync(join(directory, "virt-api.crt"), certPem);
+  writeFileSync(join(directory, "virt-api.key"), keyPem, { mode: 0o600 });
+  return { address, port, caPem: authority.certPem };
+}
+
+async function openClient(
+  server: Server,
+  component: string,
+): Promise<{ readonly client: KubeClient; readonly sent: Tally }> {
+  const config = await loadKubeConfig({ kubeconfig: server.kubeconfig });
+  const sent = { count: 0 };
+  const onRequest = ({ verb }: { readonly verb: string }): void => {
+    if (verb !== "watch" && verb !== "list") sent.count += 1;
+  };
+  return { client: createKubeClient(config, { clock, logger: log, component, onRequest }), sent };
+}
+
+async function perform(
+  stage: Stage,
+  node: NodeSide,
+  { use, signal }: { readonly use: (stage: Stage) => Promise<void>; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    await stage.startVirtApi();
+    await stage.startVirtController();
+    await stage.reachable();
+    await node.start(signal);
+    await stage.vms.start(signal);
+    await use(stage);
+  } finally {
+    await stage.stopServices();
+  }
+}
+
+async function playOn(
+  server: Server,
+  directory: string,
+  use: (stage: Stage) => Promise<void>,
+): Promise<void> {
+  const at = await makeCertificate(directory, server.address, await freePort());
+  for (const name of ["virt-api", "virt-controller"]) {
+    const file = join(directory, `${name}.kubeconfig`);
+    writeImpersonating(server, `system:serviceaccount:patchbay:${name}`, file);
+  }
+  const people = await openClient(server, "perf-people");
+  const agents = await openClient(server, "perf-node");
+  const node = new NodeSide({ client: agents.client, clock, log });
+  const vms = new Vms(people.client, node, log);
+  const own = { directory, at, people: people.client, vms, nodeSent: agents.sent };
+  const stage = new Stage(server, own);
+  const stop = new AbortController();
+  try {
+    await install(people.client, at);
+    await perform(stage, node, { use, signal: stop.signal });
+  } finally {
+    stop.abort(new Error("measured"));
+    if (server.name !== "embedded") await uninstall(people.client);
+    await Promise.all([people.client.close(), agents.client.close()]);
+  }
+}
+
+/** Sets everything up, and leaves nothing of it behind. */
+export async function withStage(use: (stage: Stage) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-perf-"));
+  try {
+    const server = await openServer(directory);
+    await playOn(server, directory, use).finally(() => server.close());
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
