@@ -82,6 +82,7 @@ export {
 } from "./plan/pod/attachment-actions.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
+export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";

@@ -7,7 +7,7 @@ import { systemRandom, type Random } from "./pace/backoff.ts";
 import { HttpClient, type HttpDeps, type HttpMethod } from "./connection/http.ts";
 import type { KubeConfig } from "./connection/kubeconfig.ts";
 import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
-import { createReflector, type Reflection, type Selection } from "./watch/reflector.ts";
+import { createReflector, type Reflection, type Wanted } from "./watch/reflector.ts";
 import { toStatusError } from "./connection/status-error.ts";
 import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch/watch-connection.ts";
 
@@ -45,7 +45,7 @@ export interface KubeClient {
   /** List and watch of a kind as a stream that never ends by itself. */
   reflect<T extends KubeObject>(
     type: ResourceType<T>,
-    selection?: Selection,
+    wanted?: Wanted<T>,
   ): Observable<Reflection<T>>;
   /**
    * Calls any path.
@@ -75,8 +75,8 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
   return {
     server: config.server,
     store,
-    reflect: (type, selection = {}) =>
-      createReflector(type, selection, { store, watches, clock, logger, random }),
+    reflect: (type, wanted = {}) =>
+      createReflector(type, wanted, { store, watches, clock, logger, random }),
     requestRaw: (request) => requestRaw(http, request),
     close: () => http.close(),
   };

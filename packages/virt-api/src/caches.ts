@@ -39,23 +39,33 @@ export const MAC_INDEXES = {
   vmis: { mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)) },
 } as const;
 
+function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): VirtualMachine {
+  return { apiVersion, kind, metadata, spec };
+}
+
+function withoutSpec({
+  apiVersion,
+  kind,
+  metadata,
+}: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
+  return { apiVersion, kind, metadata };
+}
+
 /** Makes them; they are empty until they are started. */
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
-    vms: createCache(client.reflect(VIRTUAL_MACHINES), {
+    vms: createCache(client.reflect(VIRTUAL_MACHINES, { trim: withoutStatus }), {
       logger,
       indexes: MAC_INDEXES.vms,
-      trim: ({ apiVersion, kind, metadata, spec }) => ({ apiVersion, kind, metadata, spec }),
     }),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       logger,
       indexes: MAC_INDEXES.vmis,
     }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), {
+    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: withoutSpec }), {
       logger,
-      trim: ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata }),
     }),
   };
 }

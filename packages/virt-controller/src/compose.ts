@@ -16,7 +16,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { claimNamesOf, vmVnicFamily } from "@patchbay/core";
+import { claimNamesOf, vmVnicFamily, seenLauncher } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -112,7 +112,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), { logger }),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    pods: createCache(client.reflect(PODS, { labelSelector }), { logger }),
+    pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
   };
 }

@@ -2,12 +2,11 @@
 // An API server in memory with what the loops live by: watches, generations, finalizers, and the end of what is owned.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/core";
-import type { KubeClient, Reflection } from "@patchbay/kube";
+import type { KubeClient, Reflection, Wanted } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/ports";
 import { createFakeStore } from "@patchbay/ports/testing";
 
 type Told = Reflection<KubeObject>;
-type Selection = Parameters<KubeClient["reflect"]>[1];
 type Selector = (object: KubeObject) => boolean;
 
 interface Watch {
@@ -30,12 +29,17 @@ function memberOf(object: unknown, path: string): unknown {
 }
 
 /** Of the selectors that the loops use: one label, or one field, that has one value. */
-function selectorOf({ labelSelector, fieldSelector }: NonNullable<Selection>): Selector {
+function selectorOf({ labelSelector, fieldSelector }: Wanted<KubeObject>): Selector {
   const [label, labelValue] = labelSelector?.split("=") ?? [];
   const [field, fieldValue] = fieldSelector?.split("=") ?? [];
   return (object) =>
     (label === undefined || object.metadata.labels?.[label] === labelValue) &&
     (field === undefined || memberOf(object, field) === fieldValue);
+}
+
+function trimmed<T extends KubeObject>(told: Reflection<T>, trim: (object: T) => T): Reflection<T> {
+  if (told.kind === "listed") return { ...told, objects: told.objects.map(trim) };
+  return { ...told, object: trim(told.object) };
 }
 
 /** Whether somebody has to do something before the object can go. */
@@ -80,10 +84,13 @@ export class MemoryApiServer {
     return {
       server: "memory",
       store,
-      reflect: <T extends KubeObject>(type: ResourceType<T>, selection: Selection = {}) => {
+      reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: Wanted<T> = {}) => {
+        const { trim = (object: T): T => object, ...selection } = wanted;
         const subscribe = (tell: (told: Reflection<T>) => void): { unsubscribe: () => void } =>
           // What is kept under a type was put there with that type.
-          this.#subscribe(type, selectorOf(selection), tell as (told: Told) => void);
+          this.#subscribe(type, selectorOf(selection), (told) => {
+            tell(trimmed(told as Reflection<T>, trim));
+          });
         // A cache does nothing but subscribe.
         return { subscribe } as never;
       },

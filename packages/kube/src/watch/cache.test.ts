@@ -40,13 +40,12 @@ interface Setting {
   readonly logger: FakeLogger;
 }
 
-function setUp(trim?: (pod: Pod) => Pod): Setting {
+function setUp(): Setting {
   const source = new Subject<Reflection<Pod>>();
   const logger = createFakeLogger();
   const cache = createCache(source, {
     logger,
     indexes: { node: (pod) => (pod.spec.nodeName === undefined ? [] : [pod.spec.nodeName]) },
-    ...(trim !== undefined && { trim }),
   });
   const words: string[] = [];
   cache.onChange((change) => words.push(toWord(change)));
@@ -151,15 +150,6 @@ describe("a cache", () => {
     expect(isSynced).toBe(false);
     source.next({ kind: "listed", objects: [] });
     await synced;
-  });
-
-  test("keeps only what the trim function leaves", () => {
-    const { cache, source } = setUp((pod) => {
-      const { namespace = "", name, uid = "", resourceVersion = "" } = pod.metadata;
-      return { ...pod, metadata: { namespace, name, uid, resourceVersion } };
-    });
-    source.next({ kind: "applied", object: podOf("a", "1") });
-    expect(cache.list()[0]?.metadata).not.toHaveProperty("labels");
   });
 
   test("a listener that throws keeps the change from nobody", () => {

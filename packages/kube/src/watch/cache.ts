@@ -8,12 +8,10 @@ import { ObjectIndex } from "./object-index.ts";
 import type { Reflection } from "./reflector.ts";
 import { keyOf, printKey } from "../objects/resource-path.ts";
 
-/** What of an object is kept, and by what else than its name it is found. */
+/** By what else than its name an object is found, and where faults are told. */
 export interface CacheOptions<T extends KubeObject> {
   /** Index functions by name: the values under which an object is found by `listBy`. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
-  /** Drops what nobody reads, before the object is kept. */
-  readonly trim?: (object: T) => T;
   readonly logger: Logger;
 }
 
@@ -25,7 +23,6 @@ export interface StartableCache<T extends KubeObject> extends Cache<T> {
 
 class WatchedCache<T extends KubeObject> implements StartableCache<T> {
   readonly #source: Observable<Reflection<T>>;
-  readonly #trim: (object: T) => T;
   readonly #logger: Logger;
   readonly #objects: ObjectIndex<T>;
   readonly #listeners = new Set<(change: Change<T>) => void>();
@@ -33,7 +30,6 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
 
   constructor(source: Observable<Reflection<T>>, options: CacheOptions<T>) {
     this.#source = source;
-    this.#trim = options.trim ?? ((object) => object);
     this.#logger = options.logger;
     this.#objects = new ObjectIndex(options.indexes ?? {});
   }
@@ -100,10 +96,11 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
       return;
     }
     if (previous !== undefined && previous.metadata.resourceVersion === resourceVersion) return;
-    const current = this.#trim(object);
-    this.#objects.set(key, current);
+    this.#objects.set(key, object);
     this.#tell(
-      previous === undefined ? { kind: "added", current } : { kind: "updated", previous, current },
+      previous === undefined
+        ? { kind: "added", current: object }
+        : { kind: "updated", previous, current: object },
     );
   }
 

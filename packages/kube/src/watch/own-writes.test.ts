@@ -75,3 +75,11 @@ test.each([
   tell(cache);
   expect(writes.isBehind(version("9"))).toBe(false);
 });
+
+test("a write of which the cache has heard before its answer came is not kept", () => {
+  const cache = createFakeCache<KubeObject>();
+  cache.put(version("10"));
+  const writes = createOwnWrites(cache);
+  writes.note(version("10"));
+  expect(writes.isBehind(version("9"))).toBe(false);
+});

@@ -25,9 +25,15 @@ function uidOf({ metadata }: KubeObject): string {
 
 class RememberedWrites implements OwnWrites {
   readonly #written = new Map<string, KubeObject>();
+  readonly #caches: readonly Cache<KubeObject>[];
+
+  constructor(caches: readonly Cache<KubeObject>[]) {
+    this.#caches = caches;
+    for (const cache of caches) this.#follow(cache);
+  }
 
   /** What a cache has heard of need not be remembered, nor what is gone. */
-  follow(cache: Cache<KubeObject>): void {
+  #follow(cache: Cache<KubeObject>): void {
     cache.onChange((change) => {
       if (change.kind === "deleted") this.#written.delete(uidOf(change.previous));
       else this.isBehind(change.current);
@@ -36,6 +42,11 @@ class RememberedWrites implements OwnWrites {
 
   note(written: KubeObject): void {
     this.#written.set(uidOf(written), written);
+    // The watch may have been faster than the answer, and nothing may ever change again: it would be kept for ever.
+    for (const cache of this.#caches) {
+      const cached = cache.find(written.metadata);
+      if (cached !== undefined) this.newest(cached);
+    }
   }
 
   isBehind(cached: KubeObject): boolean {
@@ -54,7 +65,5 @@ class RememberedWrites implements OwnWrites {
 
 /** Remembers nothing at first, and nothing over a restart; what is gone is forgotten when one of the caches says so. */
 export function createOwnWrites(...caches: readonly Cache<KubeObject>[]): OwnWrites {
-  const writes = new RememberedWrites();
-  for (const cache of caches) writes.follow(cache);
-  return writes;
+  return new RememberedWrites(caches);
 }

@@ -89,6 +89,31 @@ function listCount(server: ScriptedServer): number {
   return server.seen.filter(({ query }) => !query.has("watch")).length;
 }
 
+test("keeps neither field managers nor what its caller does not read", async () => {
+  const stored = (name: string): object => {
+    const managedFields = [{ manager: "m", fieldsV1: {} }];
+    const metadata = { namespace: "ns", name, uid: name, resourceVersion: "6", managedFields };
+    return { metadata, spec: { nodeName: "n", containers: [] } };
+  };
+  const answers = [listOf("5", [stored("a")]), lines(event("ADDED", stored("b")))];
+  await using server = await startScriptedServer((response, seen) => {
+    (answers.shift() ?? lines())(response, seen);
+  });
+  const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
+  const seen: Pod[] = [];
+  const trim = (pod: Pod): Pod => ({ ...pod, spec: { containers: [] } });
+  const subscription = client.reflect(PODS, { trim }).subscribe((told) => {
+    seen.push(...(told.kind === "listed" ? told.objects : [told.object]));
+  });
+  await eventually(() => seen.length === 2);
+  subscription.unsubscribe();
+  await client.close();
+  for (const pod of seen) {
+    expect(pod.spec).toEqual({ containers: [] });
+    expect(pod.metadata).not.toHaveProperty("managedFields");
+  }
+});
+
 describe("a reflector", () => {
   test("lists, then watches from there with bookmarks", async () => {
     const script = {

@@ -8,6 +8,7 @@ import { Observable } from "rxjs";
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { HttpStore } from "../objects/object-store.ts";
 import { collectionPath } from "../objects/resource-path.ts";
+import { withoutBookkeeping } from "./bookkeeping.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
 /** What a reflector tells. */
@@ -23,6 +24,12 @@ export interface Selection {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+}
+
+/** Which objects, and what of them. */
+export interface Wanted<T extends KubeObject> extends Selection {
+  /** Drops what nobody reads, as soon as an object has come: before the whole list is there. Absent: nothing. */
+  readonly trim?: (object: T) => T;
 }
 
 /** One server: lists come from `store`, events from `watches`; `random` keeps clients that broke together apart. */
@@ -55,6 +62,7 @@ interface Listed<T> {
 class Reflecting<T extends KubeObject> {
   readonly #type: ResourceType<T>;
   readonly #selection: Selection;
+  readonly #trim: (object: T) => T;
   readonly #deps: ReflectorDeps;
   readonly #tell: (reflection: Reflection<T>) => void;
   /** Requests in a row that failed. */
@@ -67,12 +75,14 @@ class Reflecting<T extends KubeObject> {
   #isUnpaged = false;
 
   constructor(
-    source: { readonly type: ResourceType<T>; readonly selection: Selection },
+    source: { readonly type: ResourceType<T>; readonly wanted: Wanted<T> },
     deps: ReflectorDeps,
     tell: (reflection: Reflection<T>) => void,
   ) {
     this.#type = source.type;
-    this.#selection = source.selection;
+    const { trim, ...selection } = source.wanted;
+    this.#selection = selection;
+    this.#trim = trim ?? ((object) => object);
     this.#deps = deps;
     this.#tell = tell;
   }
@@ -108,7 +118,7 @@ class Reflecting<T extends KubeObject> {
         { ...this.#selection, signal, timeoutMs: 30_000 },
         { ...limit, ...(next !== undefined && { continue: next }) },
       );
-      objects.push(...page.items);
+      objects.push(...page.items.map((object) => this.#keep(object)));
       next = page.metadata.continue;
       if (next === undefined || next === "") {
         this.#isUnpaged = false;
@@ -158,7 +168,11 @@ class Reflecting<T extends KubeObject> {
     if (type === "BOOKMARK") return;
     // The server keeps the type of what it serves at this path.
     const object = { ...seen, apiVersion: apiVersionOf(this.#type), kind: this.#type.kind } as T;
-    this.#tell({ kind: type === "DELETED" ? "removed" : "applied", object });
+    this.#tell({ kind: type === "DELETED" ? "removed" : "applied", object: this.#keep(object) });
+  }
+
+  #keep(object: T): T {
+    return this.#trim(withoutBookkeeping(object));
   }
 
   /** That a place is too old is no failure: the server says what it keeps, and a new list follows at once. */
@@ -190,16 +204,16 @@ class Reflecting<T extends KubeObject> {
 
 /**
  * The objects of a kind as a stream: first `listed`, then each change. It never ends and never errs by itself;
- * each subscription has its own list and watch, which end with it.
+ * each subscription has its own list and watch, which end with it. Who manages fields is not told, nor what was applied.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
-  selection: Selection,
+  wanted: Wanted<T>,
   deps: ReflectorDeps,
 ): Observable<Reflection<T>> {
   return new Observable((subscriber) => {
     const abort = new AbortController();
-    const reflecting = new Reflecting({ type, selection }, deps, (reflection) => {
+    const reflecting = new Reflecting({ type, wanted }, deps, (reflection) => {
       if (!abort.signal.aborted) subscriber.next(reflection);
     });
     void reflecting.run(abort.signal);

@@ -15,7 +15,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError, seenLauncher } from "@patchbay/core";
 import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
 import type { Cache, ObjectKey, Store } from "@patchbay/ports";
 import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
@@ -132,7 +132,7 @@ export class Bench {
   async catchUp(): Promise<void> {
     await this.#learn(VIRTUAL_MACHINES, this.vms);
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
-    await this.#learn(PODS, this.pods);
+    await this.#learn(PODS, this.pods, seenLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
     this.calls = [];
@@ -193,10 +193,14 @@ export class Bench {
     throw new Error(`never settles: ${this.calls.join()}`);
   }
 
-  async #learn<T extends KubeObject>(type: ResourceType<T>, cache: ToldCache<T>): Promise<void> {
+  async #learn<T extends KubeObject>(
+    type: ResourceType<T>,
+    cache: ToldCache<T>,
+    trim = (object: T): T => object,
+  ): Promise<void> {
     for (const { metadata } of cache.list()) cache.tell(metadata, undefined);
     const { items } = await this.server.list(type);
-    for (const item of items) cache.tell(item.metadata, item);
+    for (const item of items) cache.tell(item.metadata, trim(item));
   }
 
   #try(verb: string, { resource }: ResourceType<KubeObject>, key: ObjectKey): void {

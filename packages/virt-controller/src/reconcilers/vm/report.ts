@@ -16,7 +16,8 @@ import type { Outcome } from "../steps.ts";
 /** How much longer the write can wait, milliseconds; 0: not at all. */
 function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  const current = vmi && deps.ownWrites.newest(vmi);
+  // This pass may have written it since it looked, and the watch may have told of that already.
+  const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
   return canVmStatusWait(vm, current, next) ? deps.patience.leftMs(uid) : 0;
 }
 

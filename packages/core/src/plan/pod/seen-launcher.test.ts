@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type Pod } from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { hash } from "node:crypto";
+import { expect, test } from "vitest";
+import { ownVmiStatus } from "../../status/vmi.ts";
+import { hasImageVolume, hasLostImage } from "./image-files.ts";
+import { seenLauncher } from "./seen-launcher.ts";
+
+const WAITING = { waiting: { reason: "ErrImagePull", message: "cannot pull guest" } };
+const FAILED = { terminated: { exitCode: 1, reason: "Error", message: "no space" } };
+const RUNS = { name: "compute", image: "l", imageID: "", ready: true, restartCount: 0 };
+const UNSCHEDULABLE = { type: "PodScheduled", status: "False", reason: "Unschedulable" } as const;
+
+function aLauncher(change: Partial<Pod["spec"]>, status: NonNullable<Pod["status"]>): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "virt-launcher-vm1",
+      namespace: "default",
+      uid: "pod-uid",
+      resourceVersion: "3",
+      labels: { a: "b" },
+      annotations: { other: "x", [names.NETWORKS_ANNOTATION]: '[{"name":"blue"}]' },
+    },
+    spec: {
+      nodeName: "node1",
+      initContainers: [{ name: "kernel-boot", image: "guest" }],
+      containers: [{ name: "compute", image: "launcher" }],
+      volumes: [{ name: "launcher", emptyDir: {} }],
+      ...change,
+    },
+    status,
+  };
+}
+
+const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
+  { name: "runs", pod: aLauncher({}, { phase: "Running", podIPs: [{ ip: "10.0.0.1" }] }) },
+  { name: "finds no node", pod: aLauncher({}, { conditions: [UNSCHEDULABLE] }) },
+  {
+    name: "cannot have an image",
+    pod: aLauncher(
+      {},
+      { initContainerStatuses: [{ ...RUNS, name: "kernel-boot", state: WAITING }] },
+    ),
+  },
+  {
+    name: "cannot prepare a disk",
+    pod: aLauncher(
+      {},
+      { phase: "Failed", initContainerStatuses: [{ ...RUNS, name: "image-0", state: FAILED }] },
+    ),
+  },
+  {
+    name: "has lost an image",
+    pod: aLauncher({ initContainers: [], volumes: [{ name: "kernel-boot", emptyDir: {} }] }, {}),
+  },
+  {
+    name: "has an image for a volume",
+    pod: aLauncher({ volumes: [{ name: "kernel-boot", image: { reference: "guest" } }] }, {}),
+  },
+];
+
+function told(pod: Pod): unknown {
+  const vmi = aVmi({ nics: [{ name: "blue" }], status: { phase: "Scheduling" } });
+  const network = { bindings: new Map() };
+  const storage = { claims: new Map(), config: {} };
+  const facts = { vmi, pod, network, storage, failures: [] };
+  const sha256Hex = (text: string): string => hash("sha256", text, "hex");
+  return {
+    // The rest of the configuration says nothing of pods.
+    status: ownVmiStatus(facts as never, "2026-01-01T00:00:00Z", sha256Hex),
+    lost: hasLostImage(pod),
+    image: hasImageVolume(pod),
+  };
+}
+
+test.each(pods)("what is said of a launcher that $name is the same of what is seen", ({ pod }) => {
+  expect(told(seenLauncher(pod))).toEqual(told(pod));
+});
+
+test("little is left of a pod", () => {
+  const [{ pod } = { pod: aLauncher({}, {}) }] = pods;
+  expect(seenLauncher(pod)).toEqual({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "virt-launcher-vm1",
+      namespace: "default",
+      uid: "pod-uid",
+      resourceVersion: "3",
+      annotations: { [names.NETWORKS_ANNOTATION]: '[{"name":"blue"}]' },
+    },
+    spec: {
+      nodeName: "node1",
+      initContainers: [{ name: "kernel-boot", image: "guest" }],
+      containers: [],
+      volumes: [{ name: "launcher" }],
+    },
+    status: { phase: "Running", podIPs: [{ ip: "10.0.0.1" }] },
+  });
+});

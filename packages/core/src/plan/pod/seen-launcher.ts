@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a launcher pod that is there does virt-controller look at? A pod as the API server keeps it is four times as large.
+import { names, type ContainerStatus, type ObjectMeta, type Pod } from "@patchbay/api";
+
+const ANNOTATIONS: readonly string[] = [
+  names.NETWORKS_ANNOTATION,
+  names.NETWORK_STATUS_ANNOTATION,
+  names.ATTACHMENT_ERRORS_ANNOTATION,
+];
+
+function seenMetadata(metadata: ObjectMeta): ObjectMeta {
+  const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata;
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
+    ANNOTATIONS.includes(key),
+  );
+  return {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    ...(uid !== undefined && { uid }),
+    ...(resourceVersion !== undefined && { resourceVersion }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(ownerReferences !== undefined && { ownerReferences }),
+    annotations: Object.fromEntries(annotations),
+  };
+}
+
+/** Which pods are on which node, and the images by which a person knows a container or a volume. */
+function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
+  return {
+    ...(nodeName !== undefined && { nodeName }),
+    ...(initContainers !== undefined && {
+      initContainers: initContainers.map(({ name, image }) => ({ name, image })),
+    }),
+    containers: [],
+    ...(volumes !== undefined && {
+      volumes: volumes.map(({ name, image }) => ({ name, ...(image !== undefined && { image }) })),
+    }),
+  };
+}
+
+function seenContainer(status: ContainerStatus): ContainerStatus {
+  const { name, image, imageID, ready, restartCount, state } = status;
+  return { name, image, imageID, ready, restartCount, state };
+}
+
+function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
+  const { phase, podIPs, conditions, initContainerStatuses, containerStatuses } = status;
+  return {
+    ...(phase !== undefined && { phase }),
+    ...(podIPs !== undefined && { podIPs }),
+    ...(conditions !== undefined && {
+      conditions: conditions.filter(({ type }) => type === "PodScheduled"),
+    }),
+    ...(initContainerStatuses !== undefined && {
+      initContainerStatuses: initContainerStatuses.map(seenContainer),
+    }),
+    ...(containerStatuses !== undefined && {
+      containerStatuses: containerStatuses.map(seenContainer),
+    }),
+  };
+}
+
+/**
+ * The pod with nothing but what virt-controller's plans and reports read of launchers: `containers` is empty. The tests
+ * of its loops work on such pods.
+ */
+export function seenLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+  return {
+    apiVersion,
+    kind,
+    metadata: seenMetadata(metadata),
+    spec: seenSpec(spec),
+    ...(status !== undefined && { status: seenStatus(status) }),
+  };
+}
