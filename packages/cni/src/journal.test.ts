@@ -128,3 +128,29 @@ test("what a process that died left without rows is swept", async () => {
   expect(await journal.listPods()).toEqual([]);
   expect(await files.list("/journal")).toEqual([]);
 });
+
+test("rows of a pod are read once, and again after a change that failed", async () => {
+  const files = createFakeFiles();
+  await createJournal(files, "/j").write(row("a"));
+  let reads = 0;
+  let isFull = false;
+  const counted = new Proxy(files, {
+    get: (target, name): unknown => {
+      if (name === "readText") reads += 1;
+      if (name === "writeAtomic" && isFull) return () => Promise.reject(new Error("no space"));
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const journal = createJournal(counted, "/j");
+  const states = async (): Promise<readonly string[]> =>
+    (await journal.list("uid-1")).map(({ state }) => state);
+  expect(await states()).toEqual(["begun"]);
+  await journal.write(row("a", { state: "attached" }));
+  expect(await states()).toEqual(["attached"]);
+  expect(reads).toBe(1);
+  isFull = true;
+  await expect(journal.write(row("a", { state: "removed" }))).rejects.toThrow("no space");
+  expect(await states()).toEqual(["attached"]);
+  expect(reads).toBe(2);
+});

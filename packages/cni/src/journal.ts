@@ -58,48 +58,106 @@ function isRow(value: unknown): value is JournalRow {
   );
 }
 
-/** Keeps the journal below `dir`: one directory for each pod, one file for each attachment. */
+function directoryOf(dir: string, podUid: string): string {
+  if (FILE_NAME.test(podUid)) return `${dir}/${podUid}`;
+  throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is no uid" });
+}
+
+function pathOf(dir: string, { podUid, request }: JournalRow): string {
+  const { containerId, interfaceName } = request;
+  if (!FILE_NAME.test(containerId) || interfaceName.includes("/")) {
+    throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is no name" });
+  }
+  return `${directoryOf(dir, podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
+}
+
+/** Rows by path. */
+type Rows = Map<string, JournalRow>;
+
+class FileJournal {
+  readonly #files: Files;
+  readonly #dir: string;
+  /** By pod; of one that is not in it nothing is known. */
+  readonly #known = new Map<string, Rows>();
+
+  constructor(files: Files, dir: string) {
+    this.#files = files;
+    this.#dir = dir;
+  }
+
+  async write(row: JournalRow): Promise<void> {
+    const path = pathOf(this.#dir, row);
+    const writeFile = async (): Promise<void> => {
+      await this.#files.ensureDirectory(directoryOf(this.#dir, row.podUid), 0o700);
+      await this.#files.writeAtomic(path, `${JSON.stringify(row)}\n`, 0o600);
+    };
+    await this.#change(row, writeFile, (rows) => rows.set(path, row));
+  }
+
+  async remove(row: JournalRow): Promise<void> {
+    const path = pathOf(this.#dir, row);
+    const directory = directoryOf(this.#dir, row.podUid);
+    const removeFile = async (): Promise<void> => {
+      await this.#files.remove(path);
+      if ((await rowNames(this.#files, directory)).length === 0) {
+        await this.#files.remove(directory);
+      }
+    };
+    await this.#change(row, removeFile, (rows) => rows.delete(path));
+  }
+
+  async list(podUid: string): Promise<readonly JournalRow[]> {
+    const rows = this.#known.get(podUid) ?? (await this.#load(podUid));
+    return [...rows.values()].toSorted((a, b) => a.sequence - b.sequence);
+  }
+
+  async listPods(): Promise<readonly string[]> {
+    const pods: string[] = [];
+    for (const podUid of await this.#files.list(this.#dir)) {
+      // What an agent that died left without rows: an empty directory, or a row half written.
+      if ((await rowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
+      else await this.#files.remove(`${this.#dir}/${podUid}`);
+    }
+    return pods;
+  }
+
+  /** The disk first; what a change that failed has left there is read again. */
+  async #change(
+    { podUid }: JournalRow,
+    onDisk: () => Promise<void>,
+    inMemory: (rows: Rows) => void,
+  ): Promise<void> {
+    const rows = this.#known.get(podUid);
+    this.#known.delete(podUid);
+    await onDisk();
+    if (rows === undefined) return;
+    inMemory(rows);
+    if (rows.size > 0) this.#known.set(podUid, rows);
+  }
+
+  async #load(podUid: string): Promise<Rows> {
+    const directory = directoryOf(this.#dir, podUid);
+    const rows: Rows = new Map();
+    for (const name of await rowNames(this.#files, directory)) {
+      const path = `${directory}/${name}`;
+      rows.set(path, await readRow(this.#files, path));
+    }
+    if (rows.size > 0) this.#known.set(podUid, rows);
+    return rows;
+  }
+}
+
+/**
+ * Keeps the journal below `dir`: one directory for each pod, one file for each attachment. Nobody else writes there, so the
+ * rows of a pod are read once.
+ */
 export function createJournal(files: Files, dir: string): Journal {
-  const directoryOf = (podUid: string): string => {
-    if (!FILE_NAME.test(podUid)) {
-      throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is no uid" });
-    }
-    return `${dir}/${podUid}`;
-  };
-  const pathOf = (row: JournalRow): string => {
-    const { containerId, interfaceName } = row.request;
-    if (!FILE_NAME.test(containerId) || interfaceName.includes("/")) {
-      throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is no name" });
-    }
-    return `${directoryOf(row.podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
-  };
+  const journal = new FileJournal(files, dir);
   return {
-    write: async (row) => {
-      await files.ensureDirectory(directoryOf(row.podUid), 0o700);
-      await files.writeAtomic(pathOf(row), `${JSON.stringify(row)}\n`, 0o600);
-    },
-    remove: async (row) => {
-      await files.remove(pathOf(row));
-      const directory = directoryOf(row.podUid);
-      if ((await rowNames(files, directory)).length === 0) await files.remove(directory);
-    },
-    list: async (podUid) => {
-      const directory = directoryOf(podUid);
-      const rows: JournalRow[] = [];
-      for (const name of await rowNames(files, directory)) {
-        rows.push(await readRow(files, `${directory}/${name}`));
-      }
-      return rows.toSorted((a, b) => a.sequence - b.sequence);
-    },
-    listPods: async () => {
-      const pods: string[] = [];
-      for (const podUid of await files.list(dir)) {
-        // What an agent that died left without rows: an empty directory, or a row half written.
-        if ((await rowNames(files, `${dir}/${podUid}`)).length > 0) pods.push(podUid);
-        else await files.remove(`${dir}/${podUid}`);
-      }
-      return pods;
-    },
+    write: (row) => journal.write(row),
+    remove: (row) => journal.remove(row),
+    list: (podUid) => journal.list(podUid),
+    listPods: () => journal.listPods(),
   };
 }
 
