@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one pod: its annotation, the journal and CNI brought together.
 import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
-import { after, done, type Next } from "@patchbay/kube";
+import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { act } from "./act.ts";
 import { listUids, observe } from "./observe.ts";
@@ -30,8 +30,30 @@ function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
 
+/** What is told while others wait for the pod's status is told behind it. */
+async function tellingLast<T>(
+  { events, ...deps }: Deps,
+  work: (deps: Deps) => Promise<T>,
+): Promise<T> {
+  const told: (() => void)[] = [];
+  const record: EventRecorder["record"] = (object, note) => {
+    told.push(() => {
+      events.record(object, note);
+    });
+  };
+  try {
+    return await work({ ...deps, events: { record, flush: () => events.flush() } });
+  } finally {
+    for (const tell of told) tell();
+  }
+}
+
 /** When to look again although nothing changes, milliseconds. */
-async function reconcileOne(key: string, uid: string, deps: Deps): Promise<number | undefined> {
+function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
+  return tellingLast(all, (deps) => passOver(key, uid, deps));
+}
+
+async function passOver(key: string, uid: string, deps: Deps): Promise<number | undefined> {
   const facts = await observe(key, uid, deps);
   if (facts === undefined) return undefined;
   const plan = planAttachmentActions(facts.attachments); // pure
