@@ -27,15 +27,18 @@ const WAIT_MS = 60_000;
 /** Milliseconds since the request was sent. */
 export interface HotplugTimes {
   readonly putReturned: number;
+  readonly vmi: number;
   readonly annotation: number;
+  readonly addBegan: number;
+  readonly addEnded: number;
   readonly networkStatus: number;
   readonly attached: number;
+  readonly wiringBegan: number;
+  readonly wiringEnded: number;
   readonly libvirtReturned: number;
   readonly ready: number;
   readonly guestLine: number;
-  /** Durations of the outside work in it: CNI ADD, links, libvirt attach. */
-  readonly cniMs: number;
-  readonly linksMs: number;
+  /** How long libvirt's attach took, as virt-handler sees it. */
   readonly libvirtMs: number;
 }
 
@@ -95,8 +98,25 @@ async function unplug(machine: Machine, vmi: string): Promise<void> {
   );
 }
 
-function durationOf(lines: readonly LogLine[], action: string): number {
-  return lines.find((line) => line.action === action && line.iface === NAME)?.durationMs ?? 0;
+/** When a step that was logged began and ended, milliseconds since the request; the log has whole ones. */
+function spanOf(line: LogLine | undefined, startedWall: number): readonly [number, number] {
+  const ended = Date.parse(line?.timestamp ?? "") - startedWall;
+  return [ended - (line?.durationMs ?? NaN), ended];
+}
+
+/** What the processes of the node wrote of it. */
+function stepsOn(machine: Machine, startedWall: number) {
+  const handler = logLines(machine, "virt-handler", startedWall);
+  const of = (step: string): LogLine | undefined =>
+    handler.find(({ action, iface }) => action === step && iface === NAME);
+  const add = logLines(machine, "net-agent", startedWall).find(
+    ({ durationMs }) => durationMs !== undefined,
+  );
+  const [addBegan, addEnded] = spanOf(add, startedWall);
+  const [wiringBegan, wiringEnded] = spanOf(of("wireTap"), startedWall);
+  const [attachBegan, libvirtReturned] = spanOf(of("attachDevice"), startedWall);
+  const libvirtMs = libvirtReturned - attachBegan;
+  return { addBegan, addEnded, wiringBegan, wiringEnded, libvirtReturned, libvirtMs };
 }
 
 /** One plug, which is undone afterwards. */
@@ -118,6 +138,7 @@ export async function measureHotplug(machine: Machine, vmi: string): Promise<Hot
     (listener) => watch.vmis.onChange(listener),
     () => watch.vmis.find(key),
     {
+      vmi: ({ spec }) => spec.networks?.some(({ name }) => name === NAME) === true,
       attached: ({ status }) =>
         status?.attachments?.some(({ name, state }) => name === NAME && state === "Attached") ===
         true,
@@ -146,22 +167,18 @@ export async function measureHotplug(machine: Machine, vmi: string): Promise<Hot
   pod.stop();
   instance.stop();
   await watch.close();
-  const handler = logLines(machine, "virt-handler", startedWall);
-  const attach = handler.find(({ action, iface }) => action === "attachDevice" && iface === NAME);
-  const agent = logLines(machine, "net-agent", startedWall);
+  const steps = stepsOn(machine, startedWall);
   await unplug(machine, vmi);
   const at = (times: Map<string, number>, name: string): number =>
     (times.get(name) ?? NaN) - started;
   return {
+    ...steps,
     putReturned: putReturned - started,
+    vmi: at(instance.times, "vmi"),
     annotation: at(pod.times, "annotation"),
     networkStatus: at(pod.times, "networkStatus"),
     attached: at(instance.times, "attached"),
-    libvirtReturned: Date.parse(attach?.timestamp ?? "") - startedWall,
     ready: at(instance.times, "ready"),
     guestLine: guestLine - started,
-    cniMs: agent.find(({ durationMs }) => durationMs !== undefined)?.durationMs ?? 0,
-    linksMs: durationOf(handler, "wireTap"),
-    libvirtMs: attach?.durationMs ?? 0,
   };
 }

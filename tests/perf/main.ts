@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS]`, `npm run perf ports [ROUNDS]`,
+// Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
 // `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
 // `npm run perf control-plane [VMS...]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
@@ -12,6 +12,8 @@ import { measureWatches } from "./watches.ts";
 import { measureThroughput } from "./throughput.ts";
 
 const DEFAULT_ROUNDS = 20;
+/** A median of fewer differs from run to run. */
+const DEFAULT_HOTPLUGS = 200;
 /** A start takes longer than a hotplug, and differs less. */
 const DEFAULT_STARTS = 3;
 /** VMs that get a NIC at once. */
@@ -35,7 +37,10 @@ if (first === "apiserver") {
 } else if (first === "throughput") {
   await measureThroughput(Number(rest[0] ?? DEFAULT_ROUNDS));
 } else if (/^[1-9]\d*$/.test(first) || first === "") {
-  await measureMachine(first === "" ? DEFAULT_ROUNDS : Number(first));
+  await measureMachine({
+    backToBack: first === "" ? DEFAULT_HOTPLUGS : Number(first),
+    afterRest: Number(rest[0] ?? 0),
+  });
 } else {
   console.error(
     `unknown benchmark "${first}": a number of rounds, apiserver, boot, control-plane, parallel, ports, throughput, or nothing`,

@@ -26,90 +26,90 @@ function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** Tables in milliseconds: the product by phase, the floor, the ratio and the product's own overhead. */
-export function printComparison(ours: readonly HotplugTimes[], floor: readonly FloorTimes[]): void {
+function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** Moments in their order, and whose work lies before each. */
+const MOMENTS: readonly (readonly [keyof HotplugTimes, string, string])[] = [
+  ["vmi", "VMI has the NIC", "virt-api and admission, virt-controller"],
+  ["annotation", "pod annotation changed", "virt-controller"],
+  ["addBegan", "CNI ADD begins", "net-agent"],
+  ["addEnded", "CNI ADD has ended and is in the journal", "plugin, net-agent"],
+  ["networkStatus", "network-status written", "net-agent"],
+  ["attached", "VMI attachment Attached", "virt-controller"],
+  ["wiringBegan", "links begin", "virt-handler"],
+  ["wiringEnded", "links are there", "kernel, virt-handler"],
+  ["libvirtReturned", "libvirt's attach returned", "libvirt, virt-handler"],
+  ["guestLine", "guest's line on its console", "guest"],
+];
+
+function columnOf(times: readonly HotplugTimes[], name: keyof HotplugTimes): readonly number[] {
+  return times.map((each) => each[name]);
+}
+
+/**
+ * PUT to libvirt's return less libvirt, and less what plugin and kernel take by hand: what they take more here is ours, so
+ * that nothing hides in them.
+ */
+function overheadOf(
+  ours: readonly HotplugTimes[],
+  floor: readonly FloorTimes[],
+): readonly number[] {
+  const byHand =
+    median(floor.map(({ cniMs }) => cniMs)) + median(floor.map(({ linksMs }) => linksMs));
+  return ours.map(({ libvirtReturned, libvirtMs }) => libvirtReturned - libvirtMs - byHand);
+}
+
+/** Tables in milliseconds: the product by moment and by hop, the floor, the two ratios. */
+export function printComparison(
+  title: string,
+  ours: readonly HotplugTimes[],
+  floor: readonly FloorTimes[],
+): void {
+  const columns = MOMENTS.map(([name]) => columnOf(ours, name));
+  const hops = MOMENTS.map(([, , whose], index) => {
+    const before = columns[index - 1];
+    return row(
+      whose,
+      (columns[index] ?? []).map((time, round) => time - (before?.[round] ?? 0)),
+    );
+  });
+  const overhead = overheadOf(ours, floor);
+  const script = median(floor.map(({ scriptMs }) => scriptMs));
+  const [line, lineByHand] = [ours, floor].map((times) =>
+    median(times.map(({ guestLine }) => guestLine)),
+  );
   print(
-    `hotplug of one NIC, ${String(ours.length)} rounds, milliseconds`,
+    `hotplug of one NIC, ${title}, ${String(ours.length)} rounds, milliseconds`,
     head("through the product, since the request"),
-    row(
-      "PUT answered",
-      ours.map(({ putReturned }) => putReturned),
-    ),
-    row(
-      "pod annotation changed",
-      ours.map(({ annotation }) => annotation),
-    ),
-    row(
-      "network-status written (CNI done)",
-      ours.map(({ networkStatus }) => networkStatus),
-    ),
-    row(
-      "VMI attachment Attached",
-      ours.map(({ attached }) => attached),
-    ),
-    row(
-      "libvirt's attach returned",
-      ours.map(({ libvirtReturned }) => libvirtReturned),
-    ),
-    row(
-      "status Ready",
-      ours.map(({ ready }) => ready),
-    ),
-    row(
-      "guest's line on its console",
-      ours.map(({ guestLine }) => guestLine),
-    ),
-    head("of which outside work"),
-    row(
-      "CNI ADD",
-      ours.map(({ cniMs }) => cniMs),
-    ),
-    row(
-      "links",
-      ours.map(({ linksMs }) => linksMs),
-    ),
-    row(
-      "libvirt attach",
-      ours.map(({ libvirtMs }) => libvirtMs),
-    ),
+    row("PUT answered", columnOf(ours, "putReturned")),
+    ...MOMENTS.map(([, label], index) => row(label, columns[index] ?? [])),
+    row("status Ready", columnOf(ours, "ready")),
+    head("the same as hops: whose work"),
+    ...hops,
+    row("libvirt's attach alone", columnOf(ours, "libvirtMs")),
     head("by hand, in a shell script"),
-    row(
-      "CNI ADD",
-      floor.map(({ cniMs }) => cniMs),
-    ),
-    row(
-      "links",
-      floor.map(({ linksMs }) => linksMs),
-    ),
-    row(
-      "libvirt attach (virsh)",
-      floor.map(({ libvirtMs }) => libvirtMs),
-    ),
-    row(
-      "script ended",
-      floor.map(({ scriptMs }) => scriptMs),
-    ),
-    row(
-      "guest's line on its console",
-      floor.map(({ guestLine }) => guestLine),
+    ...FLOOR.map(([name, label]) =>
+      row(
+        label,
+        floor.map((times) => times[name]),
+      ),
     ),
     head("compared"),
-    row(
-      "own overhead: PUT to libvirt's return less work",
-      ours.map((times) => times.libvirtReturned - times.cniMs - times.linksMs - times.libvirtMs),
-    ),
+    row("own overhead, PUT to libvirt's return", overhead),
+    `own overhead by the script's whole time, medians: ${(median(overhead) / script).toFixed(2)}`,
+    `ratio of medians, request to the guest's line: ${((line ?? NaN) / (lineByHand ?? NaN)).toFixed(2)}`,
   );
-  const ratio =
-    quantile(
-      ours.map(({ guestLine }) => guestLine),
-      0.5,
-    ) /
-    quantile(
-      floor.map(({ guestLine }) => guestLine),
-      0.5,
-    );
-  print(`ratio of medians, request to the guest's line: ${ratio.toFixed(2)}`);
 }
+
+const FLOOR: readonly (readonly [keyof FloorTimes, string])[] = [
+  ["cniMs", "CNI ADD"],
+  ["linksMs", "links"],
+  ["libvirtMs", "libvirt attach (virsh)"],
+  ["scriptMs", "script ended"],
+  ["guestLine", "guest's line on its console"],
+];
 
 /** A table in milliseconds. */
 export function printTable(
