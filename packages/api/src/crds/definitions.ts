@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CustomResourceDefinitions Patchbay brings; made from the same schemas as the types.
-import { Type } from "typebox";
+import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/meta.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fields are written down that Patchbay knows and does not act on, and in which list each of them is.
-import { Type, type TOptional, type TUnsafe } from "typebox";
+import type { TOptional, TUnsafe } from "typebox";
+import { Type } from "./schema.ts";
 
 /** A schema as the CRDs hold it, keyword by keyword; nothing is known of its keywords. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

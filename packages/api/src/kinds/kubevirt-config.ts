@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KubeVirt kind: the configuration of the cluster. Source: KubeVirt api/core/v1 types.go KubeVirtConfiguration.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
 import {

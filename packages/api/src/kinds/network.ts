@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
 import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
 import { anything } from "../fields/notation.ts";
 import { NETWORK_FIELDS } from "../fields/pod-fields.ts";

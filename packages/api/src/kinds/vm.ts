@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // VirtualMachine. Source: KubeVirt api/core/v1 types.go.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
 import { map, text } from "../fields/notation.ts";
 import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
 import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
 import { DEVICE_FIELDS } from "../fields/device-fields.ts";
 import { DOMAIN_FIELDS, MEMORY_FIELDS } from "../fields/guest-fields.ts";
 import { map, oneOf, onlyBuilt, quantity, text } from "../fields/notation.ts";

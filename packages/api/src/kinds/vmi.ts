@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug` and `pciePorts` are ours.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./meta.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";

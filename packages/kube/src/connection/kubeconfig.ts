@@ -13,7 +13,6 @@ import {
   type Context,
   type User,
 } from "@kubernetes/client-node/dist/config_types.js";
-import { parse } from "yaml";
 import { findClusterServer, SERVICE_ACCOUNT_DIRECTORY } from "./config.ts";
 import { ExecPlugin, type PluginCredentials } from "./kubeconfig-exec.ts";
 
@@ -97,8 +96,18 @@ function findNamed<T extends { readonly name: string }>(
   return entries.find((entry) => entry.name === name);
 }
 
-function parseKubeConfig(path: string, text: string): Parsed {
-  const document: unknown = parse(text);
+/** What Patchbay itself writes is JSON, which is YAML too: a service then goes without the library, which takes 10 MB. */
+async function parseText(text: string): Promise<unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const { parse } = await import("yaml");
+    return parse(text);
+  }
+}
+
+async function parseKubeConfig(path: string, text: string): Promise<Parsed> {
+  const document = await parseText(text);
   if (!isJsonObject(document)) throw invalid(path, "it is not a mapping");
   const contextName = document["current-context"];
   if (typeof contextName !== "string" || contextName === "") {
@@ -113,9 +122,9 @@ function parseKubeConfig(path: string, text: string): Parsed {
   return { path, cluster, context, user, tokenFile };
 }
 
-function tryParse(path: string, text: string): Parsed {
+async function tryParse(path: string, text: string): Promise<Parsed> {
   try {
-    return parseKubeConfig(path, text);
+    return await parseKubeConfig(path, text);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw invalid(path, messageOf(error), error);
@@ -165,7 +174,7 @@ async function readCredentials(
 }
 
 async function loadFile(path: string): Promise<KubeConfig> {
-  const parsed = tryParse(path, await readText(path));
+  const parsed = await tryParse(path, await readText(path));
   const { cluster, context, user } = parsed;
   if (user?.authProvider != null) {
     throw invalid(path, "auth-provider is not supported; use exec, a token or a certificate");

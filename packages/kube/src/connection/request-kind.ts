@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a request do to which resource? Said without names of objects, so that there are few answers.
-import type { HttpRequest } from "./http.ts";
 
 /** For counting. Source: Kubernetes endpoints/request RequestInfo. */
 export interface RequestKind {
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
   /** Plural, with its subresource: `pods/status`. `none` where the path is no resource's. */
   readonly resource: string;
+}
+
+/** What a request is known by. */
+interface Asked {
+  readonly method: "GET" | keyof typeof VERBS;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
 }
 
 const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
@@ -25,9 +31,7 @@ function isInNamespace([first, , third]: readonly string[]): boolean {
 }
 
 /** The kind of a request, by its method, path and query. */
-export function kindOfRequest(
-  request: Pick<HttpRequest, "method" | "path" | "query">,
-): RequestKind {
+export function kindOfRequest(request: Asked): RequestKind {
   const parts = partsOf(request.path);
   const [plural = "none", name, subresource] = isInNamespace(parts) ? parts.slice(2) : parts;
   const resource = subresource === undefined ? plural : `${plural}/${subresource}`;

@@ -4,7 +4,7 @@
 import { apiVersionOf, type KubeObject, type ResourceType } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
-import { Observable } from "rxjs";
+import { Observable } from "rxjs/internal/Observable"; // the rest of rxjs is 200 modules
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { HttpStore } from "../objects/object-store.ts";
 import { collectionPath } from "../objects/resource-path.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest's clock. Source: KubeVirt api/core/v1 schema.go, type Clock.
-import { Type, type TProperties } from "typebox";
+import type { TProperties } from "typebox";
+import { Type } from "../../fields/schema.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 

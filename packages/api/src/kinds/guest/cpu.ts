@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processors of the guest. Source: KubeVirt api/core/v1 schema.go, type CPU.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { CPU_FIELDS } from "../../fields/guest-fields.ts";
 
 const CpuFeatureSchema = Type.Object(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataVolumes of CDI: claims with what fills them. Source: CDI cdi.kubevirt.io/v1beta1; of its specification nothing is read here.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { anything, harmless, text } from "../../fields/notation.ts";
 import type { KubeObject } from "../meta.ts";
 

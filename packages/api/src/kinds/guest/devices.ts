@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of the guest that are neither NICs nor disks. Source: KubeVirt api/core/v1 schema.go, type Devices.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { object, oneOf, onlyBuilt, text as anyText, unbuilt } from "../../fields/notation.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));

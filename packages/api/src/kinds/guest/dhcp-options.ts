@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest is told by DHCP beside its addresses. Source: KubeVirt api/core/v1 schema.go, type DHCPOptions.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { integer, list, object, text } from "../../fields/notation.ts";
 
 /** One of the options 224 to 254; the value is given as it is. */

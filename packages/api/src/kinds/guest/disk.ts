@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disks as a VM declares them. Source: KubeVirt api/core/v1 schema.go, type Disk.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import {
   feature,
   flag,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Features of the guest's machine. Source: KubeVirt api/core/v1 schema.go, type Features.
-import { Type, type TProperties } from "typebox";
+import type { TProperties } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { FEATURES } from "../../fields/guest-fields.ts";
 
 /** A feature that is on when it is named. Source: KubeVirt FeatureState. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest starts with. Source: KubeVirt api/core/v1 schema.go, types Firmware and KernelBoot.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { FIRMWARE_FIELDS } from "../../fields/guest-fields.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));

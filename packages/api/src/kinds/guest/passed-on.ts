@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VMI says of the pod around its guest, which is passed on to the pod. Source: KubeVirt api/core/v1 types.go.
-import { Type } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { anything, integer, list, object, text } from "../../fields/notation.ts";
 
 /** An object of Kubernetes' own that is passed on without a look. */

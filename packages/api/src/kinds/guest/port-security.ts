@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest may send, as people say it. KubeVirt has nothing of the kind; the words are OpenStack's.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../../fields/schema.ts";
 
 /** From the least that is judged to the most. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where disks come from, as a VM declares it. Source: KubeVirt api/core/v1 schema.go, type Volume.
-import { Type, type Static } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "../../fields/schema.ts";
 import { harmless, quantity } from "../../fields/notation.ts";
 import { VOLUME_FIELDS } from "../../fields/volume-fields.ts";
 
