@@ -13,6 +13,6 @@ export { createQueue, wishOf, type Queue } from "./work/queue.ts";
 export { Turns } from "./work/turns.ts";
 export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./work/reconciler.ts";
 export { printMicroTime, printTime } from "./objects/time.ts";
-export type { Reflection, Wanted } from "./watch/reflector.ts";
+export type { Reflection } from "./watch/reflector.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";
 export { waitForCaches } from "./watch/wait-for-caches.ts";

@@ -2,9 +2,10 @@
 // An API server in memory with what the loops live by: watches, generations, finalizers, and the end of what is owned.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/core";
-import type { KubeClient, Reflection, Wanted } from "@patchbay/kube";
+import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/ports";
 import { createFakeStore } from "@patchbay/ports/testing";
+import type { Wanted } from "../../../packages/kube/src/watch/reflector.ts";
 
 type Told = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;
