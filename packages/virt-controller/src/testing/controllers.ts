@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
+import type { Clock } from "@patchbay/ports";
 import type { TestServer } from "@patchbay/testing/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "../compose.ts";
@@ -14,6 +15,8 @@ const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 export interface Controller {
   /** What it has asked of the server so far: verb and resource of each call. */
   readonly calls: readonly string[];
+  /** What it counts, in Prometheus' text format. */
+  metrics(): Promise<string>;
   /** Its watch of this kind (plural name) tells it nothing more until it is thawed. */
   freeze(resource: string): void;
   /** The oldest word that was held back is told. */
@@ -102,18 +105,22 @@ class Lag {
   }
 }
 
-/** Starts one; resolves when its caches are filled. */
-export async function startController(server: TestServer): Promise<Controller> {
+/** Starts one; resolves when its caches are filled. `clock` is its own, the server's if absent. */
+export async function startController(
+  server: TestServer,
+  clock: Clock = server.clock,
+): Promise<Controller> {
   const lag = new Lag();
   const policy = new Policy();
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
+  const metrics = createMetrics();
   const counted = countCalls(await server.client(ACCOUNT));
   const context = {
     client: policy.wrap(lag.wrap(counted.client)),
-    clock: server.clock,
+    clock,
     log: server.log,
-    metrics: createMetrics(),
+    metrics,
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);
@@ -124,6 +131,7 @@ export async function startController(server: TestServer): Promise<Controller> {
   await ready.promise;
   return {
     calls: counted.calls,
+    metrics: () => metrics.print(),
     freeze: (resource) => {
       lag.freeze(resource);
     },

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of the API server while nothing happens? Nothing: its watches are kube's, whose tests know silent servers.
+import { createFakeClock } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
+import { expect, test } from "vitest";
+import { startController } from "./testing/controllers.ts";
+import { useStage } from "./testing/stage.ts";
+
+const SOON = { withinMs: 5000 };
+const MINUTE_MS = 60_000;
+const MINUTES = 15;
+const stage = useStage();
+
+async function passes(controller: typeof stage.controller): Promise<number> {
+  const text = await controller.metrics();
+  return Number(/patchbay_reconcile_total\{.*result="done"\} (\d+)/.exec(text)?.[1] ?? 0);
+}
+
+test("a controller that has nothing to do asks nothing, however long", async () => {
+  await stage.scene.createVm([{ name: "one" }]);
+  await stage.scene.boot();
+  await stage.scene.attachAll();
+  await stage.scene.vmiWhen(({ status }) => status?.attachments?.[0]?.state === "Attached");
+  await stage.scene.vmWhen(
+    ({ metadata, status }) => status?.observedGeneration === metadata.generation,
+  );
+  await stage.controller.stop();
+  const clock = createFakeClock();
+  stage.controller = await startController(stage.server, clock);
+  await eventually(async () => (await passes(stage.controller)) > 0, SOON);
+  const before = stage.controller.calls.length;
+  for (let minute = 0; minute < MINUTES; minute += 1) await clock.advance(MINUTE_MS);
+  await clock.advance(MINUTE_MS);
+  expect(stage.controller.calls.slice(before)).toEqual([]);
+  expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
+});
