@@ -41,7 +41,7 @@ import { reconcile } from "./reconcilers/index.ts";
 import { createPatience } from "./reconcilers/vm/patience.ts";
 
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
-const STATUS_WAIT_MS = 10_000;
+const STATUS_WAIT_MS = 30_000;
 
 /** The caches of this program. */
 interface Caches {

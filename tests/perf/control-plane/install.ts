@@ -12,7 +12,13 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
-import { keepManifests, keepObject, parseManifests, readManifests } from "@patchbay/manifests";
+import {
+  conditionsOf,
+  keepManifests,
+  keepObject,
+  parseManifests,
+  readManifests,
+} from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
 import { bridgeNetworkManifest } from "@patchbay/testing";
 
@@ -39,6 +45,7 @@ export interface VirtApiAddress {
 
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly {
+    readonly name: string;
     readonly clientConfig: { readonly service: { readonly path: string } };
   }[];
 }
@@ -52,14 +59,16 @@ function object(
   return { apiVersion, kind: type.kind, metadata, ...fields };
 }
 
-/** The manifests' own webhooks, at an address of this machine. */
+/** The manifests' own webhooks, as `patchbay install` writes them, at an address of this machine. */
 function webhookAt(manifest: KubeObject, at: VirtApiAddress): KubeObject {
   // As the manifests have it.
   const configuration = manifest as WebhookConfiguration;
   const caBundle = Buffer.from(at.caPem).toString("base64");
   const webhooks = configuration.webhooks.map(({ clientConfig, ...webhook }) => {
     const url = `https://${at.address}:${String(at.port)}${clientConfig.service.path}`;
-    return { ...webhook, clientConfig: { url, caBundle } };
+    // An API server before 1.28 drops them.
+    const matchConditions = conditionsOf(webhook.name);
+    return { ...webhook, clientConfig: { url, caBundle }, matchConditions };
   });
   return object(
     configuration.kind === MUTATING_WEBHOOKS.kind ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS,

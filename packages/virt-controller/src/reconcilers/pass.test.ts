@@ -38,13 +38,13 @@ test("a new NIC of the VM goes into the VMI and into the pod at once", async () 
   expect(bench.calls).toEqual(PATCHES.map((patch) => `patch ${patch}`));
 });
 
-test("that the VM was looked at is told with the outcome, or after ten seconds", async () => {
-  expect(await bench.pass()).toEqual({ kind: "after", ms: 10_000 });
+test("that the VM was looked at is told with the outcome, or after half a minute", async () => {
+  expect(await bench.pass()).toEqual({ kind: "after", ms: 30_000 });
   await bench.catchUp();
-  bench.nowMs += 4_000;
-  expect(await bench.pass()).toEqual({ kind: "after", ms: 6_000 });
+  bench.nowMs += 20_000;
+  expect(await bench.pass()).toEqual({ kind: "after", ms: 10_000 });
   expect(bench.calls).toEqual([]);
-  bench.nowMs += 6_000;
+  bench.nowMs += 10_000;
   expect(await bench.pass()).toEqual({ kind: "done" });
   expect(bench.calls).toEqual([VM_STATUS]);
   expect((await bench.vm())?.status?.observedGeneration).toBe(2);

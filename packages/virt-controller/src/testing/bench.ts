@@ -108,7 +108,7 @@ export class Bench {
         flush: () => Promise.resolve(),
       },
       pauses: createPauses({ clock, random: () => 0 }),
-      patience: createPatience(clock, 10_000),
+      patience: createPatience(clock, 30_000),
       clock,
       log,
       sha256Hex,
