@@ -31,6 +31,23 @@ interface Visited {
   readonly value: unknown;
 }
 
+/** The schemas of members, by schema: the same few are asked about for every object. */
+const MEMBERS = new WeakMap<JsonSchema, readonly (readonly [key: string, schema: JsonSchema])[]>();
+
+function membersOf(schema: JsonSchema): readonly (readonly [key: string, schema: JsonSchema])[] {
+  const known = MEMBERS.get(schema);
+  if (known !== undefined) return known;
+  const members = Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
+    isJsonObject(child) ? [[key, child] as const] : [],
+  );
+  MEMBERS.set(schema, members);
+  return members;
+}
+
+function rootOf(schema: object): JsonSchema {
+  return isJsonObject(schema) ? schema : {};
+}
+
 /** What stands directly below a value, in the order of the schema: members, entries of a list, values of a map. */
 function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   if (Array.isArray(value)) {
@@ -47,9 +64,12 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   if (values !== undefined) {
     return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
   }
-  return Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
-    isJsonObject(child) ? [{ path: at(key), schema: child, value: value[key] }] : [],
-  );
+  const children: Visited[] = [];
+  for (const [key, child] of membersOf(schema)) {
+    if (value[key] !== undefined)
+      children.push({ path: at(key), schema: child, value: value[key] });
+  }
+  return children;
 }
 
 /** The mark of a value that is not acted on, or not as it is. */
@@ -78,10 +98,10 @@ export function unactedFields(
   value: unknown,
   path: string,
 ): readonly UnactedField[] {
-  return unactedBelow({ path, schema: { ...schema }, value });
+  return unactedBelow({ path, schema: rootOf(schema), value });
 }
 
-/** Amounts in a value, wherever they are, with their paths. */
+/** Amounts that a value has, wherever they are, with their paths. */
 export function quantitiesOf(
   schema: object,
   value: unknown,
@@ -89,7 +109,7 @@ export function quantitiesOf(
 ): readonly Pick<Visited, "path" | "value">[] {
   const below = (visited: Visited): readonly Visited[] =>
     isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
-  return below({ path, schema: { ...schema }, value });
+  return below({ path, schema: rootOf(schema), value });
 }
 
 /** A field of a schema, as the reference of fields lists it. */

@@ -105,6 +105,7 @@ function below({ field, value }: Found, step: string): readonly Found[] {
   const isList = step.endsWith("[]");
   const key = isList ? step.slice(0, -2) : step;
   const child = isJsonObject(value) ? value[key] : undefined;
+  if (child === undefined) return [];
   if (!isList) return [{ field: `${field}.${key}`, value: child }];
   if (!Array.isArray(child)) return [];
   return child.map((entry: unknown, index) => ({
@@ -113,16 +114,20 @@ function below({ field, value }: Found, step: string): readonly Found[] {
   }));
 }
 
-function findAll(path: string, root: Found): readonly Found[] {
-  return path
-    .split(".")
-    .reduce<readonly Found[]>((found, step) => found.flatMap((each) => below(each, step)), [root]);
+function findAll(steps: readonly string[], root: Found): readonly Found[] {
+  return steps.reduce<readonly Found[]>(
+    (found, step) => (found.length === 0 ? found : found.flatMap((each) => below(each, step))),
+    [root],
+  );
 }
+
+/** The choices with their paths as steps: every VM is judged by them whenever it is looked at. */
+const STEPS = CHOICES.map((choice) => ({ ...choice, steps: choice.path.split(".") }));
 
 /** Judges each word that stands where a few are known. */
 export const wordsAreKnown: Rule = ({ spec, base }) =>
-  CHOICES.flatMap(({ path, words, reason = "FieldValueInvalid", say }) =>
-    findAll(path, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
+  STEPS.flatMap(({ steps, words, reason = "FieldValueInvalid", say }) =>
+    findAll(steps, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
       if (typeof value !== "string" || value === "" || words.includes(value)) return [];
       const message = (say ?? sayWords(words))(field, value);
       return [{ reason, field, message }];
