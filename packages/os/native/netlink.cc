@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to the kernel over netlink, and settings, both of a network namespace. A thread of its own
+// Messages to the kernel over netlink, and what only a thread in a network namespace can see or make. A thread of its own
 // enters and ends there, so that no other thread is ever elsewhere than it was. Source: netlink(7), setns(2), glob(3).
 #include "netlink.h"
 
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/if_tun.h>
 #include <linux/netlink.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -229,9 +232,50 @@ Napi::Value readSettings(const Napi::CallbackInfo &info) {
   return start(info, [&](int netns) { return new SettingsReading(info.Env(), netns, std::move(patterns)); });
 }
 
+class TapMaking : public InNamespace {
+ public:
+  TapMaking(Napi::Env env, int netns, std::string name, int owner, bool several)
+      : InNamespace(env, netns), name_(std::move(name)), owner_(owner), several_(several) {}
+
+ protected:
+  Failure perform() override {
+    const int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    if (fd < 0) return failed("open");
+    const Failure failure = make(fd);
+    close(fd);
+    return failure;
+  }
+
+  Napi::Value result() override { return Env().Undefined(); }
+
+ private:
+  Failure make(int fd) const {
+    struct ifreq request = {};
+    strncpy(request.ifr_name, name_.c_str(), IFNAMSIZ - 1);
+    request.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL | (several_ ? IFF_MULTI_QUEUE : 0));
+    if (ioctl(fd, TUNSETIFF, &request) < 0) return failed("TUNSETIFF");
+    if (ioctl(fd, TUNSETOWNER, static_cast<unsigned long>(owner_)) < 0) return failed("TUNSETOWNER");
+    if (ioctl(fd, TUNSETGROUP, static_cast<unsigned long>(owner_)) < 0) return failed("TUNSETGROUP");
+    return ioctl(fd, TUNSETPERSIST, 1UL) < 0 ? failed("TUNSETPERSIST") : Failure{};
+  }
+
+  const std::string name_;
+  const int owner_;
+  const bool several_;
+};
+
+// makeTap(netnsFd, name, owner, several): a promise. Equivalent to: `ip tuntap add dev NAME mode tap user ID group ID`
+Napi::Value makeTap(const Napi::CallbackInfo &info) {
+  const std::string name = info[1].As<Napi::String>().Utf8Value();
+  const int owner = intArgument(info, 2);
+  const bool several = info[3].ToBoolean();
+  return start(info, [&](int netns) { return new TapMaking(info.Env(), netns, name, owner, several); });
+}
+
 }  // namespace
 
 void registerNetlink(Napi::Env env, Napi::Object exports) {
   exports.Set("talkNetlink", Napi::Function::New(env, talkNetlink, "talkNetlink"));
   exports.Set("readSettings", Napi::Function::New(env, readSettings, "readSettings"));
+  exports.Set("makeTap", Napi::Function::New(env, makeTap, "makeTap"));
 }

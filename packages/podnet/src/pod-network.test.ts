@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
 import {
   kernelOf,
+  LivingKernel,
   type Sketch,
   type SketchedEntry,
   type SketchedLink,
@@ -29,8 +30,6 @@ const BRIDGE: SketchedLink = {
 };
 const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static" };
 
-const IP_BATCH = "ip -batch -";
-const BRIDGE_BATCH = "bridge -batch -";
 const RULES = "nft -s list ruleset";
 
 function sight(
@@ -92,40 +91,44 @@ function networkOf(
   return { network, commands, ran: () => commands.map(ranOf) };
 }
 
+/** A network in a namespace that changes as it is told. */
+function livingIn(sketch: Sketch, refused: Readonly<Record<string, number>> = {}) {
+  const kernel = new LivingKernel(sketch, refused);
+  const runner = createFakeProcessRunner({}, createFakeClock());
+  const network = createPodNetwork({ runner, netlink: kernel.netlink });
+  return { network, kernel, commands: runner.commands };
+}
+
+const LINK_SET = (index: number, times: number): readonly string[] =>
+  Array.from({ length: times }, () => `newLink ${String(index)}`);
+
 describe("wiring a tap", () => {
-  test("looks, sets the links, and moves the guest's MAC behind the tap, each in one program", async () => {
-    const { network, ran } = networkOf([sight([NIC])]);
+  test("makes bridge and tap, sets them and the NIC, and moves the guest's MAC behind the tap", async () => {
+    const nic = { ...NIC, addresses: ["10.0.0.2/24"] };
+    const { network, kernel, commands } = livingIn(sight([nic]));
     await network.wireTap(NETNS, WIRING);
-    expect(ran().map(({ words }) => words)).toEqual([IP_BATCH, BRIDGE_BATCH]);
-    expect(ran()[0]?.stdin).toMatch(/^link add k6t-1 type bridge .*\n(.*\n)*link set pod1 .*\n$/);
-    expect(ran()[1]?.stdin).toBe(
-      `fdb del ${MAC} dev pod1 master\nfdb replace ${MAC} dev tap1 master static\n`,
-    );
+    expect(kernel.told).toEqual([
+      "newLink 0",
+      ...LINK_SET(3, 2),
+      "makeTap tap1",
+      ...LINK_SET(4, 5),
+      ...["newLink 2", "deleteAddress 2", ...LINK_SET(2, 2)],
+      ...["deleteNeighbour 2", "newNeighbour 4"],
+    ]);
+    expect(commands).toEqual([]);
   });
 
-  test("runs nothing when all is there", async () => {
-    const wired = sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]);
-    const { network, ran } = networkOf([wired]);
+  test("changes nothing when all is there", async () => {
+    const { network, kernel } = livingIn(sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]));
     await network.wireTap(NETNS, WIRING);
-    expect(ran()).toEqual([]);
+    expect(kernel.told).toEqual([]);
   });
 
   test("looks again at what is forwarded when links of a wired NIC were set", async () => {
-    const before = sight([ENSLAVED, { ...BRIDGE, flags: ["noArp"] }], [FORWARDED]);
-    const { network, ran } = networkOf([before, sight([ENSLAVED, BRIDGE, TAP])]);
+    const down = { ...BRIDGE, flags: ["noArp"] } as const;
+    const { network, kernel } = livingIn(sight([ENSLAVED, down, TAP]));
     await network.wireTap(NETNS, WIRING);
-    expect(ran().map(({ words }) => words)).toEqual([IP_BATCH, BRIDGE_BATCH]);
-    expect(ran()[1]?.stdin).toBe(`fdb replace ${MAC} dev tap1 master static\n`);
-  });
-
-  test("enters the namespace by the descriptor, and ends a program that takes 10 s", async () => {
-    const { network, commands } = networkOf([sight([NIC])]);
-    await network.wireTap(NETNS, WIRING);
-    expect(commands[0]).toMatchObject({
-      argv: ["nsenter", "--net=/proc/self/fd/3", "ip", "-batch", "-"],
-      inheritFds: [NETNS],
-      timeoutMs: 10_000,
-    });
+    expect(kernel.told).toEqual(["newLink 3", "newNeighbour 4"]);
   });
 
   test.each([
@@ -160,14 +163,15 @@ describe("wiring a tap", () => {
     },
   );
 
-  test("that a program refuses says what it said", async () => {
-    const { network } = networkOf([sight([NIC])], {
-      [IP_BATCH]: [{ exitCode: 1, stderr: "RTNETLINK answers: File exists\n" }],
-    });
+  test("that the kernel refuses says which command, and stops there", async () => {
+    const { network, kernel } = livingIn(sight([NIC]), { "newLink 3": 16 });
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject({
       code: "PODNET_FAILED",
-      details: { message: "ip ended with 1: RTNETLINK answers: File exists" },
+      details: {
+        message: `link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off: error 16`,
+      },
     });
+    expect(kernel.told).toEqual(["newLink 0", "newLink 3"]);
   });
 });
 
@@ -215,30 +219,30 @@ test("a look at a namespace of which nothing is said tells no links", async () =
 
 describe("unwiring a tap", () => {
   const all = sight([ENSLAVED, BRIDGE, TAP]);
-  const failed = { exitCode: 1, stderr: "Cannot find device" };
 
-  test("removes tap and bridge in one program", async () => {
-    const { network, ran } = networkOf([all]);
+  test("removes the tap, then the bridge", async () => {
+    const { network, kernel } = livingIn(all);
     await network.unwireTap(NETNS, WIRING);
-    expect(ran()).toEqual([{ words: IP_BATCH, stdin: "link del tap1\nlink del k6t-1\n" }]);
+    expect(kernel.told).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
-  test("runs nothing when neither is there", async () => {
-    const { network, ran } = networkOf([sight([NIC])]);
+  test("changes nothing when neither is there", async () => {
+    const { network, kernel } = livingIn(sight([NIC]));
     await network.unwireTap(NETNS, WIRING);
-    expect(ran()).toEqual([]);
+    expect(kernel.told).toEqual([]);
   });
 
   test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
-    const { network, ran } = networkOf([all, sight([NIC, BRIDGE])], { [IP_BATCH]: [failed, ""] });
+    const { network, kernel } = livingIn(all, { "deleteLink 4": 19 });
     await network.unwireTap(NETNS, WIRING);
-    expect(ran().at(-1)).toEqual({ words: IP_BATCH, stdin: "link del k6t-1\n" });
+    expect(kernel.told).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
   test("of which nothing could be removed fails", async () => {
-    const { network, ran } = networkOf([all], { [IP_BATCH]: [failed] });
+    const { network, kernel } = livingIn(all, { "deleteLink 4": 1, "deleteLink 3": 1 });
+    kernel.keeps = true;
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
-    expect(ran().filter(({ words }) => words === IP_BATCH)).toHaveLength(1);
+    expect(kernel.told).toEqual(["deleteLink 4"]);
   });
 });
 

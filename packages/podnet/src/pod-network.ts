@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and removes links in a pod: read by netlink, plan, one batch of iproute2.
+// Makes and removes links in a pod: read, plan, perform.
 import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
 import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/ports";
 import { readAddresses } from "./addresses.ts";
 import { askLinks } from "./netlink/ask.ts";
+import { perform } from "./netlink/perform.ts";
 import { createSights, type Eyes } from "./netlink/sights.ts";
-import { runBatch, runIn } from "./run-in.ts";
+import { runIn } from "./run-in.ts";
 import { settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
@@ -33,7 +34,7 @@ interface Hands extends Eyes {
   readonly see: (netns: NetnsHandle) => Promise<Sight>;
 }
 
-/** Links in a pod's network namespace: seen by netlink, made by iproute2. */
+/** Links in a pod's network namespace: seen and made by netlink. */
 export function createPodNetwork(eyes: Eyes): PodNetwork {
   const { runner, netlink } = eyes;
   const hands: Hands = { ...eyes, see: createSights(eyes) };
@@ -76,8 +77,7 @@ function podOf({ runner, netlink, see }: Hands, netns: NetnsHandle): Pod {
   return {
     see: () => see(netns),
     listLinks: () => askLinks(netlink, netns),
-    ip: (commands) => runBatch(runner, netns, { program: "ip", commands }),
-    bridge: (commands) => runBatch(runner, netns, { program: "bridge", commands }),
+    change: (commands) => perform(netlink, netns, commands),
     nft: async (commands) => {
       if (commands === "") return;
       await runIn(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });

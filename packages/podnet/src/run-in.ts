@@ -36,14 +36,3 @@ export async function runIn(
     message: `${program} ended with ${String(exitCode)}: ${stderr.trim()}`,
   });
 }
-
-/** Runs a list of commands in one process; it stops at the first that fails. Equivalent to: `ip -batch -`. */
-export async function runBatch(
-  runner: ProcessRunner,
-  netns: NetnsHandle,
-  batch: { readonly program: Program; readonly commands: readonly string[] },
-): Promise<void> {
-  if (batch.commands.length === 0) return;
-  const stdin = `${batch.commands.join("\n")}\n`;
-  await runIn(runner, netns, { program: batch.program, args: ["-batch", "-"], stdin });
-}

@@ -2,12 +2,11 @@
 // Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core";
-import { createNetlink } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DyingRunner } from "./dying-runner.ts";
+import { dyingAfter } from "./dying-agent.ts";
 import { addNic, makeNetwork, Namespaces, ping, run } from "./links.ts";
 
 const GUEST_MAC = "02:00:00:00:5e:01";
@@ -192,7 +191,7 @@ describe("a wiring that is cut short", () => {
     run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");
     run("ip", "-n", name, "addr", "add", "10.88.0.5/24", "dev", "eth0");
     const at = own.open(name);
-    const dying = createPodNetwork({ runner: new DyingRunner(commands), netlink: createNetlink() });
+    const dying = createPodNetwork(dyingAfter(commands));
     const isCut = await dying.wireTap(at, wiring).then(
       () => false,
       () => true,

@@ -2,7 +2,6 @@
 // Does podnet keep its contract on the kernel, and do frames pass through what it makes?
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createNetlink } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/ports";
 import { describePodNetworkContract } from "@patchbay/ports/testing";
@@ -21,7 +20,7 @@ import {
   run,
   WIRING,
 } from "./links.ts";
-import { DyingRunner } from "./dying-runner.ts";
+import { dyingAfter } from "./dying-agent.ts";
 
 describe.each(["veth", "macvlan"])("on the kernel with %s", (kind) => {
   describePodNetworkContract("iproute2", kind, () => {
@@ -211,7 +210,7 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
   async function cutAfter(commands: number) {
     const role = `cut${String(commands)}`;
     const netns = addPod(role);
-    const dying = createPodNetwork({ runner: new DyingRunner(commands), netlink: createNetlink() });
+    const dying = createPodNetwork(dyingAfter(commands));
     const isCut = await dying.wireTap(netns, WIRING).then(
       () => false,
       () => true,

@@ -12,6 +12,7 @@ import type {
   Hypervisor,
   LauncherPod,
   LinkWatch,
+  Netlink,
   ProcessRunner,
 } from "@patchbay/ports";
 import {
@@ -50,6 +51,24 @@ function countedRunner(life: Life): ProcessRunner {
   };
 }
 
+/** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
+const QUESTIONS = [18, 22, 30];
+
+/** Conversations with the kernel, each of which is an action unless it only asks. */
+function countedNetlink(life: Life): Netlink {
+  const netlink = createNetlink();
+  const [looks, actions] = [life.bindLooks(netlink), life.bind(netlink)];
+  return {
+    talk: (netns, protocol, messages) => {
+      const isAsked = messages.every(([, , , , type = 0]) => QUESTIONS.includes(type));
+      const hands = isAsked || protocol === "netfilter" ? looks : actions;
+      return hands.talk(netns, protocol, messages);
+    },
+    makeTap: (netns, tap) => actions.makeTap(netns, tap),
+    readSettings: (netns, patterns) => looks.readSettings(netns, patterns),
+  };
+}
+
 /** A pod's namespace, and what reaches into it. */
 interface Pod {
   readonly path: string;
@@ -80,7 +99,7 @@ export class NodeOnKernel implements TestNode {
     const runner = countedRunner(life);
     return {
       files: life.bind(createFiles()),
-      podNetwork: createPodNetwork({ runner, netlink: life.bindLooks(createNetlink()) }),
+      podNetwork: createPodNetwork({ runner, netlink: countedNetlink(life) }),
       cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
       namespaces: createNamespaces(),
       sandboxes: this.#sandboxes,

@@ -29,7 +29,11 @@ export const REASONS_ON_NODE = {
       "the links were made ten times and somebody, the launcher perhaps, spoils them again; they are made every 10 s",
     who: "whoever changes them",
   },
-  WiringFailed: { ...WIRING, meaning: "iproute2 failed", who: "administrator" },
+  WiringFailed: {
+    ...WIRING,
+    meaning: "the kernel refused a change of links",
+    who: "administrator",
+  },
   AddressesNotServed: {
     ...WARNED,
     phases: "`Attaching`, `Ready`",
@@ -170,7 +174,7 @@ export const REASONS_ON_NODE = {
   UnwiringFailed: {
     ...WARNED,
     phases: "`Unwiring`",
-    meaning: "iproute2 failed",
+    meaning: "the kernel refused a change of links",
     who: "administrator",
   },
   LibvirtTimedOut: {

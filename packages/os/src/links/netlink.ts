@@ -21,6 +21,8 @@ export function createNetlink(): Netlink {
   return {
     talk: (netns, protocol, messages) =>
       ask(netns, async (fd) => osNative().talkNetlink(fd, PROTOCOLS[protocol], messages)),
+    makeTap: (netns, { name, owner, takesMany }) =>
+      ask(netns, async (fd) => osNative().makeTap(fd, name, owner, takesMany)),
     readSettings: (netns, patterns) =>
       ask(netns, async (fd) => osNative().readSettings(fd, patterns)),
   };

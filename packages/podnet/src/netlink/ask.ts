@@ -44,6 +44,15 @@ export async function askLinks(
   return linksIn(await askWhole(netlink, netns, LINKS));
 }
 
+/** Indices of all links, by name. */
+export async function askIndexes(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<ReadonlyMap<string, number>> {
+  const links = linksIn(await askWhole(netlink, netns, LINKS.slice(0, 1)));
+  return new Map(links.map(({ name, index }) => [name, index]));
+}
+
 /** All links, and what bridges forward to which of them. */
 export async function askForwarding(
   netlink: Netlink,

@@ -6,6 +6,9 @@ import { attributesIn, findNumber, textIn, type Attributes, type Message } from 
 
 /** Questions and their answers. Source: linux/rtnetlink.h */
 export const RTM = {
+  deleteLink: 17,
+  deleteAddress: 21,
+  deleteNeighbour: 29,
   newLink: 16,
   getLink: 18,
   newAddress: 20,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A namespace in memory that answers netlink as the kernel does, for tests.
+import type { Netlink, NetlinkAnswer } from "@patchbay/ports";
 import { createFakeNetlink, type FakeNetlink } from "@patchbay/ports/testing";
-import { messageOf } from "../netlink/message.ts";
+import { attributesIn, messageOf, textIn } from "../netlink/message.ts";
 import {
   FLAGS,
   HEAD,
@@ -15,6 +16,7 @@ import {
   PLAIN_BRIDGE,
   RTM,
 } from "../netlink/rtnetlink.ts";
+import { attribute, macBytes, u32 } from "../netlink/write.ts";
 
 /** A link as a test puts it. */
 export interface SketchedLink {
@@ -53,25 +55,6 @@ export interface Sketch {
   /** The dump was interrupted. */
   readonly isInterrupted?: true;
   readonly settings?: readonly string[];
-}
-
-function u32(value: number): Uint8Array {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function attribute(type: number, value: Uint8Array | string): Uint8Array {
-  const bytes = typeof value === "string" ? Buffer.from(`${value}\0`) : value;
-  const padded = Buffer.alloc(4 + Math.ceil(bytes.length / 4) * 4);
-  padded.writeUInt16LE(4 + bytes.length, 0);
-  padded.writeUInt16LE(type, 2);
-  padded.set(bytes, 4);
-  return padded;
-}
-
-function macBytes(mac: string): Uint8Array {
-  return Buffer.from(mac.replaceAll(":", ""), "hex");
 }
 
 function infoOf({ kind, bridge, takesMany, isLearning }: SketchedLink): readonly Uint8Array[] {
@@ -158,6 +141,73 @@ function interrupted(data: Uint8Array): Uint8Array {
   const copy = Buffer.from(data);
   if (copy.length > 0) copy.writeUInt16LE(0x10, 6);
   return copy;
+}
+
+/** Bits of a header that make a link. Source: NLM_F_CREATE */
+const CREATE = 0x400;
+const MESSAGE_HEAD = 16;
+const NAMES = Object.entries(RTM);
+
+/** A namespace that changes as it is told, as far as the names of links go, and notes what it was told. */
+export class LivingKernel {
+  /** For example `newLink 3`. */
+  readonly told: string[] = [];
+  readonly netlink: Netlink;
+  /** No link goes. */
+  keeps = false;
+  #links: readonly SketchedLink[];
+
+  /** `refused`: what is refused, as it would be noted, with its errno. */
+  constructor(sketch: Sketch, refused: Readonly<Record<string, number>> = {}) {
+    this.#links = sketch.links ?? [];
+    const asked = kernelOf(() => ({ ...sketch, links: this.#links }));
+    this.netlink = {
+      ...asked,
+      makeTap: async (netns, tap) => {
+        await asked.makeTap(netns, tap);
+        this.told.push(`makeTap ${tap.name}`);
+        this.#add({ name: tap.name, kind: "tun" });
+      },
+      talk: async (netns, protocol, messages) => {
+        const changes = messages.filter((message) => this.#isChange(protocol, message));
+        if (changes.length === 0) return asked.talk(netns, protocol, messages);
+        const answers: NetlinkAnswer[] = [];
+        for (const message of changes) {
+          const errno = refused[this.#take(message)] ?? 0;
+          answers.push({ data: new Uint8Array(), errno });
+          if (errno !== 0) break;
+        }
+        return answers;
+      },
+    };
+  }
+
+  #remove(index: number): void {
+    this.#links = this.#links.filter((link) => link.index !== index);
+  }
+
+  #add(link: Omit<SketchedLink, "index">): void {
+    const index = Math.max(0, ...this.#links.map((each) => each.index)) + 1;
+    this.#links = [...this.#links, { ...link, index }];
+  }
+
+  #isChange(protocol: string, message: Uint8Array): boolean {
+    const name = NAMES.find(([, type]) => type === message[4])?.[0] ?? "get";
+    return protocol === "route" && !name.startsWith("get");
+  }
+
+  #take(message: Uint8Array): string {
+    const view = new DataView(message.buffer, message.byteOffset, message.length);
+    const name = NAMES.find(([, type]) => type === view.getUint16(4, true))?.[0] ?? "";
+    const index = view.getInt32(MESSAGE_HEAD + 4, true);
+    const words = `${name} ${String(index)}`;
+    this.told.push(words);
+    const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE) !== 0;
+    const attributes = attributesIn(message, MESSAGE_HEAD + HEAD.link);
+    if (isMade) this.#add({ name: textIn(attributes, IFLA.name), kind: "bridge" });
+    if (name === "deleteLink" && !this.keeps) this.#remove(index);
+    return words;
+  }
 }
 
 /** Answers with what is there at that moment. */

@@ -40,9 +40,9 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
   const before = await pod.see();
   const nic = nicOf(before, wiring.podInterfaceName);
   await pod.nft(answersCommands(before, wiring));
-  await pod.ip(planBridge(nic, before.links, wiring));
+  await pod.change(planBridge(nic, before.links, wiring));
   const present = nic.master === wiring.bridgeName ? before.forwarding : undefined;
-  await pod.bridge(planNicForwarding(wiring, present));
+  await pod.change(planNicForwarding(wiring, present));
 }
 
 /** The rules come before the addresses: nothing is answered to others. */
@@ -50,9 +50,9 @@ async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void
   const nic = nicOf(before, wiring.podInterfaceName);
   await pod.nft(answersCommands(before, wiring));
   const commands = planWiring(nic, before.links, wiring);
-  await pod.ip(commands);
+  await pod.change(commands);
   const present = await forwardingAfter(commands, { before, nic }, pod);
-  await pod.bridge(planForwarding(wiring, present));
+  await pod.change(planForwarding(wiring, present));
 }
 
 /** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
@@ -73,12 +73,12 @@ export async function unwireBridge(
 ): Promise<void> {
   const commands = planUnwiring([...before.links.values()], wiring);
   try {
-    await pod.ip(commands);
+    await pod.change(commands);
   } catch (error) {
     // Somebody else may have removed one meanwhile: what counts is what is there now.
     const left = planUnwiring(await pod.listLinks(), wiring);
     if (left.length === commands.length) throw error;
-    await pod.ip(left);
+    await pod.change(left);
   }
 }
 

@@ -15,11 +15,11 @@ async function wire(pod: Pod, wiring: MasqueradeWiring, before: Sight): Promise<
   }
   const table = natTable(wiring);
   if (!hasTable(before.tables, table)) await pod.nft(replacementText(table));
-  await pod.ip(planLinks(before.links, wiring));
+  await pod.change(planLinks(before.links, wiring));
   const made = await pod.see();
   await pod.set(planSettings(made.settings, wiring));
-  await pod.ip(planAddresses(made.links, wiring));
-  await pod.bridge(planForwarding(wiring, made.forwarding));
+  await pod.change(planAddresses(made.links, wiring));
+  await pod.change(planForwarding(wiring, made.forwarding));
 }
 
 export const MASQUERADE: Wirer<"masquerade"> = {

@@ -17,7 +17,7 @@ async function wire(pod: Pod, { tapName }: TapWiring, { links }: Sight): Promise
   if (!canOpen(tap)) {
     throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: tap.kind, link: tapName });
   }
-  if (!tap.up) await pod.ip([`link set ${tapName} up`]);
+  if (!tap.up) await pod.change([`link set ${tapName} up`]);
 }
 
 export const TAP: Wirer<"tap"> = {

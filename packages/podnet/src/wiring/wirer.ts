@@ -17,10 +17,8 @@ export interface Sight {
 export interface Pod {
   see(): Promise<Sight>;
   listLinks(): Promise<readonly WiredLink[]>;
-  /** Commands of `ip -batch`, in order; none is no call. */
-  ip(commands: readonly string[]): Promise<void>;
-  /** Commands of `bridge -batch`, in order; none is no call. */
-  bridge(commands: readonly string[]): Promise<void>;
+  /** Commands in the words of `ip -batch` and `bridge -batch`, in order; none is no call. */
+  change(commands: readonly string[]): Promise<void>;
   /** Commands of `nft -f`, all or none of which take hold; an empty text is no call. */
   nft(commands: string): Promise<void>;
   /** Settings of the namespace, in order; none is no call. */

@@ -13,6 +13,15 @@ export interface NetlinkAnswer {
 /** Part of the kernel that is spoken to. Source: linux/netlink.h, NETLINK_ROUTE and NETLINK_NETFILTER. */
 export type NetlinkProtocol = "route" | "netfilter";
 
+/** A tap that is to be made. */
+export interface NewTap {
+  readonly name: string;
+  /** User and group that may open it. */
+  readonly owner: number;
+  /** Whether it can be opened several times, once for each pair of queues. */
+  readonly takesMany: boolean;
+}
+
 /** Speaks netlink; takes no program. Descriptors may be closed as soon as a call was made. */
 export interface Netlink {
   /**
@@ -25,6 +34,11 @@ export interface Netlink {
     protocol: NetlinkProtocol,
     messages: readonly Uint8Array[],
   ): Promise<readonly NetlinkAnswer[]>;
+  /**
+   * Makes a tap, which stays; netlink knows how to tell of one only.
+   * @throws AppError with OS_FILE_FAILED, also when there is a link of that name
+   */
+  makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
   /**
    * Settings of the network, of those of that namespace, whose paths below /proc/sys/net match: lines PATH:VALUE.
    * @throws AppError with OS_FILE_FAILED

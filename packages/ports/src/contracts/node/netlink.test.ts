@@ -9,7 +9,7 @@ const LOOPBACK = Buffer.from(
 );
 const RTM_GETLINK = 18;
 const ENODEV = 19;
-const FORWARDING = ["all", "default", "lo"].map((name) => `ipv4/conf/${name}/forwarding:0`);
+const FORWARDING = ["all", "default", "lo", "tap1"].map((name) => `ipv4/conf/${name}/forwarding:0`);
 
 describeNetlinkContract("in memory", () => {
   const netlink = createFakeNetlink(

@@ -28,6 +28,7 @@ function linkMessage(type: number, flags: number, index = 0): Uint8Array {
   return new Uint8Array(message.buffer);
 }
 
+/* eslint-disable max-lines-per-function -- a suite is one list of tests */
 /** Runs the suite on one kind of netlink. */
 export function describeNetlinkContract(kind: string, make: () => Promise<NetlinkScene>): void {
   describe(`netlink ${kind}`, () => {
@@ -64,6 +65,13 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
       expect(await scene.netlink.talk(scene.netns, "route", [])).toEqual([]);
     });
 
+    test("makes a tap once", async () => {
+      const tap = { name: "tap1", owner: 107, takesMany: true };
+      await scene.netlink.makeTap(scene.netns, tap);
+      const again = scene.netlink.makeTap(scene.netns, tap);
+      await expect(again).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    });
+
     test("reads the settings that match, and no others", async () => {
       const patterns = ["ipv4/conf/*/forwarding", "ipv4/conf/nosuch/forwarding"];
       const text = await scene.netlink.readSettings(scene.netns, patterns);
@@ -72,6 +80,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
         expect.stringMatching(/^ipv4\/conf\/all\/forwarding:[01]$/),
         expect.stringMatching(/^ipv4\/conf\/default\/forwarding:[01]$/),
         expect.stringMatching(/^ipv4\/conf\/lo\/forwarding:[01]$/),
+        expect.stringMatching(/^ipv4\/conf\/tap1\/forwarding:[01]$/),
       ]);
     });
 
@@ -83,3 +92,4 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
     });
   });
 }
+/* eslint-enable max-lines-per-function -- the suite ends */

@@ -2,7 +2,7 @@
 // A kernel that answers as a test says.
 import { AppError } from "@patchbay/core";
 import type { NetnsHandle } from "../../namespaces.ts";
-import type { Netlink, NetlinkAnswer, NetlinkProtocol } from "../../node/netlink.ts";
+import type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "../../node/netlink.ts";
 
 /** What is said to one message; undefined: nothing is there to be told. */
 export type NetlinkScript = (
@@ -14,8 +14,18 @@ export type NetlinkScript = (
 export interface FakeNetlink extends Netlink {
   /** What was said, in order. */
   readonly said: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
+  /** Taps that were made, in order. */
+  readonly taps: readonly NewTap[];
   /** Nobody can ask in this namespace any more. */
   end(netnsInode: string): void;
+}
+
+function matching(settings: readonly string[], patterns: readonly string[]): string {
+  const found = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll("*", "[^/]*")}:`));
+  return settings
+    .filter((line) => found.some((path) => path.test(line)))
+    .map((line) => `${line}\n`)
+    .join("");
 }
 
 /** Answers by the script; `settings` are the lines of every namespace. */
@@ -24,6 +34,7 @@ export function createFakeNetlink(
   settings: readonly string[] = [],
 ): FakeNetlink {
   const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
+  const taps: NewTap[] = [];
   const ended = new Set<string>();
   const enter = ({ inode }: NetnsHandle): void => {
     if (!ended.has(inode)) return;
@@ -45,20 +56,25 @@ export function createFakeNetlink(
   };
   return {
     said,
+    taps,
     end: (inode) => void ended.add(inode),
     talk: async (netns, protocol, messages) => {
       await Promise.resolve();
       enter(netns);
       return answersTo(protocol, messages);
     },
+    makeTap: async (netns, tap) => {
+      await Promise.resolve();
+      enter(netns);
+      const known = taps.some(({ name }) => name === tap.name);
+      const details = { call: "TUNSETIFF", path: tap.name, reason: "it is there", errno: "EBUSY" };
+      if (known) throw new AppError("OS_FILE_FAILED", details);
+      taps.push(tap);
+    },
     readSettings: async (netns, patterns) => {
       await Promise.resolve();
       enter(netns);
-      const found = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll("*", "[^/]*")}:`));
-      return settings
-        .filter((line) => found.some((path) => path.test(line)))
-        .map((line) => `${line}\n`)
-        .join("");
+      return matching(settings, patterns);
     },
   };
 }
