@@ -6,7 +6,8 @@ import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { parseDomain, printPciAddress } from "@patchbay/domain";
+import { printPciAddress } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import { aVmi } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { definitionOf, makePlaces, placeOf } from "./definition.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where Patchbay does as KubeVirt does in the launcher, and where it differs on purpose.
 import { names, networkConfigOf, validateVmiSpec, type VmiSpec } from "@patchbay/api";
-import { parseDomain, printDomain, type DomainFacts } from "@patchbay/domain";
+import { printDomain, type DomainFacts } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import { aVmi, type NicSketch } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
 import { AppError } from "@patchbay/core";
-import { freeAddresses, parseDomain, type DomainFacts, type PciAddress } from "@patchbay/domain";
+import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import type { AttachTarget, DeviceTarget, DomainInfo, GuestInterface } from "../hypervisor.ts";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;

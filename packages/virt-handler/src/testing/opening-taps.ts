@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libvirt whose QEMU does with taps as QEMU does.
-import { parseDomain } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import type { HypervisorConnection } from "@patchbay/ports";
 import type { FakeDaemon } from "@patchbay/ports/testing";
 

@@ -2,7 +2,7 @@
 // A VM with NICs "one" and "two" on the node in memory: what tests set up and look at.
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { parseDomain } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import type { FakePodNetwork } from "@patchbay/ports/testing";
 import { aVmi } from "@patchbay/testing";
 import { createBench, NETNS, type Bench } from "./bench.ts";

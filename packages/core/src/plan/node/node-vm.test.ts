@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When is a VM started, with which NICs, and what is left to do where it does not run?
 import { names, type IfaceStatus, type VirtualMachineInstance } from "@patchbay/api";
-import { parseDomain } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import { aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
 import {

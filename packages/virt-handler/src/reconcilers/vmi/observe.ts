@@ -17,7 +17,7 @@ import {
   type NodeVmFacts,
   type RememberedAddresses,
 } from "@patchbay/core";
-import { parseDomain } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import type { DomainState, HypervisorConnection, Link } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Place } from "./turn.ts";
