@@ -70,3 +70,19 @@ test("two who work at a time are waited for, also when one of them fails", async
   await expect(works[1]).rejects.toThrow("no");
   expect(wakes).toBe(1);
 });
+
+test("a look at links alone sees no event of libvirt", async () => {
+  await attention.during(() => {
+    attention.noteEvent();
+    attention.noteLinks(TAP);
+    attention.lookAtLinks();
+    return Promise.resolve();
+  });
+  expect(wakes).toBe(1);
+  await attention.during(() => {
+    attention.noteLinks(TAP);
+    attention.lookAtLinks();
+    return Promise.resolve();
+  });
+  expect(wakes).toBe(1);
+});

@@ -34,6 +34,11 @@ export class Attention {
     this.#changes = [];
   }
 
+  /** A look at links alone begins: what libvirt told is still to be seen. */
+  lookAtLinks(): void {
+    this.#changes = [];
+  }
+
   /** From now on only such changes of links are worth a look. */
   heed(isWorthLook: (changes: LinkChanges) => boolean): void {
     this.#isWorthLook = isWorthLook;

@@ -21,6 +21,8 @@ export interface Session {
   readonly connection: HypervisorConnection;
   /** A look at the guest and its links begins: what happened until now wakes nobody any more. */
   look(): void;
+  /** The same of the links alone. */
+  lookAtLinks(): void;
   /** From now on only such changes of links wake the listener. */
   heed: Attention["heed"];
 }
@@ -85,6 +87,11 @@ class SharedSession implements Session {
   look(): void {
     this.#links.catchUp();
     this.#attention.look();
+  }
+
+  lookAtLinks(): void {
+    this.#links.catchUp();
+    this.#attention.lookAtLinks();
   }
 
   heed(isWorthLook: Parameters<Attention["heed"]>[0]): void {

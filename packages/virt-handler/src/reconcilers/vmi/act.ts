@@ -53,7 +53,7 @@ function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn)
   return { hindrance: hindranceOfWait(action, facts), pauseMs: action.forMs };
 }
 
-const ON_DEVICE: readonly FallibleAction["kind"][] = [
+const ON_DEVICE: readonly NodeAction["kind"][] = [
   "attachDevice",
   "detachDevice",
   "setLink",
@@ -61,8 +61,13 @@ const ON_DEVICE: readonly FallibleAction["kind"][] = [
 ];
 
 /** Whether the step calls libvirt. */
-function isOnDevice({ kind }: FallibleAction): boolean {
+function isOnDevice({ kind }: NodeAction): boolean {
   return ON_DEVICE.includes(kind);
+}
+
+/** Whether the domain may be another after the step. */
+export function callsLibvirt(action: NodeAction): boolean {
+  return isOnDevice(action) || isOnDomain(action);
 }
 
 /** `stop`: why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */
@@ -136,11 +141,25 @@ async function serveAll(plan: readonly NodeAction[], turn: Turn): Promise<OnIfac
   return { obstacles, hasChanged };
 }
 
+/**
+ * The server first, but that it starts while devices come, which takes longer: a guest needs a moment to ask, and asks
+ * again.
+ */
+async function serveAndAct(
+  plan: readonly NodeAction[],
+  onIfaces: readonly IfaceAction[],
+  turn: Turn,
+): Promise<readonly [OnIfaces, OnIfaces]> {
+  const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
+  const serving = serveAll(plan, turn);
+  if (isPlug) return Promise.all([serving, actOnIfaces(onIfaces, turn)]);
+  return [await serving, await actOnIfaces(onIfaces, turn)];
+}
+
 /** Performs the plan in order; steps that failed, or are left alone after they failed, are left out. */
 export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<Outcome> {
   const onIfaces = plan.filter((action) => "iface" in action);
-  const served = await serveAll(plan, turn);
-  const { obstacles, hasChanged } = await actOnIfaces(onIfaces, turn);
+  const [served, { obstacles, hasChanged }] = await serveAndAct(plan, onIfaces, turn);
   const swept = await sweepAll(plan, turn);
   // Last, as in every plan: what is left of ifaces is taken away before.
   const onDomain = plan.filter(isOnDomain);

@@ -14,10 +14,10 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import { noteTaps } from "../../metrics/taps.ts";
-import { actNodeVm, type Outcome } from "./act.ts";
+import { actNodeVm, callsLibvirt, type Outcome } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";
-import { observeNodeVm } from "./observe.ts";
+import { observeNodeVm, type Known } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { stepsOf } from "./iface-steps.ts";
 import { reportNodeVm } from "./report.ts";
@@ -55,8 +55,9 @@ async function converge(
   place: Place,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; outcome: Outcome }> {
+  let known: Known = {};
   for (let pass = 1; ; pass += 1) {
-    const facts = await observeNodeVm(vmi, place, deps);
+    const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
     const mayAct = !isToldFirst(plan, facts) || (await isTold(facts, deps));
@@ -64,6 +65,7 @@ async function converge(
     if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
       return { facts, outcome };
     }
+    known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
   }
 }
 

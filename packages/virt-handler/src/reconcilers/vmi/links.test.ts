@@ -153,6 +153,17 @@ describe("a tap that is deleted under QEMU", () => {
   });
 });
 
+test("libvirt is asked once while links alone are mended", async () => {
+  const bench = await running(["one"]);
+  bench.podNetwork.takeLink(NETNS, LINKS.bridgeName);
+  const asked = (): number =>
+    bench.daemon.calls.filter((call) => call.startsWith("findDomain")).length;
+  const before = asked();
+  await bench.wake();
+  expect(bench.podNetwork.findLink(NETNS, LINKS.bridgeName)).toBeDefined();
+  expect(asked()).toBe(before + 1);
+});
+
 describe("a launcher that deletes its tap again and again", () => {
   const spoil = async (bench: Bench, times: number): Promise<number> => {
     let made = 0;

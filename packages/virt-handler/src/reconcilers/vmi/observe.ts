@@ -18,7 +18,7 @@ import {
   type RememberedAddresses,
 } from "@patchbay/core";
 import { parseDomain } from "@patchbay/domain/parse";
-import type { DomainState, HypervisorConnection, Link } from "@patchbay/ports";
+import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Place } from "./turn.ts";
 
@@ -39,6 +39,21 @@ async function observeDomain(
     crashed: info.state === "crashed",
     facts: parsed.domain,
   };
+}
+
+/** Looks at the links, and at the domain where it is not known. */
+async function observeLinks(
+  vmi: VirtualMachineInstance,
+  { session, domain }: Place & Known,
+  deps: Deps,
+): Promise<[DomainSnapshot | undefined, PodView]> {
+  const { netns } = session.launcher;
+  if (domain !== undefined) {
+    session.lookAtLinks();
+    return [domain, await deps.podNetwork.look(netns)];
+  }
+  session.look();
+  return both(observeDomain(domainNameOf(vmi), session.connection), deps.podNetwork.look(netns));
 }
 
 /** Waits for both also when one fails: the session's descriptors are in use until the other has ended. */
@@ -77,20 +92,23 @@ async function observeAddresses(
   };
 }
 
+/** What was seen a moment ago, and nobody of us has changed since. */
+export interface Known {
+  readonly domain?: DomainSnapshot | undefined;
+}
+
 /**
- * The facts of a VMI whose launcher answers: two calls of libvirt, and meanwhile one look at the links.
+ * The facts of a VMI whose launcher answers: two calls of libvirt, unless its domain is known, and meanwhile one look at
+ * the links.
  * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
  */
 export async function observeNodeVm(
   vmi: VirtualMachineInstance,
-  { pod, session }: Place,
+  place: Place & Known,
   deps: Deps,
 ): Promise<NodeVmFacts> {
-  session.look();
-  const [domain, { links, isWired }] = await both(
-    observeDomain(domainNameOf(vmi), session.connection),
-    deps.podNetwork.look(session.launcher.netns),
-  );
+  const { pod, session } = place;
+  const [domain, { links, isWired }] = await observeLinks(vmi, place, deps);
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
   const guest = observeGuest(vmi, domain, deps);
