@@ -79,12 +79,15 @@ export async function readAddresses(
 ): Promise<RememberedAddresses> {
   const ip = (...args: readonly string[]): Promise<string> =>
     runIn(runner, netns, { program: "ip", args: ["-j", ...args] });
-  const nic = parseNic(await ip("addr", "show"), name);
+  // Routes of a NIC that is not there are an error of ip, of which the list of links tells more.
+  const asked = FAMILIES.map(({ option }) => ip(option, "route", "show", "dev", name));
+  const links = ip("addr", "show");
+  // The descriptor is in use until all have ended, also when one fails.
+  await Promise.allSettled([links, ...asked]);
+  const nic = parseNic(await links, name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
-  const routes = [];
-  for (const { option } of FAMILIES) {
-    routes.push(...parseRoutes(await ip(option, "route", "show", "dev", name), option));
-  }
+  const texts = await Promise.all(asked);
+  const routes = FAMILIES.flatMap(({ option }, family) => parseRoutes(texts[family] ?? "", option));
   const given = { podInterfaceName: name, ...nic, routes };
   const gateway = ipv6GatewayOf(given);
   if (gateway === undefined) return given;
