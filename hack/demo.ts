@@ -241,6 +241,16 @@ async function changeMore(): Promise<void> {
   await step("everything is deleted, with its hot-plugged NICs", deleteAll);
 }
 
+/** What did not come up cannot go down: that is told beside what failed first, and does not hide it. */
+function purge(): void {
+  try {
+    show(machine.patchbay("down", "--purge"));
+  } catch (error) {
+    process.stderr.write(`demo: ${String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
 function printTable(): void {
   process.stdout.write(`\n${"step".padEnd(66)}  seconds  seen\n`);
   for (const { what, seconds, seen } of rows) {
@@ -263,7 +273,7 @@ try {
 } finally {
   machine.close();
   say("the machine goes down and is purged");
-  show(machine.patchbay("down", "--purge"));
+  purge();
   rmSync(dirname(dataDir), { recursive: true, force: true });
 }
 if (process.exitCode === undefined) printTable();

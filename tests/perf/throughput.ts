@@ -3,6 +3,7 @@
 // Patchbay wires and through a tap and a bridge made by hand? A program writes frames as QEMU does, the kernel counts.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
+import type { BridgeWiring } from "@patchbay/core";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import { printTable } from "./report.ts";
@@ -14,15 +15,19 @@ const FAR_MAC = "02:00:00:00:f1:02";
 const TAP = "tap1";
 const MTU = 1500;
 const FRAMES = 1_000_000;
+const GUEST_IP = "10.9.0.5";
+/** IPv4 of the largest size from the guest to a neighbour, UDP to port 9. Source: RFC 791, RFC 768, RFC 863 */
+const HEADERS = "450005dc00000000401160f5" + "0a090005" + "0a090006" + "4e200009" + "05c80000";
 
 /**
  * Opens the tap with IFF_TAP, IFF_NO_PI and IFF_VNET_HDR (linux/if_tun.h) and writes frames of the largest size: a header
- * of virtio of 10 bytes, MACs, an EtherType for experiments (IEEE 802). The kernel carries each frame to its end within
+ * of virtio of 10 bytes, MACs, and what follows. The kernel carries each frame to its end within
  * the write: prints the processor time of all of them in seconds, which a busy machine does not change.
  */
 const PUMP = `open(T, "+<", "/dev/net/tun") or die $!;
   my $request = pack("Z16 S x22", "${TAP}", 0x5002); ioctl(T, 0x400454ca, $request) or die $!;
-  my $frame = "\\0" x 10 . pack("H12 H12 H4", @ARGV, "88b5") . "x" x ${String(MTU)};
+  my $frame = "\\0" x 10 . pack("H12 H12 H4 H*", @ARGV, "0800", "${HEADERS}")
+    . "x" x ${String(MTU - HEADERS.length / 2)};
   my ($u, $s) = times; for (1 .. ${String(FRAMES)}) { syswrite(T, $frame) or die $!; }
   my ($v, $t) = times; printf "%.3f", $v + $t - $u - $s;`;
 
@@ -47,7 +52,12 @@ function removePod(): void {
   run("ip", "netns", "del", NETNS);
 }
 
-async function wireByPatchbay(): Promise<void> {
+/** What rules are made for: what the guest may send, and that its questions for addresses are answered in the pod. */
+type Rules = Pick<BridgeWiring, "guard" | "answers">;
+const GUARD: Rules = { guard: { macs: [GUEST_MAC], serves: false, addresses: [GUEST_IP] } };
+const ANSWERS: Rules = { answers: { addresses: ["169.254.75.10/32"] } };
+
+async function wireByPatchbay(rules: Rules): Promise<void> {
   const fd = openSync(PATH, "r");
   try {
     const netns = { fd, inode: String(fstatSync(fd).ino) };
@@ -55,7 +65,7 @@ async function wireByPatchbay(): Promise<void> {
       netns,
       {
         ...{ kind: "bridge", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: TAP },
-        ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1 },
+        ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1, ...rules },
       },
     );
   } finally {
@@ -98,22 +108,25 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1] ?? NaN;
 }
 
-/** Prints both, and their ratio. */
+/** Ways of wiring, by what the table calls them; the first is what the others are compared with. */
+const WAYS: readonly (readonly [string, () => Promise<void> | void])[] = [
+  ["a tap and a bridge made by hand", wireByHand],
+  ["wired by Patchbay", () => wireByPatchbay({})],
+  ["the same, its addresses answered", () => wireByPatchbay(ANSWERS)],
+  ["the same, with port security", () => wireByPatchbay(GUARD)],
+  ["the same, with both", () => wireByPatchbay({ ...ANSWERS, ...GUARD })],
+];
+
+/** Prints all, and their ratios to what is made by hand. */
 export async function measureThroughput(rounds: number): Promise<void> {
-  const ours: number[] = [];
-  const byHand: number[] = [];
-  // One of each by turns, so that both see the same machine.
+  const rows = WAYS.map(([label, wire]) => ({ label, wire, values: new Array<number>() }));
+  // One of each by turns, so that all see the same machine.
   for (let round = 0; round < rounds; round += 1) {
-    ours.push(await flow(wireByPatchbay));
-    byHand.push(await flow(wireByHand));
+    for (const { wire, values } of rows) values.push(await flow(wire));
   }
-  printTable(
-    `frames of ${String(MTU)} bytes in a second of processor time, ${String(rounds)} rounds`,
-    [
-      { label: "wired by Patchbay", values: ours },
-      { label: "a tap and a bridge made by hand", values: byHand },
-    ],
-  );
-  const ratio = (100 * median(ours)) / median(byHand);
-  process.stdout.write(`ratio of medians: ${ratio.toFixed(1)} %\n`);
+  const title = `frames of ${String(MTU)} bytes in a second of processor time`;
+  printTable(`${title}, ${String(rounds)} rounds`, rows);
+  const [byHand = NaN, ...others] = rows.map(({ values }) => median(values));
+  const ratios = others.map((ours) => `${((100 * ours) / byHand).toFixed(1)} %`);
+  process.stdout.write(`ratios of medians to the one by hand: ${ratios.join(", ")}\n`);
 }

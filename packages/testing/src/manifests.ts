@@ -13,6 +13,10 @@ export interface ManifestNic {
   readonly model?: string;
   readonly acpiIndex?: number;
   readonly bootOrder?: number;
+  /** Absent: `bridge`. */
+  readonly binding?: "masquerade";
+  /** Of a `masquerade`: what is passed on to the guest; absent: all. */
+  readonly ports?: readonly { readonly port: number }[];
 }
 
 /** What differs between guests. */
@@ -46,8 +50,8 @@ const IMAGE_FILES = {
 
 /** Entry of `spec.domain.devices.interfaces`. */
 export function ifaceManifest(nic: ManifestNic): Readonly<Record<string, unknown>> {
-  const fields = Object.entries(nic).filter(([field]) => field !== "network");
-  return { bridge: {}, ...Object.fromEntries(fields) };
+  const fields = Object.entries(nic).filter(([field]) => !["network", "binding"].includes(field));
+  return { [nic.binding ?? "bridge"]: {}, ...Object.fromEntries(fields) };
 }
 
 /** Entry of `spec.networks`. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests that people have, applied as they are: what becomes of them?
 import { join } from "node:path";
-import { bridgeNetworkManifest, eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/testing";
 import { afterAll, describe, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 import { DEBIAN_BOOT_MS, DEBIAN_DISK } from "./debian.ts";
@@ -28,7 +28,7 @@ async function obstacleOf(vm: string): Promise<string> {
 }
 
 afterAll(() => {
-  for (const name of ["quickstart-vm", "refused-vm", "pvc-vm-services", "multus-two-interfaces"]) {
+  for (const name of ["quickstart-vm", "refused-vm", "pvc-vm-services"]) {
     const file = join(MANIFESTS, `${name}.yaml`);
     machine.kubectl("delete", "-f", file, "--ignore-not-found", "--wait");
   }
@@ -71,26 +71,4 @@ describe("a manifest", () => {
       withinMs: CHANGE_MS,
     });
   });
-
-  test(
-    "of a VMI of KubeVirt 0.8 runs, with both of its NICs",
-    { timeout: DEBIAN_BOOT_MS },
-    async () => {
-      machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", DEBIAN_DISK);
-      machine.apply(bridgeNetworkManifest("ovs-blue", "pbt-ovs"));
-      apply("multus-two-interfaces");
-      const vmi = "vmi-multus-multiple-net";
-      const isRunning = (): boolean => machine.findVmi(vmi)?.status?.phase === "Running";
-      await eventually(isRunning, { withinMs: DEBIAN_BOOT_MS });
-      // Its name comes from cloud-init's metadata.
-      const login = { timeoutMs: DEBIAN_BOOT_MS, fromStart: true };
-      await machine
-        .console(vmi)
-        .waitForLine(/^Debian GNU\/Linux 12 vmi-multus-multiple-net ttyS0/, login);
-      const interfaces = machine.findVmi(vmi)?.status?.interfaces ?? [];
-      expect(new Set(interfaces.map(({ name }) => name))).toEqual(
-        new Set(["default", "ovs-blue-net"]),
-      );
-    },
-  );
 });

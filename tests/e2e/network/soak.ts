@@ -2,35 +2,70 @@
 // What a soak looks at: pings that do not end, and what each process holds.
 import { readdirSync, readFileSync } from "node:fs";
 import { evaluateIn } from "../../faults/inspector.ts";
+import { eventually } from "@patchbay/testing";
 import { childrenOf } from "../inventory.ts";
-import { machine, ping } from "../machine.ts";
+import { CHANGE_MS, machine } from "../machine.ts";
 
 /** Pings of one go, and the time between two of them, milliseconds. */
 const GO = { count: 300, intervalMs: 10 };
 
-/** Pings that go on until they are stopped. */
+/** Pings of a guest, and answers that it got, since it booted. */
+interface Echoes {
+  readonly sent: number;
+  readonly received: number;
+}
+
+async function echoesOf(vm: string): Promise<Echoes> {
+  const { lines } = await machine.console(vm).run("echoes");
+  const match = /sent (\d+) received (\d+)/.exec(lines.join("\n"));
+  return { sent: Number(match?.[1] ?? "0"), received: Number(match?.[2] ?? "0") };
+}
+
+/**
+ * Pings that go on until they are stopped. The guest's kernel counts them: ping itself leaves a second after its last
+ * packet, and counts an answer that a busy machine brings later as lost.
+ */
 export class Pings {
   #isOver = false;
-  #sent = 0;
-  #received = 0;
+  readonly #vm: string;
+  readonly #before: Echoes;
   readonly #ended: Promise<void>;
 
-  constructor(vm: string, ip: string) {
-    this.#ended = this.#run(vm, ip);
+  private constructor(
+    vm: string,
+    { ip, before }: { readonly ip: string; readonly before: Echoes },
+  ) {
+    this.#vm = vm;
+    this.#before = before;
+    this.#ended = this.#run(ip);
   }
 
-  /** Sent and received in all. */
-  async stop(): Promise<{ readonly sent: number; readonly received: number }> {
+  static async start(vm: string, ip: string): Promise<Pings> {
+    return new Pings(vm, { ip, before: await echoesOf(vm) });
+  }
+
+  /** How many were sent, when all of them are answered. */
+  async stop(): Promise<number> {
     this.#isOver = true;
     await this.#ended;
-    return { sent: this.#sent, received: this.#received };
+    return eventually(
+      async () => {
+        const { sent, received } = await echoesOf(this.#vm);
+        const isAnswered = sent - this.#before.sent === received - this.#before.received;
+        return isAnswered ? sent - this.#before.sent : undefined;
+      },
+      { withinMs: CHANGE_MS },
+    );
   }
 
-  async #run(vm: string, ip: string): Promise<void> {
+  async #run(ip: string): Promise<void> {
+    // Asked for once: it takes kubectl, for which everything here stands still, and so does a process whose inspector waits
+    // for its client to go.
+    const console = machine.console(this.#vm);
+    const { count, intervalMs } = GO;
+    const command = `ping ${ip} ${String(count)} ${String(intervalMs)}`;
     while (!this.#isOver) {
-      const { sent, received } = await ping(vm, ip, GO);
-      this.#sent += sent;
-      this.#received += received;
+      await console.run(command, { timeoutMs: count * intervalMs + CHANGE_MS });
     }
   }
 }
@@ -45,14 +80,13 @@ export interface Held {
 }
 
 async function heldBy(pid: number): Promise<Held> {
-  const heap = Number(await evaluateIn(pid, "process.memoryUsage().heapUsed"));
   const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
-  return {
-    heap,
-    descriptors: readdirSync(`/proc/${String(pid)}/fd`).length,
-    threads: Number(/^Threads:\s*(\d+)/m.exec(status)?.[1] ?? "0"),
-    children: childrenOf(pid).length,
-  };
+  const descriptors = readdirSync(`/proc/${String(pid)}/fd`).length;
+  const threads = Number(/^Threads:\s*(\d+)/m.exec(status)?.[1] ?? "0");
+  const children = childrenOf(pid).length;
+  // Last: the inspector has a thread and files of its own, which stay for a moment.
+  const heap = Number(await evaluateIn(pid, "process.memoryUsage().heapUsed"));
+  return { heap, descriptors, threads, children };
 }
 
 /** What each service of the machine holds, and virt-handler's child, by name. */

@@ -1,47 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parsePciAddress, printPciAddress, type PciAddress } from "./address.ts";
-import { planTopology, type NicToPlace, type Topology } from "./topology.ts";
-
-function at(text: string): PciAddress {
-  const address = parsePciAddress(text);
-  if (address === undefined) throw new Error(`${text} is no address`);
-  return address;
-}
-
-function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
-  return { name, model: "virtio", queues: 1, ...more };
-}
-
-type TopologyRequest = Parameters<typeof planTopology>[0];
-
-function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
-  return {
-    version: 1,
-    family: "q35",
-    vcpus: 1,
-    reserve: 32,
-    devices: [],
-    nics: [],
-    onRootComplex: false,
-    ...more,
-  };
-}
-
-function planned(request: TopologyRequest): Topology {
-  const plan = planTopology(request);
-  if (!plan.ok) throw new Error(plan.problems.map(({ message }) => message).join("; "));
-  return plan.topology;
-}
-
-function placesOf(topology: Topology): Readonly<Record<string, string>> {
-  const printed = [...topology.addresses].map(([name, address]) => [
-    name,
-    printPciAddress(address),
-  ]);
-  return Object.fromEntries(printed) as Readonly<Record<string, string>>;
-}
+import { aNic, aRequest, at, placesOf, planned } from "../testing/topology.ts";
+import { printPciAddress, type PciAddress } from "./address.ts";
+import { planTopology } from "./topology.ts";
 
 describe("a layout of version 1", () => {
   test.each([

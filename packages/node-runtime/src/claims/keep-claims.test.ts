@@ -20,6 +20,7 @@ import {
   settle,
 } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
+import { Death, Mortality } from "../testing/mortality.ts";
 import type { ClaimDeps } from "./deps.ts";
 import { keepClaims, reconcileClaim, reconcileVolume } from "./keep-claims.ts";
 import { aClaim, aClass, aVolume, HANDLE } from "./testing.ts";
@@ -29,8 +30,6 @@ const CLAIM = { namespace: "ns", name: "data" };
 const VOLUME = { name: HANDLE };
 const EFFECTS: readonly string[] = ["create", "patch", "delete", "make", "release", "remove"];
 const PASSES_MAX = 30;
-
-class Death extends Error {}
 
 /** API server and disk outlive the process, which can die at any effect. */
 class World {
@@ -43,28 +42,20 @@ class World {
   readonly volumes = createFakeCache<PersistentVolume>();
   readonly classes = createFakeCache<StorageClass>();
   readonly deps: ClaimDeps;
-  effects = 0;
-  #dieAt = Infinity;
-  #diesBefore = false;
+  readonly mortality = new Mortality(EFFECTS);
 
   constructor() {
     this.store.put(STORAGE_CLASSES, aClass());
     this.deps = {
       ...{ claims: this.claims, volumes: this.volumes, classes: this.classes },
-      ...{ store: this.#mortal(this.store), disk: this.#mortal(this.disk) },
-      ...{ files: this.#mortal(this.files), claimsDir: "/claims", nodeName: "node-1" },
+      ...{ store: this.mortality.wrap(this.store), disk: this.mortality.wrap(this.disk) },
+      ...{ files: this.mortality.wrap(this.files), claimsDir: "/claims", nodeName: "node-1" },
       ...{ clock: createFakeClock(), log: this.log },
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),
       },
     };
-  }
-
-  dieAt(effect: number, when: "before" | "after"): void {
-    this.effects = 0;
-    this.#dieAt = effect;
-    this.#diesBefore = when === "before";
   }
 
   /** Passes until nothing is written any more. */
@@ -109,26 +100,6 @@ class World {
     }
     return false;
   }
-
-  #mortal<T extends object>(port: T): T {
-    const act = async (name: string, call: () => unknown): Promise<unknown> => {
-      if (!EFFECTS.includes(name)) return call();
-      this.effects += 1;
-      const dies = this.effects === this.#dieAt;
-      if (dies && this.#diesBefore) throw new Death(name);
-      const result = await call();
-      if (dies) throw new Death(name);
-      return result;
-    };
-    return new Proxy(port, {
-      get: (target, name) => {
-        const member: unknown = Reflect.get(target, name);
-        if (typeof member !== "function") return member;
-        return (...args: unknown[]) =>
-          act(String(name), () => Reflect.apply(member, target, args) as unknown);
-      },
-    });
-  }
 }
 
 async function expectBound(world: World): Promise<void> {
@@ -143,7 +114,7 @@ async function bound(): Promise<World> {
   const world = new World();
   world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
   await world.run();
-  world.dieAt(Infinity, "after");
+  world.mortality.dieAt(Infinity, "after");
   return world;
 }
 
@@ -161,7 +132,7 @@ describe("a claim", () => {
   test.each(DEATHS)("comes to it over a death $when effect $effect", async ({ effect, when }) => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
-    world.dieAt(effect, when);
+    world.mortality.dieAt(effect, when);
     await world.run();
     await expectBound(world);
   });
@@ -210,7 +181,7 @@ describe("storage", () => {
 
   test.each(DEATHS)("goes over a death $when effect $effect", async ({ effect, when }) => {
     const world = await withoutTheClaim();
-    world.dieAt(effect, when);
+    world.mortality.dieAt(effect, when);
     await world.run();
     await expectGone(world);
   });

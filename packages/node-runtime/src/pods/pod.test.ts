@@ -359,7 +359,7 @@ test.each(
   "a process that dies $when effect $at makes nothing twice and leaves nothing",
   async ({ at, when }) => {
     const world = new PodWorld();
-    world.dieAt(at, when);
+    world.mortality.dieAt(at, when);
     await world.put(aPod({ initContainers: [aContainer({ name: "one" })] }));
     await world.run();
     const init = (await world.remains()).some((one) => one === "one 0 RUNNING");

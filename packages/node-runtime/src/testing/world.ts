@@ -20,10 +20,8 @@ import { createOwners } from "../pods/work/owners.ts";
 import { createPulls } from "../pods/work/pulls.ts";
 import { createStops } from "../pods/work/stops.ts";
 import { UID_LABEL } from "../translate/labels.ts";
+import { Death, Mortality } from "./mortality.ts";
 import { IMAGE, NODE, UID } from "./pods.ts";
-
-/** The process died here. */
-class Death extends Error {}
 
 /** Effects on the runtime and the API server, in whose middle the process can die. */
 const EFFECTS: readonly string[] = [
@@ -45,10 +43,7 @@ export class PodWorld {
   volumeProblem: string | undefined;
   /** How often it was told that a start was cut off. */
   cuts = 0;
-  /** Effects so far. */
-  effects = 0;
-  #dieAt = Infinity;
-  #diesBefore = false;
+  readonly mortality = new Mortality(EFFECTS);
   #deps = this.#newProcess();
 
   constructor() {
@@ -80,13 +75,6 @@ export class PodWorld {
     if (pod === undefined) return;
     const deletionTimestamp = new Date(this.clock.now() + seconds * 1000).toISOString();
     await this.put({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
-  }
-
-  /** The process dies before or after its effect of that number, and a new one takes its place. */
-  dieAt(effect: number, when: "before" | "after"): void {
-    this.effects = 0;
-    this.#dieAt = effect;
-    this.#diesBefore = when === "before";
   }
 
   /** Passes until there is nothing to do but wait; how often that takes. */
@@ -146,31 +134,10 @@ export class PodWorld {
     else this.pods.put(pod);
   }
 
-  /** Dies in the middle of what changes something. */
-  #mortal<T extends object>(port: T): T {
-    const act = async (name: string, call: () => unknown): Promise<unknown> => {
-      if (!EFFECTS.includes(name)) return call();
-      this.effects += 1;
-      const dies = this.effects === this.#dieAt;
-      if (dies && this.#diesBefore) throw new Death(name);
-      const result = await call();
-      if (dies) throw new Death(name);
-      return result;
-    };
-    return new Proxy(port, {
-      get: (target, name) => {
-        const member: unknown = Reflect.get(target, name);
-        if (typeof member !== "function") return member;
-        return (...args: unknown[]) =>
-          act(String(name), () => Reflect.apply(member, target, args) as unknown);
-      },
-    });
-  }
-
   #newProcess(): PodDeps {
     const { clock, files, log, pods } = this;
-    const runtime: ContainerRuntime = this.#mortal(this.runtime);
-    const store: Store = this.#mortal(this.store);
+    const runtime: ContainerRuntime = this.mortality.wrap(this.runtime);
+    const store: Store = this.mortality.wrap(this.store);
     const wake = (): void => undefined;
     return {
       ...{ store, pods, runtime, files, clock, log, node: NODE, runtimeName: "fake" },

@@ -14,14 +14,17 @@ function rulesOf(wiring: AnswersWiring, chain: string): readonly string[] {
 }
 
 test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or said", () => {
-  expect(rulesOf(WIRING, "inward")).toEqual(['iifname "pod1" udp sport 67 drop']);
+  expect(rulesOf(WIRING, "inward")).toEqual([]);
+  expect(rulesOf(WIRING, "through")).toEqual([
+    'iifname "pod1" udp sport 67 drop',
+    'oifname "pod1" udp dport 67 drop',
+  ]);
   expect(rulesOf(WIRING, "heard")).toEqual([
     'iifname "tap1" udp dport 67 accept',
     'iifname "tap1" drop',
     'iifname "pod1" drop',
   ]);
   expect(rulesOf(WIRING, "said")).toEqual(['oifname "pod1" drop']);
-  expect(rulesOf(WIRING, "outward")).toEqual(['oifname "pod1" udp dport 67 drop']);
 });
 
 test("with IPv6 routers of others are not heard, and what is for the router goes to the gateway", () => {
@@ -30,10 +33,10 @@ test("with IPv6 routers of others are not heard, and what is for the router goes
     `${toBridge} ip6 daddr fe80::/10 accept`,
     `${toBridge} ip6 daddr fd09:: accept`,
     `${toBridge} ether type ip6 ether daddr set 02:00:00:00:00:09`,
+  ]);
+  expect(rulesOf({ ...WIRING, answers: IPV6 }, "through")).toEqual([
     'iifname "pod1" udp sport 547 drop',
     'iifname "pod1" icmpv6 type nd-router-advert drop',
-  ]);
-  expect(rulesOf({ ...WIRING, answers: IPV6 }, "outward")).toEqual([
     'oifname "pod1" udp dport 547 drop',
     'oifname "pod1" icmpv6 type nd-router-solicit drop',
   ]);
@@ -41,9 +44,13 @@ test("with IPv6 routers of others are not heard, and what is for the router goes
 
 test("without a gateway nothing is sent on", () => {
   const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
-  expect(rulesOf({ ...WIRING, answers }, "inward")).toEqual([
+  expect(rulesOf({ ...WIRING, answers }, "inward")).toEqual([]);
+  expect(rulesOf({ ...WIRING, answers }, "through")).toEqual([
     'iifname "pod1" udp sport 67 drop',
     'iifname "pod1" udp sport 547 drop',
     'iifname "pod1" icmpv6 type nd-router-advert drop',
+    'oifname "pod1" udp dport 67 drop',
+    'oifname "pod1" udp dport 547 drop',
+    'oifname "pod1" icmpv6 type nd-router-solicit drop',
   ]);
 });

@@ -82,6 +82,16 @@ describe("the plan to wire", () => {
     expect(planWiring(nic, index(nic), WIRING)).toContain(`link set pod1 address ${MAC}`);
   });
 
+  test("gives the bridge its addresses, and a route to what is on the link where it answers for IPv6", () => {
+    const addresses = ["169.254.75.10/32", "fd00:9::/64"];
+    const commands = planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } });
+    expect(commands.filter((command) => command.startsWith("addr add"))).toEqual([
+      "addr add 169.254.75.10/32 dev k6t-1 noprefixroute",
+      "addr add fd00:9::/64 dev k6t-1 nodad noprefixroute",
+      "addr add fe80::5c00:ff:fe00:a/64 dev k6t-1 nodad",
+    ]);
+  });
+
   test("makes a tap of several queues for a NIC that has them", () => {
     expect(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 })).toContain(
       "tuntap add dev tap1 mode tap multi_queue user 107 group 107",

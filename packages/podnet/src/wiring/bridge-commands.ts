@@ -66,6 +66,15 @@ export function commandsOf(steps: readonly Step[]): readonly string[] {
   return steps.flatMap(({ isDone, command }) => (isDone ? [] : [command]));
 }
 
+/**
+ * How an address is put on the bridge. Only the link-local one brings its route: by it the DHCP server finds the guest,
+ * and a pod has no other business with what is on the link.
+ */
+function wordsOf(address: string): string {
+  if (!address.includes(":")) return "noprefixroute";
+  return address.startsWith("fe80:") ? "nodad" : "nodad noprefixroute";
+}
+
 /** The bridge has exactly the addresses from which the pod answers. */
 function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
   const { bridgeName, answers } = wiring;
@@ -77,7 +86,7 @@ function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly S
       .map((address) => ({ isDone: false, command: `addr del ${address} dev ${bridgeName}` })),
     ...wanted.map((address) => ({
       isDone: present.includes(address),
-      command: `addr add ${address} dev ${bridgeName}${address.includes(":") ? " nodad" : ""} noprefixroute`,
+      command: `addr add ${address} dev ${bridgeName} ${wordsOf(address)}`,
     })),
   ];
 }

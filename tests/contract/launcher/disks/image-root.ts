@@ -3,6 +3,7 @@
 import { chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { names } from "@patchbay/api";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import { attempt, CACHE, makeImages, run, unpackRoot } from "../../images/archive.ts";
 
 export const USER = names.LAUNCHER_UID;
@@ -93,4 +94,22 @@ export class ImageRoot {
     const texts = found.map((path) => [path, readFileSync(join(out, path), "utf8")] as const);
     return Object.fromEntries(texts);
   }
+}
+
+/** One image for all tests of a file, empty at the start of each; made and removed by the test runner's hooks. */
+export function useImageRoot(): () => ImageRoot {
+  let image: ImageRoot | undefined;
+  beforeAll(() => {
+    image = new ImageRoot();
+  }, 300_000);
+  beforeEach(() => {
+    image?.clear();
+  });
+  afterAll(() => {
+    image?.close();
+  });
+  return () => {
+    if (image === undefined) throw new Error("the image is made before the first test");
+    return image;
+  };
 }

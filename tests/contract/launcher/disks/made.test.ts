@@ -3,24 +3,14 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { attempt, run } from "../../images/archive.ts";
-import { ImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
+import { useImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
 
-let image: ImageRoot;
-const work = (...path: readonly string[]): string => image.work(...path);
+const image = useImageRoot();
+const work = (...path: readonly string[]): string => image().work(...path);
 const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
-  image.prepare(words, env);
-
-beforeAll(() => {
-  image = new ImageRoot();
-}, 300_000);
-beforeEach(() => {
-  image.clear();
-});
-afterAll(() => {
-  image.close();
-});
+  image().prepare(words, env);
 
 describe("overlay", () => {
   const overlay = (source: string, limit = LIMIT) =>
@@ -29,9 +19,9 @@ describe("overlay", () => {
   test.each(["qcow2", "raw"])(
     "a %s file alone in its directory gets a qcow2 file over it",
     (format) => {
-      image.makeImage("image/disk/a b.img", format);
+      image().makeImage("image/disk/a b.img", format);
       expect(overlay("image/disk")).toEqual(READY);
-      expect(image.infoOf("out/root.qcow2")).toMatchObject([
+      expect(image().infoOf("out/root.qcow2")).toMatchObject([
         {
           format: "qcow2",
           "virtual-size": 8 * MIB,
@@ -44,24 +34,24 @@ describe("overlay", () => {
   );
 
   test("a run that follows makes it anew, and what a killed one left is in nobody's way", () => {
-    image.makeImage("image/disk.img", "raw");
+    image().makeImage("image/disk.img", "raw");
     writeFileSync(work("out/root.qcow2"), "of the guest's last life");
     writeFileSync(work("out/root.qcow2.partial"), "half");
-    for (const file of image.made()) chownSync(work("out", file), USER, USER);
+    for (const file of image().made()) chownSync(work("out", file), USER, USER);
     expect(overlay("image/disk.img")).toEqual(READY);
-    expect(image.infoOf("out/root.qcow2")).toMatchObject([{ "virtual-size": 8 * MIB }, {}]);
-    expect(image.made()).toEqual(["root.qcow2"]);
+    expect(image().infoOf("out/root.qcow2")).toMatchObject([{ "virtual-size": 8 * MIB }, {}]);
+    expect(image().made()).toEqual(["root.qcow2"]);
   });
 
   test("nothing is written into what it lies over", () => {
-    image.makeImage("image/disk.img", "raw");
+    image().makeImage("image/disk.img", "raw");
     chmodSync(work("image/disk.img"), 0o444);
     expect(overlay("image/disk.img")).toEqual(READY);
   });
 });
 
 test("what is on a disk can be read past the host's memory", () => {
-  image.makeImage("image/disk.img", "raw");
+  image().makeImage("image/disk.img", "raw");
   writeFileSync(work("odd.img"), "x".repeat(700));
   chownSync(work("odd.img"), USER, USER);
   const words = [
@@ -105,7 +95,7 @@ describe("file", () => {
     mkdirSync(work("volume"));
     const script = `mount -t tmpfs -o size=${String(mib)}m,mode=777 none "$0${WORK}/volume"
       chroot --userspec=107:107 "$0" prepare-disks "$@" && stat -c %s "$0${WORK}/volume/disk.img"`;
-    const argv = ["unshare", "--mount", "sh", "-c", script, image.root, ...words];
+    const argv = ["unshare", "--mount", "sh", "-c", script, image().root, ...words];
     const { stdout, stderr } = attempt(argv, { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" });
     return `${stdout}${stderr}`.trimEnd();
   }
@@ -160,7 +150,7 @@ describe("block", () => {
 test("an empty disk has the size that is asked for, and takes little room", () => {
   const bytes = 5 * 1024 * MIB;
   expect(prepare(["empty", "more", `${WORK}/out/more.qcow2`, String(bytes)])).toEqual(READY);
-  expect(image.infoOf("out/more.qcow2")).toMatchObject([
+  expect(image().infoOf("out/more.qcow2")).toMatchObject([
     { format: "qcow2", "virtual-size": bytes },
   ]);
   expect(statSync(work("out/more.qcow2")).size).toBeLessThan(MIB);
@@ -183,7 +173,7 @@ describe("iso", () => {
       "empty=text:EMPTY",
     ];
     expect(iso(contents, env)).toEqual(READY);
-    expect(image.readIso("out/config.iso")).toEqual({
+    expect(image().readIso("out/config.iso")).toEqual({
       "meta-data": '{"a": "b"}',
       "user-data": userData,
       "openstack/latest/user_data": "of the secret",
@@ -193,7 +183,7 @@ describe("iso", () => {
     // Source: ECMA-119 8.4, the primary volume descriptor.
     expect(bytes.toString("latin1", 32_808, 32_840).trimEnd()).toBe("cidata");
     expect(bytes.length % 4096).toBe(0);
-    expect(image.made()).toEqual(["config.iso"]);
+    expect(image().made()).toEqual(["config.iso"]);
   });
 
   test("a volume's files have the names that its pods see, its own directories are left out", () => {
@@ -206,7 +196,7 @@ describe("iso", () => {
       symlinkSync(`..data/${name}`, work("volume", name));
     }
     expect(iso([`tree:${WORK}/volume`])).toEqual(READY);
-    expect(image.readIso("out/config.iso")).toEqual({
+    expect(image().readIso("out/config.iso")).toEqual({
       ".hidden": "h",
       "a.conf": "a",
       "deep/b": "b",
@@ -220,7 +210,7 @@ describe("iso", () => {
     for (let index = 0; index < 300; index += 1)
       writeFileSync(work(`volume/f${String(index)}`), "");
     expect(iso([`tree:${WORK}/volume`])).toEqual(READY);
-    expect(Object.keys(image.readIso("out/config.iso"))).toHaveLength(301);
+    expect(Object.keys(image().readIso("out/config.iso"))).toHaveLength(301);
   });
 
   test.each([
@@ -230,7 +220,7 @@ describe("iso", () => {
     const { status, said } = iso([content], { TEXT: "%%%" });
     expect(status).toBe(3);
     expect(said).toContain(`disk config: ${reason}`);
-    expect(image.made()).toEqual([]);
+    expect(image().made()).toEqual([]);
   });
 });
 
@@ -241,7 +231,7 @@ describe("copy", () => {
   test("a template is copied once; what firmware wrote since then is kept", () => {
     expect(copy()).toEqual(READY);
     const copied = readFileSync(work("out/nvram.fd"));
-    expect(copied.equals(readFileSync(join(image.root, TEMPLATE)))).toBe(true);
+    expect(copied.equals(readFileSync(join(image().root, TEMPLATE)))).toBe(true);
     copied[0] = 77;
     writeFileSync(work("out/nvram.fd"), copied);
     expect(copy()).toEqual(READY);

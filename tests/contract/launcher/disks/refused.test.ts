@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // prepare-disks with the programs of the launcher's image, as the launchers' user: what it refuses, and how it says so.
 import { chownSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../images/archive.ts";
-import { ImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
+import { useImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
 
-let image: ImageRoot;
-const work = (...path: readonly string[]): string => image.work(...path);
+const image = useImageRoot();
+const work = (...path: readonly string[]): string => image().work(...path);
 const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
-  image.prepare(words, env);
-
-beforeAll(() => {
-  image = new ImageRoot();
-}, 300_000);
-beforeEach(() => {
-  image.clear();
-});
-afterAll(() => {
-  image.close();
-});
+  image().prepare(words, env);
 
 describe("an image that is refused", () => {
   test.each([
@@ -30,12 +20,12 @@ describe("an image that is refused", () => {
     ["qed", "is a qed image"],
     ["parallels", "is a parallels image"],
   ])("%s: %s", (format, reason) => {
-    image.makeImage("disk.img", format);
+    image().makeImage("disk.img", format);
     const over = prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/disk.img`, LIMIT]);
     expect(over).toMatchObject({ status: 3, said: expect.stringContaining(reason) as string });
     const used = prepare(["file", "root", `${WORK}/disk.img`, LIMIT]);
     expect(used.status).toBe(3);
-    expect(image.made()).toEqual([]);
+    expect(image().made()).toEqual([]);
   });
 
   test.each([
@@ -142,7 +132,7 @@ describe("several disks", () => {
       expect.stringMatching(/^prepare-disks: disk data: there is no file .*; .+$/) as string,
       expect.stringMatching(/^prepare-disks: disk lost: cannot make .*; .+$/) as string,
     ]);
-    expect(image.made()).toEqual(["more.qcow2"]);
+    expect(image().made()).toEqual(["more.qcow2"]);
   });
 
   test("names that somebody chose are printed as text", () => {
@@ -179,5 +169,5 @@ test.each([
       /^prepare-disks: .*see docs\/reference\/prepare-disks\.md$/,
     ) as string,
   });
-  expect(image.made()).toEqual([]);
+  expect(image().made()).toEqual([]);
 });

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts as tests ask for them and look at them.
+import { parsePciAddress, printPciAddress, type PciAddress } from "../pci/address.ts";
+import { planTopology, type NicToPlace, type Topology } from "../pci/topology.ts";
+
+export function at(text: string): PciAddress {
+  const address = parsePciAddress(text);
+  if (address === undefined) throw new Error(`${text} is no address`);
+  return address;
+}
+
+export function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
+  return { name, model: "virtio", queues: 1, ...more };
+}
+
+export type TopologyRequest = Parameters<typeof planTopology>[0];
+
+export function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
+  return {
+    version: 1,
+    family: "q35",
+    vcpus: 1,
+    reserve: 32,
+    devices: [],
+    nics: [],
+    onRootComplex: false,
+    ...more,
+  };
+}
+
+export function planned(request: TopologyRequest): Topology {
+  const plan = planTopology(request);
+  if (!plan.ok) throw new Error(plan.problems.map(({ message }) => message).join("; "));
+  return plan.topology;
+}
+
+export function placesOf(topology: Topology): Readonly<Record<string, string>> {
+  const printed = [...topology.addresses].map(([name, address]) => [
+    name,
+    printPciAddress(address),
+  ]);
+  return Object.fromEntries(printed) as Readonly<Record<string, string>>;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Debian as people have it. A boot takes most of a minute under emulation, so two stories run at once, and the tests judge
+// what they saw.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
+import { bootFromImage, deleteImageVm, TOLD, type ImageStory } from "./container-disk.ts";
+import { addDebianImage, DEBIAN_BOOT_MS } from "./debian.ts";
+import { bootOldManifest, deleteOldManifest } from "./old-manifest.ts";
+
+/** What a story saw; throws what made it end early. */
+type Seen<T> = () => T;
+
+async function told<T>(story: Promise<T>): Promise<Seen<T>> {
+  const [outcome] = await Promise.allSettled([story]);
+  return () => {
+    if (outcome.status === "rejected") throw outcome.reason;
+    return outcome.value;
+  };
+}
+
+let image: Seen<ImageStory>;
+let claim: Seen<ClaimStory>;
+let oldNics: Seen<readonly (string | undefined)[]>;
+
+beforeAll(async () => {
+  addDebianImage();
+  const oneAfterTheOther = async (): Promise<void> => {
+    claim = await told(bootFromClaim());
+    oldNics = await told(bootOldManifest());
+  };
+  [image] = await Promise.all([told(bootFromImage()), oneAfterTheOther()]);
+}, 4 * DEBIAN_BOOT_MS);
+
+afterAll(() => {
+  deleteImageVm();
+  deleteClaim();
+  deleteOldManifest();
+});
+
+describe("Debian from a containerDisk", () => {
+  test("has the name and the address that its user data and its network data give it", () => {
+    const { hostname, addresses } = image().plugged;
+    expect(hostname).toBe(TOLD.hostname);
+    expect(addresses).toContain(` ${TOLD.address} `);
+  });
+
+  test("takes a NIC that is plugged in", () => {
+    expect(image().plugged.hasNic).toBe(true);
+  });
+
+  test("keeps the NIC and what it wrote over a reboot of its own", () => {
+    const { plugged, rebooted } = image();
+    expect(rebooted).toEqual({ ...plugged, mark: "kept", addresses: rebooted.addresses });
+  });
+
+  test("keeps the NIC but not what it wrote over a restart of the VM", () => {
+    const { plugged, restarted } = image();
+    expect(restarted).toEqual({ ...plugged, mark: "", addresses: restarted.addresses });
+  });
+});
+
+describe("Debian from a claim", () => {
+  test("was started by EFI, with secure boot", () => {
+    expect(claim().secureBoot).toBe("1");
+  });
+
+  test("keeps what it wrote over a restart of the VM", () => {
+    expect(claim().kept).toBe("kept");
+  });
+
+  test("leaves the claim when the VM goes", () => {
+    expect(claim().phase).toBe("Bound");
+  });
+});
+
+test("a VMI that was written for KubeVirt 0.8 runs, with both of its NICs", () => {
+  expect(new Set(oldNics())).toEqual(new Set(["default", "ovs-blue-net"]));
+});

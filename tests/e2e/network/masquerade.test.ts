@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest behind its pod's address: it reaches what is outside, and is reached on the port that is passed on; again after it
+// has rebooted and after the node agent was killed.
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machine.ts";
+
+const VM = "hidden";
+const PORT = 8080;
+/** Not passed on. */
+const OTHER_PORT = 8081;
+/** What KubeVirt gives to a guest behind its pod. Source: facts of its API, `vmNetworkCIDR` */
+const GUEST = { address: "10.0.2.2/24", gateway: "10.0.2.1" };
+
+/** Outside: it answers with the address that asked. */
+let server: Server;
+
+async function ask(command: string): Promise<string> {
+  return eventually(
+    async () => {
+      const { code, lines } = await machine.console(VM).run(command, { timeoutMs: CHANGE_MS });
+      return code === 0 ? lines.join("\n") : undefined;
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+/** The pod's address, and the one of the node in its network. */
+function addresses(): { readonly pod: string; readonly node: string } {
+  const pod = machine.findPod(VM)?.status?.podIP ?? "";
+  return { pod, node: pod.replace(/\d+$/, "1") };
+}
+
+/** What the guest serves, asked from the node; undefined when nobody answers. */
+async function askedFromNode(port: number): Promise<string | undefined> {
+  const url = `http://${addresses().pod}:${String(port)}/`;
+  return fetch(url, { signal: AbortSignal.timeout(CHANGE_MS) }).then(
+    (answer) => answer.text(),
+    () => undefined,
+  );
+}
+
+async function booted(): Promise<void> {
+  await machine.booted(VM);
+  for (const port of [PORT, OTHER_PORT]) await ask(`serve ${String(port)}`);
+}
+
+async function expectBehindPod(): Promise<void> {
+  const { mac = "" } = await expectReady(VM, "default");
+  const lease = await ask(`lease ${await guestNic(VM, mac)}`);
+  expect(lease).toContain(`lease ${GUEST.address} mtu 1500 routes 0.0.0.0/0 ${GUEST.gateway} `);
+  const { pod, node } = addresses();
+  expect(ifaceStatus(VM, "default")?.ipAddress).toBe(pod);
+  expect(await ask(`fetch ${node} ${String(PORT)}`)).toContain(`fetched ${pod}`);
+  expect(await askedFromNode(PORT)).toContain(mac);
+  expect(await askedFromNode(OTHER_PORT)).toBeUndefined();
+}
+
+beforeAll(async () => {
+  const nic = { name: "default", binding: "masquerade", ports: [{ port: PORT }] } as const;
+  machine.apply(vmManifest({ name: VM, nics: [nic] }));
+  await booted();
+  server = createServer(({ socket }, answer) => answer.end(socket.remoteAddress));
+  server.listen(PORT, addresses().node);
+  await once(server, "listening");
+});
+
+afterAll(() => {
+  server.close();
+  machine.kubectl("delete", "vm", VM, "--wait");
+});
+
+test("it has an address of its own network, and the pod's for all others", async () => {
+  await expectBehindPod();
+});
+
+test("again after it has rebooted", async () => {
+  await machine.console(VM).run("reboot");
+  await booted();
+  await expectBehindPod();
+});
+
+test("again after the node agent was killed", async () => {
+  const pid = machine.pidOf("virt-handler");
+  process.kill(pid, "SIGKILL");
+  await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });
+  await expectBehindPod();
+});

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
+// families, and again after it has rebooted and after the node agent was killed.
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ALL_MS } from "../guest.ts";
+import { addInterface, CHANGE_MS, expectReady, guestNic, machine } from "../machine.ts";
+
+const VM = "asks";
+const LAN = {
+  apiVersion: "k8s.cni.cncf.io/v1",
+  kind: "NetworkAttachmentDefinition",
+  metadata: { name: "lan", namespace: "default" },
+  spec: {
+    config: JSON.stringify({
+      ...{ cniVersion: "0.4.0", name: "lan", type: "bridge", bridge: "pbt-lan", mtu: 1400 },
+      isGateway: true,
+      ipam: {
+        type: "host-local",
+        ranges: [[{ subnet: "10.77.7.0/24" }], [{ subnet: "fd77:7::/64" }]],
+        routes: [{ dst: "10.50.0.0/16" }, { dst: "::/0" }],
+      },
+    }),
+  },
+};
+
+function addressesOf(name: string): readonly string[] {
+  const attachments = machine.findVmi(VM)?.status?.attachments ?? [];
+  return attachments.find((attachment) => attachment.name === name)?.ips ?? [];
+}
+
+/** What the NIC of an iface is given; the server may just be starting. */
+async function ask(iface: string, word: "lease" | "lease6"): Promise<string> {
+  const nic = await guestNic(VM, (await expectReady(VM, iface)).mac ?? "");
+  return eventually(
+    async () => {
+      const { code, lines } = await machine
+        .console(VM)
+        .run(`${word} ${nic}`, { timeoutMs: 40_000 });
+      return code === 0 ? lines.join("\n") : undefined;
+    },
+    { withinMs: ALL_MS },
+  );
+}
+
+async function expectLeases(): Promise<void> {
+  const [own = ""] = addressesOf("default");
+  expect(own).toMatch(/^10\.88\./);
+  expect(await ask("default", "lease")).toMatch(
+    new RegExp(
+      `lease ${own}/24 mtu 1500 routes 0\\.0\\.0\\.0/0 10\\.88\\.\\S+ dns \\S+ .*hostname ${VM}$`,
+      "m",
+    ),
+  );
+  const [ipv4 = "", ipv6 = ""] = addressesOf("lan");
+  expect(await ask("lan", "lease")).toContain(
+    `lease ${ipv4}/24 mtu 1400 routes 10.50.0.0/16 10.77.7.1 `,
+  );
+  const told = await ask("lan", "lease6");
+  expect(told).toContain(`lease6 ${ipv6} `);
+  expect(told).toMatch(/routes6 .*default via fe80::/);
+}
+
+beforeAll(async () => {
+  machine.apply(LAN, vmManifest({ name: VM, image: "agent" }));
+  await machine.booted(VM);
+  addInterface(VM, { name: "lan", network: "lan" });
+  await expectReady(VM, "lan");
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.kubectl("delete", "network-attachment-definition", "lan", "--ignore-not-found");
+});
+
+test("on the pod network and on a plugged one, with routes, MTU and name", async () => {
+  await expectLeases();
+});
+
+test("again after the guest has rebooted", async () => {
+  await machine.console(VM).run("reboot");
+  await machine.booted(VM);
+  await expectLeases();
+});
+
+test("again after the node agent was killed", async () => {
+  const pid = machine.pidOf("virt-handler");
+  process.kill(pid, "SIGKILL");
+  await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });
+  await expectLeases();
+});
