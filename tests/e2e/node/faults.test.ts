@@ -135,6 +135,8 @@ async function round(service: string, action: number): Promise<boolean> {
   await expectSight(withNic, `plugged while ${what}`);
   const inUnplug = await disturb(service, action, unplug);
   await expectSight(without, `unplugged while ${what}`);
+  // So that a person sees how it goes.
+  if (isWhole) process.stdout.write(`${what}: as without\n`);
   return inPlug || inUnplug;
 }
 
