@@ -36,6 +36,7 @@ export { eventTypeOf, REASONS } from "./reasons/table.ts";
 export {
   ipv6GatewayOf,
   isLinkLocal,
+  type NicAddresses,
   type NicRoute,
   type RememberedAddresses,
 } from "./addresses/nic-addresses.ts";

@@ -1,57 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CNI gave to a pod NIC, as iproute2 prints it.
-import { isJsonObject, type JsonObject } from "@patchbay/api/json";
-import { AppError, ipv6GatewayOf, type NicRoute, type RememberedAddresses } from "@patchbay/core";
-import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
-import { numberOf, parseList, textOf } from "./links.ts";
+// What is taken from a pod NIC when it is wired: what CNI gave to it, and who answers for its gateway.
+import { AppError, ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core";
+import type { NetnsHandle } from "@patchbay/ports";
+import { parseList, textOf } from "./links.ts";
+import { askNic } from "./netlink/ask.ts";
+import type { Eyes } from "./netlink/sights.ts";
 import { runIn } from "./run-in.ts";
-
-/** Bits of an address, by family. */
-const FAMILIES = [
-  { option: "-4", all: "0.0.0.0/0", bits: "/32" },
-  { option: "-6", all: "::/0", bits: "/128" },
-] as const;
-type Family = (typeof FAMILIES)[number];
-
-/** Addresses that somebody set: the others the kernel makes itself, or takes back after a time. */
-function isGiven(entry: JsonObject): boolean {
-  return entry["scope"] === "global" && entry["dynamic"] !== true && entry["temporary"] !== true;
-}
-
-/** Reads of what `ip -j addr` prints the NIC of that name; undefined: it is not there. */
-export function parseNic(
-  text: string,
-  name: string,
-): Pick<RememberedAddresses, "index" | "addresses"> | undefined {
-  const nic = parseList(text).find((entry) => entry["ifname"] === name);
-  if (nic === undefined) return undefined;
-  const list: unknown = nic["addr_info"];
-  const entries = Array.isArray(list) ? list.filter(isJsonObject).filter(isGiven) : [];
-  return {
-    index: numberOf(nic["ifindex"]),
-    addresses: entries.map(
-      (entry) => `${textOf(entry["local"])}/${String(numberOf(entry["prefixlen"]))}`,
-    ),
-  };
-}
-
-/** Routes that the kernel makes of addresses and of router advertisements are no gift of CNI's. */
-const MADE_BY_KERNEL = ["kernel", "ra"];
-
-function routeOf(entry: JsonObject, { all, bits }: Family): readonly NicRoute[] {
-  const [to, gateway] = [textOf(entry["dst"]), textOf(entry["gateway"])];
-  if (to === "" || MADE_BY_KERNEL.includes(textOf(entry["protocol"]))) return [];
-  const written = to.includes("/") ? to : `${to}${bits}`;
-  const destination = to === "default" ? all : written;
-  return [{ destination, ...(gateway === "" ? {} : { gateway }) }];
-}
-
-/** Reads what `ip -j -4|-6 route show dev NIC` prints. */
-export function parseRoutes(text: string, option: Family["option"]): readonly NicRoute[] {
-  return FAMILIES.filter((family) => family.option === option).flatMap((family) =>
-    parseList(text).flatMap((entry) => routeOf(entry, family)),
-  );
-}
 
 /** Reads what `ip -j neigh show` prints. */
 export function parseNeighbour(text: string): string | undefined {
@@ -71,24 +25,15 @@ const ASK = [
   "done",
 ].join("\n");
 
-/** What is taken from a NIC when it is wired. */
+/** Looks at a NIC, and asks for its gateway where it has one of IPv6. */
 export async function readAddresses(
-  runner: ProcessRunner,
+  { runner, netlink }: Eyes,
   netns: NetnsHandle,
   name: string,
 ): Promise<RememberedAddresses> {
-  const ip = (...args: readonly string[]): Promise<string> =>
-    runIn(runner, netns, { program: "ip", args: ["-j", ...args] });
-  // Routes of a NIC that is not there are an error of ip, of which the list of links tells more.
-  const asked = FAMILIES.map(({ option }) => ip(option, "route", "show", "dev", name));
-  const links = ip("addr", "show");
-  // The descriptor is in use until all have ended, also when one fails.
-  await Promise.allSettled([links, ...asked]);
-  const nic = parseNic(await links, name);
+  const nic = await askNic(netlink, netns, name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
-  const texts = await Promise.all(asked);
-  const routes = FAMILIES.flatMap(({ option }, family) => parseRoutes(texts[family] ?? "", option));
-  const given = { podInterfaceName: name, ...nic, routes };
+  const given = { podInterfaceName: name, ...nic };
   const gateway = ipv6GatewayOf(given);
   if (gateway === undefined) return given;
   const args = ["-c", ASK, "sh", name, gateway];

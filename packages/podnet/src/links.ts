@@ -9,11 +9,6 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A number, or 0. */
-export function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
-}
-
 /** A link with what wiring sets on it. */
 export interface WiredLink extends Link {
   /** It neither asks nor answers for addresses. */

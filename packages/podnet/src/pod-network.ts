@@ -36,7 +36,7 @@ interface Hands extends Eyes {
 
 /** Links in a pod's network namespace: seen and made by netlink. */
 export function createPodNetwork(eyes: Eyes): PodNetwork {
-  const { runner, netlink } = eyes;
+  const { netlink } = eyes;
   const hands: Hands = { ...eyes, see: createSights(eyes) };
   return {
     look: async (netns) => viewOf(await hands.see(netns)),
@@ -67,7 +67,7 @@ export function createPodNetwork(eyes: Eyes): PodNetwork {
     },
     readAddresses: async (netns, name) => {
       assertWords([name]);
-      return readAddresses(runner, netns, name);
+      return readAddresses(eyes, netns, name);
     },
     removeLink: (netns, name) => removeLink(hands, netns, name),
   };

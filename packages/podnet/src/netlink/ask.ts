@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the kernel what is in a pod's namespace.
-import { AppError } from "@patchbay/core";
+import { AppError, type NicAddresses } from "@patchbay/core";
 import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/ports";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import { ACK, attributesIn, DUMP, messageOf, messagesIn, type Message } from "./message.ts";
-import { AF_BRIDGE, forwardingIn, HEAD, linksIn, RTM } from "./rtnetlink.ts";
+import { givenIn } from "./nic.ts";
+import { AF_BRIDGE, AF_INET, AF_INET6, forwardingIn, HEAD, linksIn, RTM } from "./rtnetlink.ts";
 
 /** Looks at what changes all the while; the last is taken as it is, since the next change wakes. */
 const LOOKS_MAX = 4;
@@ -51,6 +52,19 @@ export async function askIndexes(
 ): Promise<ReadonlyMap<string, number>> {
   const links = linksIn(await askWhole(netlink, netns, LINKS.slice(0, 1)));
   return new Map(links.map(({ name, index }) => [name, index]));
+}
+
+const ROUTES = [AF_INET, AF_INET6].map((family) => dumpOf(RTM.getRoute, HEAD.route, family));
+
+/** The NIC of that name, and what it was given; undefined: it is not there. */
+export async function askNic(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  name: string,
+): Promise<(NicAddresses & { readonly index: number }) | undefined> {
+  const messages = await askWhole(netlink, netns, [...LINKS, ...ROUTES]);
+  const nic = linksIn(messages).find((link) => link.name === name);
+  return nic === undefined ? undefined : { index: nic.index, ...givenIn(messages, nic.index) };
 }
 
 /** All links, and what bridges forward to which of them. */

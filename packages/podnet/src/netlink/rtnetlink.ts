@@ -13,14 +13,22 @@ export const RTM = {
   getLink: 18,
   newAddress: 20,
   getAddress: 22,
+  newRoute: 24,
+  getRoute: 26,
   newNeighbour: 28,
   getNeighbour: 30,
 };
-/** Heads before attributes, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg */
-export const HEAD = { link: 16, address: 8, neighbour: 12 };
+/** Heads before attributes, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
+export const HEAD = { link: 16, address: 8, neighbour: 12, route: 12 };
 /** Source: linux/socket.h */
 export const AF_BRIDGE = 7;
-const AF_INET = 2;
+export const AF_INET = 2;
+export const AF_INET6 = 10;
+
+/** Version of the addresses that a message is about; its body begins with the family. */
+export function versionIn(view: DataView): 4 | 6 {
+  return view.getUint8(0) === AF_INET ? 4 : 6;
+}
 
 /** Attributes of a link. Source: linux/if_link.h */
 export const IFLA = { address: 1, name: 3, mtu: 4, master: 10, info: 18, mask: 29 };
@@ -44,7 +52,8 @@ function macOf(bytes: Uint8Array | undefined): string {
   return [...(bytes ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-function viewOf({ body }: Message): DataView {
+/** The body of a message. */
+export function viewOf({ body }: Message): DataView {
   return new DataView(body.buffer, body.byteOffset, body.length);
 }
 
@@ -101,7 +110,7 @@ function addressIn(message: Message): ToldAddress | undefined {
   const attributes = attributesIn(message.body, HEAD.address);
   const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
   if (bytes === undefined) return undefined;
-  const version = view.getUint8(0) === AF_INET ? 4 : 6;
+  const version = versionIn(view);
   const value = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
   const address = printAddress({ version, value });
   return { index: view.getUint32(4, true), text: `${address}/${String(view.getUint8(1))}` };
