@@ -137,6 +137,8 @@ async function perform(
     await stage.vms.start(signal);
     await use(stage);
   } finally {
+    // Finalizers go with the controller only; an embedded server goes as a whole.
+    if (stage.server.name !== "embedded") await stage.vms.remove();
     await stage.stopServices();
   }
 }

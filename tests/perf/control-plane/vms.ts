@@ -165,6 +165,19 @@ export class Vms {
     return { put, totalMs: performance.now() - begin };
   }
 
+  /** Deletes all VMs; resolves when nothing is left of them. */
+  async remove(): Promise<void> {
+    await Promise.all(
+      this.#vms.list().map(({ metadata }) => {
+        const key = { namespace: NAMESPACE, name: metadata.name };
+        return this.#client.store.delete(VIRTUAL_MACHINES, key);
+      }),
+    );
+    await this.#until(
+      () => this.#node.vmis.list().length === 0 && this.#node.pods.list().length === 0,
+    );
+  }
+
   /** Sends the request alone; resolves when it is answered. */
   async ask(index: number): Promise<void> {
     await this.#put(`vm-${String(index)}`, "addinterface");
