@@ -5,12 +5,11 @@ import { eventually } from "@patchbay/testing";
 /** Where a process listens that got SIGUSR1. Source: Node.js, `--inspect-port`. */
 const INSPECTOR = "http://127.0.0.1:9229/json/list";
 const CONNECT_MS = 20_000;
-/** The inspector is closed as soon as the answer is out, so that the next process can have its port. */
-const CLOSE = `setImmediate(() => process.getBuiltinModule("node:inspector").close())`;
-/** The protocol's own HeapProfiler.collectGarbage left half of a heap of 60 MB. Source: V8, `--expose-gc` */
-const COLLECT = `process.getBuiltinModule("node:v8").setFlagsFromString("--expose-gc");
-  const collect = process.getBuiltinModule("node:vm").runInNewContext("gc");
-  collect(); collect()`;
+/**
+ * The inspector is closed so that the next process can have its port, and well after its client has gone: a Node.js 24
+ * whose inspector is closed under a client now and then ends with SIGSEGV.
+ */
+const CLOSE = `setTimeout(() => process.getBuiltinModule("node:inspector").close(), 300)`;
 
 interface Answer {
   readonly id: number;
@@ -24,20 +23,29 @@ async function debuggerUrl(): Promise<string> {
   return targets[0]?.webSocketDebuggerUrl ?? "";
 }
 
-/** Sends the calls of the protocol in order; the answer to the last one. */
+/**
+ * Makes the calls of the protocol one after the other; the answer to the last one. A collection of garbage is a task of its
+ * own, which a call that does not wait for it overtakes.
+ */
 function call(url: string, calls: readonly (readonly [string, object])[]): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const socket = new WebSocket(url);
+  const send = (id: number): void => {
+    const [method, params] = calls[id] ?? [];
+    socket.send(JSON.stringify({ id, method, params }));
+  };
   socket.onopen = () => {
-    for (const [id, [method, params]] of calls.entries()) {
-      socket.send(JSON.stringify({ id, method, params }));
-    }
+    send(0);
   };
   socket.onmessage = ({ data }) => {
     // As above: events have no id.
-    const answer = JSON.parse(String(data)) as Answer;
-    if (answer.id !== calls.length - 1) return;
-    resolve(answer);
+    const answer = JSON.parse(String(data)) as Partial<Answer>;
+    if (answer.id === undefined) return;
+    if (answer.id < calls.length - 1) {
+      send(answer.id + 1);
+      return;
+    }
+    resolve({ id: answer.id, ...answer });
     socket.close();
   };
   socket.onerror = () => {
@@ -50,10 +58,20 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
 async function tryToEvaluate(pid: number, text: string): Promise<readonly unknown[] | undefined> {
   process.kill(pid, "SIGUSR1");
   const url = await debuggerUrl();
-  const expression = `(() => { ${CLOSE}; ${COLLECT}; return [process.pid, ${text}]; })()`;
-  const { result } = await call(url, [["Runtime.evaluate", { expression, returnByValue: true }]]);
+  const expression = `(() => { ${CLOSE}; return [process.pid, ${text}]; })()`;
+  const { result } = await call(url, [
+    ["HeapProfiler.collectGarbage", {}],
+    ["Runtime.evaluate", { expression, returnByValue: true }],
+  ]);
   const value: unknown = result?.result?.value;
   return Array.isArray(value) && value[0] === pid ? value : undefined;
+}
+
+async function isClosed(): Promise<boolean> {
+  return fetch(INSPECTOR).then(
+    () => false,
+    () => true,
+  );
 }
 
 /** What a text of JavaScript comes to in the process, whose garbage was collected before. */
@@ -61,5 +79,6 @@ export async function evaluateIn(pid: number, text: string): Promise<unknown> {
   const [, value] = await eventually(() => tryToEvaluate(pid, text).catch(() => undefined), {
     withinMs: CONNECT_MS,
   });
+  await eventually(isClosed, { withinMs: CONNECT_MS });
   return value;
 }
