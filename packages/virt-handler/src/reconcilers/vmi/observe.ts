@@ -2,7 +2,6 @@
 // Reads everything about one VMI on this node: spec, attachments, links, live domain.
 import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import {
-  AppError,
   collectIfaceFacts,
   domainNameOf,
   deviceTapsOf,
@@ -17,9 +16,9 @@ import {
   type NodeVmFacts,
   type RememberedAddresses,
 } from "@patchbay/core";
-import { parseDomain } from "@patchbay/domain/parse";
 import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
+import { readDomainFacts } from "./domain-text.ts";
 import type { Place } from "./turn.ts";
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
@@ -31,13 +30,12 @@ async function observeDomain(
 ): Promise<DomainSnapshot | undefined> {
   const info = await connection.findDomain(name);
   if (info === undefined) return undefined;
-  const parsed = parseDomain(await connection.readDomainXml(name, "live"));
-  if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
+  const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED.includes(info.state),
     isPaused: info.state === "paused",
     crashed: info.state === "crashed",
-    facts: parsed.domain,
+    facts,
   };
 }
 
