@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The kernel and libvirt work of one hotplug, by hand: CNI ADD, links, attach. Prints "NAME MILLISECONDS" for each.
-# Usage: floor.sh plug|unplug NETNS SOCKET
+# Usage: floor.sh plug|unplug NETNS SOCKET BRIDGE [SUBNET]
 set -eu
-verb=$1 netns=$2 socket=$3
+verb=$1 netns=$2 socket=$3 ipam='{}'
+[ -z "${5-}" ] || ipam='{"type":"host-local","subnet":"'$5'"}'
 nic=podfloor0 bridge=k6t-floor0 tap=tapfloor0 mac=02:f1:00:00:00:01
 uri="qemu:///session?socket=$socket"
-config='{"cniVersion":"0.4.0","name":"perf","type":"bridge","bridge":"pbp-perf","ipam":{"type":"host-local","subnet":"10.77.3.0/24"}}'
+config='{"cniVersion":"0.4.0","name":"perf","type":"bridge","bridge":"'$4'","ipam":'$ipam'}'
 export CNI_CONTAINERID=floor CNI_NETNS="$netns" CNI_IFNAME=$nic CNI_PATH=/usr/lib/cni CNI_ARGS="IgnoreUnknown=1;MAC=$mac"
 
 now() { date +%s%N; }

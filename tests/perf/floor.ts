@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { names } from "@patchbay/api";
 import { netnsOfPod, type Machine } from "@patchbay/testing";
+import type { PerfNetwork } from "./standalone-machine.ts";
 
 const WAIT_MS = 60_000;
 const SCRIPT = join(import.meta.dirname, "floor.sh");
@@ -27,8 +28,12 @@ function netnsOf(machine: Machine, vmi: string): string {
   return netnsOfPod(machine.dataDir, uid).path;
 }
 
-/** One plug by hand, which is undone afterwards. */
-export async function measureFloor(machine: Machine, vmi: string): Promise<FloorTimes> {
+/** One plug into the network by hand, which is undone afterwards. */
+export async function measureFloor(
+  machine: Machine,
+  vmi: string,
+  { bridge, subnet }: PerfNetwork,
+): Promise<FloorTimes> {
   const netns = netnsOf(machine, vmi);
   // A socket's path has at most 107 characters. Source: linux/un.h
   const socket = join("/tmp", `patchbay-floor-${String(process.pid)}`);
@@ -40,11 +45,12 @@ export async function measureFloor(machine: Machine, vmi: string): Promise<Floor
     const guest = console
       .waitForLine(/nic added/, { timeoutMs: WAIT_MS, since })
       .then(() => performance.now() - started);
-    const { stdout } = await run(SCRIPT, ["plug", netns, socket]);
+    const args = [netns, socket, bridge, ...(subnet === undefined ? [] : [subnet])];
+    const { stdout } = await run(SCRIPT, ["plug", ...args]);
     const scriptMs = performance.now() - started;
     const guestLine = await guest;
     const removed = console.waitForLine(/nic removed/, { timeoutMs: WAIT_MS, since });
-    await run(SCRIPT, ["unplug", netns, socket]);
+    await run(SCRIPT, ["unplug", ...args]);
     await removed;
     const millisecondsOf = (name: string): number =>
       Number(new RegExp(`^${name} (\\d+)$`, "m").exec(stdout)?.[1] ?? NaN) / 1000;

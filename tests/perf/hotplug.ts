@@ -119,8 +119,12 @@ function stepsOn(machine: Machine, startedWall: number) {
   return { addBegan, addEnded, wiringBegan, wiringEnded, libvirtReturned, libvirtMs };
 }
 
-/** One plug, which is undone afterwards. */
-export async function measureHotplug(machine: Machine, vmi: string): Promise<HotplugTimes> {
+/** One plug into the network of that name, which is undone afterwards. */
+export async function measureHotplug(
+  machine: Machine,
+  vmi: string,
+  network: string,
+): Promise<HotplugTimes> {
   const watch = await openWatch(machine);
   const interfaceName = `pod${createHash("sha256").update(NAME).digest("hex").slice(0, 11)}`;
   const key = { namespace: "default", name: vmi };
@@ -155,7 +159,7 @@ export async function measureHotplug(machine: Machine, vmi: string): Promise<Hot
   const request = watch.client.requestRaw({
     method: "PUT",
     path: `/apis/${names.SUBRESOURCES_GROUP}/v1/namespaces/default/virtualmachines/${vmi}/addinterface`,
-    body: { name: NAME, networkAttachmentDefinitionName: "perf" },
+    body: { name: NAME, networkAttachmentDefinitionName: network },
   });
   const guest = console
     .waitForLine(/nic added/, { timeoutMs: WAIT_MS, since })

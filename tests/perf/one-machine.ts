@@ -5,23 +5,33 @@ import { vmManifest, type Machine } from "@patchbay/testing";
 import { measureFloor } from "./floor.ts";
 import { measureHotplug } from "./hotplug.ts";
 import { printComparison } from "./report.ts";
-import { withMachine } from "./standalone-machine.ts";
+import { PERF, PLAIN, withMachine, type PerfNetwork } from "./standalone-machine.ts";
 
+/** The script's name of the domain. */
+const VM = "perf";
 /** A minute in which nothing happens, as idle connections and processes see it. */
 const REST_MS = 60_000;
 
+/** What is measured. */
+interface Series {
+  readonly network: PerfNetwork;
+  readonly rounds: number;
+  readonly restMs: number;
+}
+
 /** One of each by turns, so that both see the same machine; before the product's there is a rest. */
-async function measureRounds(machine: Machine, rounds: number, restMs: number): Promise<void> {
+async function measureRounds(machine: Machine, { network, rounds, restMs }: Series): Promise<void> {
   const ours = [];
   const floor = [];
   for (let round = 1; round <= rounds; round += 1) {
     process.stderr.write(`round ${String(round)} of ${String(rounds)}\n`);
     await pass(restMs);
-    ours.push(await measureHotplug(machine, "perf"));
-    floor.push(await measureFloor(machine, "perf"));
+    ours.push(await measureHotplug(machine, VM, network.name));
+    floor.push(await measureFloor(machine, VM, network));
   }
-  const title = restMs === 0 ? "back to back" : `after ${String(restMs / 1000)} s of rest`;
-  printComparison(title, ours, floor);
+  const pace = restMs === 0 ? "back to back" : `after ${String(restMs / 1000)} s of rest`;
+  const kind = network.subnet === undefined ? "without" : "with";
+  printComparison(`${pace}, on a network ${kind} addresses`, ours, floor);
 }
 
 /** How often each is done. */
@@ -30,12 +40,18 @@ export interface Rounds {
   readonly afterRest: number;
 }
 
-/** Prints the time from a request to the guest's line, by moment and hop, beside the same work done by a shell script. */
+/**
+ * Prints the time from a request to the guest's line, by moment and hop, beside the same work done by a shell script. Where
+ * a network gives addresses the product hands them to the guest, which the script does not.
+ */
 export async function measureMachine({ backToBack, afterRest }: Rounds): Promise<void> {
   await withMachine(async (machine) => {
-    machine.apply(vmManifest({ name: "perf" }));
-    await machine.booted("perf");
-    await measureRounds(machine, backToBack, 0);
-    if (afterRest > 0) await measureRounds(machine, afterRest, REST_MS);
+    machine.apply(vmManifest({ name: VM }));
+    await machine.booted(VM);
+    for (const network of [PLAIN, PERF]) {
+      await measureRounds(machine, { network, rounds: backToBack, restMs: 0 });
+    }
+    const rested = { network: PLAIN, rounds: afterRest, restMs: REST_MS };
+    if (afterRest > 0) await measureRounds(machine, rested);
   });
 }

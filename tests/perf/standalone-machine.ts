@@ -7,14 +7,29 @@ import { bridgeNetworkManifest, Machine } from "@patchbay/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Brings a machine up with the guest image and the network `perf`, and leaves nothing of it behind. */
+/** A network of the machine; without a subnet the guest gets no address from it. */
+export interface PerfNetwork {
+  readonly name: string;
+  readonly bridge: string;
+  readonly subnet?: string;
+}
+
+/** Gives addresses, which the pod hands on by DHCP. */
+export const PERF: PerfNetwork = { name: "perf", bridge: "pbp-perf", subnet: "10.77.3.0/24" };
+/** Carries frames. */
+export const PLAIN: PerfNetwork = { name: "plain", bridge: "pbp-plain" };
+
+/** Brings a machine up with the guest image and its networks, and leaves nothing of it behind. */
 export async function withMachine(use: (machine: Machine) => Promise<void>): Promise<void> {
   const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-perf-")), "data");
   const machine = new Machine({ root: ROOT, dataDir });
   try {
     machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
     machine.patchbay("up", "--api-port", "16743", "--bridge", "pbp0");
-    machine.apply(bridgeNetworkManifest("perf", "pbp-perf", "10.77.3.0/24"));
+    const networks = [PERF, PLAIN];
+    machine.apply(
+      ...networks.map(({ name, bridge, subnet }) => bridgeNetworkManifest(name, bridge, subnet)),
+    );
     await use(machine);
   } finally {
     machine.close();
