@@ -60,14 +60,21 @@ describeDeviceNodesContract("a machine", () =>
   }),
 );
 
+/** A process of its own has a umask of its own. */
+function keepCopyUnderStrictMask(path: string): string {
+  const code = `
+    import { createDeviceNodes } from ${JSON.stringify(import.meta.resolve("./device-nodes.ts"))};
+    import { createProcessRunner } from ${JSON.stringify(import.meta.resolve("../processes/process-runner.ts"))};
+    process.umask(0o077);
+    const wanted = ${JSON.stringify({ source: "/dev/null", path, ...OURS })};
+    console.log(await createDeviceNodes({ runner: createProcessRunner() }).keepCopy(wanted));`;
+  const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
+  return execFileSync(process.execPath, argv, { encoding: "utf8" }).trim();
+}
+
 test("a copy of /dev/null is one, in a directory of root's that all may read", async () => {
   const path = join(directory, "run/devices/null");
-  const before = process.umask(0o077);
-  try {
-    expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
-  } finally {
-    process.umask(before);
-  }
+  expect(keepCopyUnderStrictMask(path)).toBe("made");
   expect(say(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
   const { uid, mode } = lstatSync(dirname(path));
   expect([uid, mode & 0o777]).toEqual([0, 0o755]);
