@@ -281,7 +281,7 @@ test("a descriptor that is another namespace by now is refused, and one that is 
   };
   try {
     const { fd } = namespaces.open(namespaces.add("one"));
-    const refused = expect.objectContaining({ code: "OS_FILE_FAILED" }) as unknown;
+    const refused = expect.objectContaining({ code: "OS_DESCRIPTOR_STALE" }) as unknown;
     expect(() => {
       watch({ fd, inode: "1" });
     }).toThrow(refused);

@@ -2,6 +2,7 @@
 // What has gone through the links of a network namespace? Read as a file, in it: no program runs.
 import type { DirectionCounts, LinkCounts } from "@patchbay/core";
 import type { LinkCounters, NetnsHandle } from "@patchbay/ports";
+import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
@@ -44,11 +45,12 @@ export function parseLinkCounters(text: string): readonly LinkCounts[] {
 /** Counters as the kernel has them. */
 export function createLinkCounters(): LinkCounters {
   return {
-    async read({ fd, inode }: NetnsHandle): Promise<readonly LinkCounts[]> {
+    async read(netns: NetnsHandle): Promise<readonly LinkCounts[]> {
+      const fd = checkedFd(netns);
       try {
         return parseLinkCounters(await osNative().readLinkCounters(fd));
       } catch (error) {
-        throw toFileError(error, "setns", `net:[${inode}]`);
+        throw toFileError(error, "setns", `net:[${netns.inode}]`);
       }
     },
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When do links change in a network namespace? One netlink socket for each, which is not read while it rests: whoever
 // floods it fills its buffer, and is told of as one change that nobody knows.
-import { fstatSync } from "node:fs";
-import type { LinkChanges, LinkWatch, NetnsHandle, WatchedLinks } from "@patchbay/ports";
+import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/ports";
+import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Rests } from "../rests.ts";
@@ -44,12 +44,6 @@ class WatchedNamespace implements WatchedLinks {
     }, this.#rests.nextMs());
     this.#changed(isComplete ? links : "unknown");
   }
-}
-
-/** A number is not an identity: whatever has this descriptor now must be the namespace that is meant. */
-function checkedFd({ fd, inode }: NetnsHandle): number {
-  if (fstatSync(fd, { bigint: true }).ino.toString() === inode) return fd;
-  throw new Error(`the descriptor is not namespace ${inode} any more`);
 }
 
 /** Watches links by netlink; works for namespaces that this process may enter. */

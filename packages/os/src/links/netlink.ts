@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speaks netlink in network namespaces, by the addon: no program runs.
 import type { Netlink, NetlinkProtocol, NetnsHandle } from "@patchbay/ports";
+import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
@@ -8,11 +9,12 @@ import { osNative } from "../native.ts";
 const PROTOCOLS: Readonly<Record<NetlinkProtocol, number>> = { route: 0, netfilter: 12 };
 
 /** Asks in the namespace; whatever keeps the kernel from answering is an error of its descriptor. */
-async function ask<T>({ fd, inode }: NetnsHandle, call: (fd: number) => Promise<T>): Promise<T> {
+async function ask<T>(netns: NetnsHandle, call: (fd: number) => Promise<T>): Promise<T> {
+  const fd = checkedFd(netns);
   try {
     return await call(fd);
   } catch (error) {
-    throw toFileError(error, "netlink", `net:[${inode}]`);
+    throw toFileError(error, "netlink", `net:[${netns.inode}]`);
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a program run to its end, within its deadline, with everything that it started?
 import { spawn, type ChildProcess } from "node:child_process";
-import { accessSync, fstatSync, constants as fsConstants } from "node:fs";
+import { accessSync, constants as fsConstants } from "node:fs";
 import { constants } from "node:os";
 import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
-import type { Command, CommandResult, InheritedFd, ProcessRunner } from "@patchbay/ports";
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import { checkedFd } from "../checked-descriptor.ts";
 import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";
 import { endMarked, newMark, withMark } from "./process-family.ts";
@@ -35,20 +36,6 @@ function argvOf({ argv, family }: Command): readonly [string, ...string[]] {
   if (family === undefined) return argv;
   if (isAbsolute(argv[0])) accessSync(argv[0], fsConstants.X_OK); // else setpriv would be the one that fails
   return [...DIES_WITH_PARENT, ...argv];
-}
-
-function inodeOf(fd: number): string | undefined {
-  try {
-    return fstatSync(fd, { bigint: true }).ino.toString();
-  } catch {
-    return undefined; // closed
-  }
-}
-
-/** The number alone could be another file's by now: a program would act in another pod's namespace. */
-function checkedFd({ fd, inode }: InheritedFd): number {
-  if (inodeOf(fd) !== inode) throw new AppError("OS_DESCRIPTOR_STALE", { fd });
-  return fd;
 }
 
 function start(command: Command, mark: string | undefined): ChildProcess {

@@ -8,7 +8,7 @@ export interface LinkCounters {
   /**
    * Counters of all links, in the kernel's order; of at most 1,000 of them. The descriptor may be closed as soon as this
    * was called.
-   * @throws AppError with OS_FILE_FAILED
+   * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   read(netns: NetnsHandle): Promise<readonly LinkCounts[]>;
 }

@@ -23,7 +23,7 @@ export interface LinkWatch {
   /**
    * Calls `changed` when links of the namespace have changed after this call, until aborted. The first change is told at
    * once, what follows it within a second however much it is.
-   * @throws AppError with OS_FILE_FAILED when no more can be watched
+   * @throws AppError with OS_FILE_FAILED when no more can be watched, OS_DESCRIPTOR_STALE
    */
   watch(
     netns: NetnsHandle,

@@ -27,7 +27,8 @@ export interface Netlink {
   /**
    * Says messages in order, each of which asks for an acknowledgement or a dump, and stops at the first that is refused:
    * as many answers as messages were said.
-   * @throws AppError with OS_FILE_FAILED when the kernel cannot be asked in that namespace
+   * @throws AppError with OS_FILE_FAILED when the kernel cannot be asked in that namespace, OS_DESCRIPTOR_STALE when the
+   * descriptor is closed or names something else
    */
   talk(
     netns: NetnsHandle,
@@ -36,12 +37,12 @@ export interface Netlink {
   ): Promise<readonly NetlinkAnswer[]>;
   /**
    * Makes a tap, which stays; netlink knows how to tell of one only.
-   * @throws AppError with OS_FILE_FAILED, also when there is a link of that name
+   * @throws AppError with OS_FILE_FAILED, also when there is a link of that name, OS_DESCRIPTOR_STALE
    */
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
   /**
    * Settings of the network, of those of that namespace, whose paths below /proc/sys/net match: lines PATH:VALUE.
-   * @throws AppError with OS_FILE_FAILED
+   * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   readSettings(netns: NetnsHandle, patterns: readonly string[]): Promise<string>;
 }

@@ -64,7 +64,7 @@ export function describeLinkCountersContract(
 
     test("of a descriptor that is closed are an error", async () => {
       await expect(scene.counters.read(scene.closed)).rejects.toMatchObject({
-        code: "OS_FILE_FAILED",
+        code: "OS_DESCRIPTOR_STALE",
       });
     });
   });

@@ -85,7 +85,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
     });
 
     test("of a descriptor that is closed is an error", async () => {
-      const refused = { code: "OS_FILE_FAILED" };
+      const refused = { code: "OS_DESCRIPTOR_STALE" };
       const { closed, netlink } = scene;
       await expect(netlink.talk(closed, "route", [])).rejects.toMatchObject(refused);
       await expect(netlink.readSettings(closed, [])).rejects.toMatchObject(refused);

@@ -24,12 +24,11 @@ export function createFakeLinkCounters(): FakeLinkCounters {
       const links = namespaces.get(inode) ?? new Map<string, LinkCounts>();
       namespaces.set(inode, links.set(counts.name, counts));
     },
-    read({ inode }: NetnsHandle): Promise<readonly LinkCounts[]> {
+    read({ fd, inode }: NetnsHandle): Promise<readonly LinkCounts[]> {
       readings += 1;
       const links = namespaces.get(inode);
       if (links !== undefined) return Promise.resolve([...links.values()]);
-      const details = { call: "setns", path: inode, reason: "it is closed", errno: "EBADF" };
-      return Promise.reject(new AppError("OS_FILE_FAILED", details));
+      return Promise.reject(new AppError("OS_DESCRIPTOR_STALE", { fd }));
     },
   };
 }

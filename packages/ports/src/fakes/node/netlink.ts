@@ -36,10 +36,8 @@ export function createFakeNetlink(
   const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
   const taps: NewTap[] = [];
   const ended = new Set<string>();
-  const enter = ({ inode }: NetnsHandle): void => {
-    if (!ended.has(inode)) return;
-    const details = { call: "setns", path: inode, reason: "it is closed", errno: "EBADF" };
-    throw new AppError("OS_FILE_FAILED", details);
+  const enter = ({ fd, inode }: NetnsHandle): void => {
+    if (ended.has(inode)) throw new AppError("OS_DESCRIPTOR_STALE", { fd });
   };
   const answersTo = (
     protocol: NetlinkProtocol,
