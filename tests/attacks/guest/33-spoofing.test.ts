@@ -217,6 +217,8 @@ describe("a guest that is not held", () => {
   });
 
   test("takes another's frames away", () => {
+    // It may have believed one of the frames before.
+    run("ip", "-n", victim, "neigh", "flush", "dev", "eth0");
     ping(victim, OWN.ipv4);
     const before = portOfVictim();
     sendFrames(attacker, HOSTILE[0]?.hex ?? "", COUNT);

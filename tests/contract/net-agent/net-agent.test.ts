@@ -112,6 +112,17 @@ async function expectStatus(...interfaces: readonly string[]): Promise<void> {
   expect(last).toEqual(interfaces);
 }
 
+/** Events that are told with these reasons, behind the pod's status. */
+async function expectEvents(...reasons: readonly string[]): Promise<void> {
+  let told: readonly string[] = [];
+  await eventually(async () => {
+    const { body } = await api.get("/api/v1/namespaces/default/events");
+    told = body.items.map((event) => event.reason ?? "");
+    return reasons.every((reason) => told.includes(reason));
+  }, WITHIN).catch(() => undefined); // shown by the comparison below
+  expect(told).toEqual(expect.arrayContaining([...reasons]));
+}
+
 // One API server and one agent for all; what a test ends or changes is put back.
 beforeAll(async () => {
   node = new CniNode();
@@ -179,10 +190,7 @@ test("networks come and go with the annotation, and a SIGTERM ends the agent wel
   await expectStatus("net2");
   expect(node.nics(sandbox)).toEqual(["net2"]);
   expect(node.leases("blue")).toEqual([]);
-  const { body } = await api.get("/api/v1/namespaces/default/events");
-  expect(body.items.map((event) => event.reason)).toEqual(
-    expect.arrayContaining(["AddedInterface", "RemovedInterface"]),
-  );
+  await expectEvents("AddedInterface", "RemovedInterface");
   expect(await killAgent("SIGTERM")).toBe(0);
 });
 
@@ -264,8 +272,7 @@ test("a network whose plugin can do nothing without its daemon lets go of its na
   await eventually(async () => (await networkStatus()).length > 0, { withinMs: 30_000 });
   expect(await networkStatus()).toMatchObject([{ name: "default/green", interface: "net1" }]);
   expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
-  const { body } = await api.get("/api/v1/namespaces/default/events");
-  expect(body.items.map((event) => event.reason)).toContain("RemovedInterfaceByForce");
+  await expectEvents("RemovedInterfaceByForce");
 });
 
 test("where KubeVirt's kinds are not installed, a pod that names a VMI as its owner is like any other", async () => {
