@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the service live, and does it do its work? Whoever asks may be anybody: nothing else is told.
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { Logger } from "@patchbay/ports";
+import { createServer } from "./http-server.ts";
 
 /** Milliseconds for a request to come whole; who is slower is no probe. */
 const REQUEST_TIMEOUT_MS = 5000;

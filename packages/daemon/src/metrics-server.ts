@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where are a service's metrics read? They name every VM and what it sends: whoever may reach the port may know that.
-import { createServer, type Server, type ServerResponse } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core";
 import type { Logger } from "@patchbay/ports";
 import type { Metrics } from "@patchbay/telemetry";
+import { createServer } from "./http-server.ts";
 
 /** Milliseconds for a request to come whole. */
 const REQUEST_TIMEOUT_MS = 5000;

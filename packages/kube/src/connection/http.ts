@@ -2,7 +2,9 @@
 // How does one request reach the API server, with a deadline, and what does failing to reach it mean?
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
-import { request as send, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
+// Part by part: the index of undici loads fetch, WebSocket, caches and mocks with it, which take 11 MB.
+import send from "undici/lib/api/api-request.js";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";
 import { kindOfRequest, type RequestKind } from "./request-kind.ts";
@@ -157,9 +159,9 @@ export class HttpClient {
     signal.throwIfAborted();
     const transport = await this.#pool.transport();
     this.#onRequest?.(kindOfRequest(request));
-    const response = await send(urlOf(this.server, request), {
-      method: request.method,
-      dispatcher: transport.dispatcher,
+    const { origin, pathname, search } = new URL(urlOf(this.server, request));
+    const response = await send.call(transport.dispatcher, {
+      ...{ origin, path: `${pathname}${search}`, method: request.method },
       headers: { ...headersOf(request, this.#userAgent), ...transport.headers },
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which connections and headers do requests use now? One keep-alive pool, made anew when certificates rotate.
 import type { Clock } from "@patchbay/ports";
-import { Agent, ProxyAgent, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
+import Agent from "undici/lib/dispatcher/agent.js";
+import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 
 /** How long read credentials are used, milliseconds. Source: client-go rest/token_source.go. */
