@@ -13,11 +13,14 @@ export function parseNeighbour(text: string): string | undefined {
   return mac === "" ? undefined : mac;
 }
 
-/** Asks who has $2 at $1 and waits for the answer, four seconds at most: the NIC may just have got its own addresses. */
+/**
+ * Asks who has $2 at $1 and waits for the answer, four seconds at most: the NIC may just have got its own addresses. After
+ * three questions that nobody answered the kernel asks no more, hence each time anew.
+ */
 const ASK = [
-  'ip -6 neigh replace "$2" dev "$1" use',
   "try=0",
   "while [ $try -lt 40 ]; do",
+  '  ip -6 neigh replace "$2" dev "$1" use',
   '  answer=$(ip -6 -j neigh show to "$2" dev "$1")',
   '  case $answer in *lladdr*) echo "$answer"; exit ;; esac',
   "  try=$((try + 1))",

@@ -30,7 +30,7 @@ const BRIDGE: SketchedLink = {
 };
 const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static" };
 
-const RULES = "nft -s list ruleset";
+const RULES = "nft -s -p list ruleset";
 
 function sight(
   links: readonly SketchedLink[],

@@ -23,7 +23,7 @@ const NO_TABLES: SeenTables = new Map();
 
 /** nft's JSON does not tell which device a chain is at, its text does. Source: nftables 1.0.6 */
 async function listRules({ runner }: Eyes, netns: NetnsHandle): Promise<SeenTables> {
-  const args = ["-s", "list", "ruleset"];
+  const args = ["-s", "-p", "list", "ruleset"];
   return parseRuleset(await runIn(runner, netns, { program: "nft", args }));
 }
 

@@ -80,6 +80,12 @@ describe("what a guest may send", () => {
     expect(rulesOf(OWN, "of-guest")).not.toContain("accept");
   });
 
+  test("is told without a name that a machine would have to look up", () => {
+    expect(rulesOf(OWN, "ipv6")).toContain("ip6 saddr :: meta l4proto 58 accept");
+    const words = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
+    expect(words.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual([]);
+  });
+
   test("is what a server and a router send where it may serve", () => {
     expect(rulesOf({ ...GUARD, serves: true }, "ipv4")).toEqual(["accept"]);
     expect(rulesOf({ ...GUARD, serves: true }, "ipv6")).toEqual(["accept"]);

@@ -94,11 +94,14 @@ function ipv4Chain(guard: SendGuard, own: readonly string[]): Chain {
   return { name: "ipv4", rules: [...servers, ...rest] };
 }
 
+/** By number: names are looked up in /etc/protocols, which an image need not have. Source: RFC 4443, section 1. */
+const ICMPV6 = "58";
+
 /** What of IPv6 is judged by the address that it is about, beside the one that it comes from. */
 const NEIGHBOUR_WORDS: readonly string[] = [
   "icmpv6 type nd-neighbor-advert goto nd-target",
   "ip6 saddr :: icmpv6 type nd-neighbor-solicit goto nd-target",
-  "ip6 saddr :: meta l4proto ipv6-icmp accept",
+  `ip6 saddr :: meta l4proto ${ICMPV6} accept`,
   "goto ipv6-source",
 ];
 

@@ -40,7 +40,7 @@ function headOf({ family, name }: TableName): string {
   return `table ${family} ${name} {`;
 }
 
-/** The table as `nft -s list` prints it, without empty lines. */
+/** The table as `nft -s -p list` prints it, without empty lines. */
 export function tableText(table: Table): string {
   return [headOf(table), ...table.chains.flatMap(chainText), "}"].join("\n");
 }
@@ -63,7 +63,7 @@ function keyOf({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Reads what `nft -s list ruleset` prints: every table begins and ends at the start of a line. */
+/** Reads what `nft -s -p list ruleset` prints: every table begins and ends at the start of a line. */
 export function parseRuleset(text: string): SeenTables {
   const tables = new Map<string, string>();
   let open: { readonly key: string; readonly lines: string[] } | undefined;
