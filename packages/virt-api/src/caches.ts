@@ -17,6 +17,7 @@ import { hasVm, ifacesOf, type MacOwner } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache } from "@patchbay/ports";
+import { seenVmi } from "./seen-vmi.ts";
 
 /** The caches of this program. */
 export interface Caches {
@@ -59,7 +60,7 @@ export function createCaches({ client, log }: DaemonContext): Caches {
       logger,
       indexes: MAC_INDEXES.vms,
     }),
-    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { trim: seenVmi }), {
       logger,
       indexes: MAC_INDEXES.vmis,
     }),
