@@ -110,3 +110,31 @@ test("one that ends between two answers is none", async () => {
   const sandboxes = createCriSandboxes({ runtime, namespaces: createFakeNamespaces() });
   expect(await sandboxes.find("uid-1")).toBeUndefined();
 });
+
+test("one that was found is looked for again only when it is not ready any more", async () => {
+  const statuses = [STATUS];
+  let lists = 0;
+  const { listSandboxes, findSandbox } = runtimeOf(() => statuses);
+  const namespaces = createFakeNamespaces();
+  namespaces.put("/run/netns/box-1", "1");
+  const sandboxes = createCriSandboxes({
+    runtime: {
+      listSandboxes: (filter) => {
+        lists += 1;
+        return listSandboxes(filter);
+      },
+      findSandbox,
+    },
+    namespaces,
+  });
+  const find = async (): Promise<readonly unknown[]> => [
+    (await sandboxes.find("uid-1"))?.id,
+    lists,
+  ];
+  expect(await find()).toEqual(["box-1", 1]);
+  expect(await find()).toEqual(["box-1", 1]);
+  statuses.splice(0, 1, { ...STATUS, state: "NOTREADY" });
+  expect(await find()).toEqual([undefined, 2]);
+  statuses.push({ ...STATUS, id: "box-2" });
+  expect(await find()).toEqual(["box-2", 3]);
+});

@@ -18,17 +18,34 @@ export interface SandboxDeps {
   readonly namespaces: Namespaces;
 }
 
+/** Most pods whose sandbox is remembered; far more than a node runs. Source: kubelet, `--max-pods`, 110. */
+const REMEMBERED_MAX = 1000;
+
 /**
  * Finds the ready sandbox of a pod, the last that was made. One in the node's network, or one whose namespace cannot be
- * opened, is none.
+ * opened, is none. One that was found before is not looked for again while it is ready.
  */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
+  const remembered = new Map<string, string>();
+  const askFor = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
+    const status = await runtime.findSandbox(id);
+    return status !== undefined && isReadyFor(status, podUid) ? status : undefined;
+  };
+  const lookFor = async (podUid: string): Promise<SandboxStatus | undefined> => {
+    const listed = await runtime.listSandboxes({ labels: { [UID_LABEL]: podUid } });
+    const last = lastReady(listed, podUid);
+    return last === undefined ? undefined : askFor(last.id, podUid);
+  };
   return {
     find: async (podUid) => {
-      const listed = await runtime.listSandboxes({ labels: { [UID_LABEL]: podUid } });
-      const last = lastReady(listed, podUid);
-      const status = last === undefined ? undefined : await runtime.findSandbox(last.id);
-      if (status === undefined || !isReadyFor(status, podUid)) return undefined;
+      const id = remembered.get(podUid);
+      const known = id === undefined ? undefined : await askFor(id, podUid);
+      const status = known ?? (await lookFor(podUid));
+      remembered.delete(podUid);
+      if (status === undefined) return undefined;
+      remembered.set(podUid, status.id);
+      const [oldest] = remembered.keys();
+      if (remembered.size > REMEMBERED_MAX && oldest !== undefined) remembered.delete(oldest);
       return toSandbox(status, namespaces);
     },
   };
