@@ -117,7 +117,7 @@ async function expectEvents(...reasons: readonly string[]): Promise<void> {
   let told: readonly string[] = [];
   await eventually(async () => {
     const { body } = await api.get("/api/v1/namespaces/default/events");
-    told = body.items.map((event) => event.reason ?? "");
+    told = body.items.map((event) => event.reason);
     return reasons.every((reason) => told.includes(reason));
   }, WITHIN).catch(() => undefined); // shown by the comparison below
   expect(told).toEqual(expect.arrayContaining([...reasons]));
