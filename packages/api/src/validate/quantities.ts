@@ -4,6 +4,7 @@ import { isNothing } from "../fields/notation.ts";
 import { quantitiesOf } from "../fields/walk.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import { parseQuantity } from "../values/quantity.ts";
+import { remembered } from "../values/remembered.ts";
 import type { FieldProblem } from "./unsupported.ts";
 
 function isNegative(text: string): boolean {
@@ -11,14 +12,15 @@ function isNegative(text: string): boolean {
 }
 
 /** Fields of a VMI specification at `base` that ought to be an amount and are none. */
-export function unreadableQuantities(spec: VmiSpec, base: string): readonly FieldProblem[] {
-  return quantitiesOf(VmiSpecSchema, spec, base)
-    .filter(({ value }) => !isNothing(value) && parseQuantity(value) === undefined)
-    .map(({ path, value }) => {
-      const text = String(value);
-      const message = isNegative(text)
-        ? `${path} '${text}': must be greater than or equal to 0.`
-        : `${text} is no quantity, write for example 128Mi`;
-      return { field: path, message };
-    });
-}
+export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
+  remembered((spec, base) =>
+    quantitiesOf(VmiSpecSchema, spec, base)
+      .filter(({ value }) => !isNothing(value) && parseQuantity(value) === undefined)
+      .map(({ path, value }) => {
+        const text = String(value);
+        const message = isNegative(text)
+          ? `${path} '${text}': must be greater than or equal to 0.`
+          : `${text} is no quantity, write for example 128Mi`;
+        return { field: path, message };
+      }),
+  );

@@ -10,6 +10,7 @@ import {
   type SchemaField,
   type UnactedField,
 } from "../fields/walk.ts";
+import { remembered } from "../values/remembered.ts";
 
 /** A field, and in words what is wrong with it; no full sentence, the field comes before it. */
 export interface FieldProblem {
@@ -48,14 +49,18 @@ function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string)
 }
 
 /** What is not acted on of a VMI specification at `base`, in the order of the schema. */
-export function unactedFieldsOfVmi(spec: VmiSpec, base: string): UnactedFields {
-  return ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base);
-}
+export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = remembered(
+  (spec, base) => ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base),
+);
+
+const unactedOfVm = remembered((spec: VmSpec, base) => {
+  const fields = unactedFields(VmSpecSchema, spec, base);
+  return ofPresent(fields, spec.template.spec, `${base}.template.spec`);
+});
 
 /** What is not acted on of a VM specification, its template with it, in the order of the schema. */
 export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
-  const fields = unactedFields(VmSpecSchema, spec, "spec");
-  return ofPresent(fields, spec.template.spec, "spec.template.spec");
+  return unactedOfVm(spec, "spec");
 }
 
 /** Every field of a VM, and what becomes of it. */

@@ -180,3 +180,30 @@ describe("a cache", () => {
     expect(seen).toEqual([]);
   });
 });
+
+describe("a specification", () => {
+  function withGeneration(resourceVersion: string, generation: number | undefined): Pod {
+    const pod = podOf("a", resourceVersion);
+    const metadata = { ...pod.metadata, ...(generation !== undefined && { generation }) };
+    return { ...pod, metadata };
+  }
+
+  test.each([
+    { name: "of the same generation is the same object", before: 1, after: 1, isKept: true },
+    { name: "of another generation is another", before: 1, after: 2, isKept: false },
+    {
+      name: "of which nobody counts generations is another",
+      before: undefined,
+      after: undefined,
+      isKept: false,
+    },
+  ])("$name", ({ before, after, isKept }) => {
+    const { cache, source } = setUp();
+    const [first, second] = [withGeneration("1", before), withGeneration("2", after)];
+    source.next({ kind: "listed", objects: [first] });
+    source.next({ kind: "applied", object: second });
+    const found = cache.find({ namespace: "ns", name: "a" });
+    expect(found).toEqual(second);
+    expect(found?.spec === first.spec).toBe(isKept);
+  });
+});

@@ -21,6 +21,18 @@ export interface StartableCache<T extends KubeObject> extends Cache<T> {
   start(signal: AbortSignal): void;
 }
 
+/**
+ * A specification that has not changed stays the same object, so that what was found out about it is still known of it.
+ * Source: Kubernetes API conventions, "metadata.generation"
+ */
+function withKeptSpec<T extends KubeObject>(previous: T, current: T): T {
+  const { generation } = current.metadata;
+  const isSame = generation !== undefined && generation === previous.metadata.generation;
+  return isSame && "spec" in previous && "spec" in current
+    ? { ...current, spec: previous.spec }
+    : current;
+}
+
 class WatchedCache<T extends KubeObject> implements StartableCache<T> {
   readonly #source: Observable<Reflection<T>>;
   readonly #logger: Logger;
@@ -96,11 +108,10 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
       return;
     }
     if (previous !== undefined && previous.metadata.resourceVersion === resourceVersion) return;
-    this.#objects.set(key, object);
+    const current = previous === undefined ? object : withKeptSpec(previous, object);
+    this.#objects.set(key, current);
     this.#tell(
-      previous === undefined
-        ? { kind: "added", current: object }
-        : { kind: "updated", previous, current: object },
+      previous === undefined ? { kind: "added", current } : { kind: "updated", previous, current },
     );
   }
 

@@ -145,8 +145,11 @@ export function planNicsChange(
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
   // What the rules refuse anyway is left to admission, which says why.
-  const mayWait = isAllowed(vmi.spec, present(desired));
-  const mayBe = (nics: Nics): boolean => !mayWait || isAllowed(vmi.spec, nics);
+  let mayWait: boolean | undefined;
+  const mayBe = (nics: Nics): boolean => {
+    mayWait ??= isAllowed(vmi.spec, present(desired));
+    return !mayWait || isAllowed(vmi.spec, nics);
+  };
   const sides = { desired, actual, bindings };
   const followed = withoutComplete(vmi, {
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
