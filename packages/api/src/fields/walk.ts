@@ -72,6 +72,30 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   return children;
 }
 
+/** Whether a schema, or one below it, is such a one: what stands where none is need not be looked at. */
+function reaching(isSuch: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
+  const known = new WeakMap<JsonSchema, boolean>();
+  const reaches = (schema: JsonSchema): boolean => {
+    const answer = known.get(schema) ?? (isSuch(schema) || schemasBelow(schema).some(reaches));
+    known.set(schema, answer);
+    return answer;
+  };
+  return reaches;
+}
+
+function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
+  const entries = [schemaAt(schema, "items"), schemaAt(schema, "additionalProperties")];
+  return [
+    ...entries.filter((child) => child !== undefined),
+    ...membersOf(schema).map(([, child]) => child),
+  ];
+}
+
+const leadsToMarks = reaching(
+  (schema) => findMark(schema) !== undefined || findValueMark(schema) !== undefined,
+);
+const leadsToQuantities = reaching(isQuantity);
+
 /** The mark of a value that is not acted on, or not as it is. */
 function markOf({ schema, value }: Visited): FieldMark | undefined {
   const mark = findMark(schema);
@@ -82,8 +106,8 @@ function markOf({ schema, value }: Visited): FieldMark | undefined {
 }
 
 function unactedBelow(visited: Visited): readonly UnactedField[] {
-  const { path, value } = visited;
-  if (isNothing(value)) return [];
+  const { path, schema, value } = visited;
+  if (isNothing(value) || !leadsToMarks(schema)) return [];
   const mark = markOf(visited);
   if (mark === undefined) return childrenOf(visited).flatMap(unactedBelow);
   return mark.unless?.(value) === true ? [] : [{ path, mark }];
@@ -107,8 +131,10 @@ export function quantitiesOf(
   value: unknown,
   path: string,
 ): readonly Pick<Visited, "path" | "value">[] {
-  const below = (visited: Visited): readonly Visited[] =>
-    isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
+  const below = (visited: Visited): readonly Visited[] => {
+    if (!leadsToQuantities(visited.schema)) return [];
+    return isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
+  };
   return below({ path, schema: rootOf(schema), value });
 }
 
