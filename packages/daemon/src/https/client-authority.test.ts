@@ -109,6 +109,26 @@ describe("a client", () => {
     expect(authority.vouchesFor(shown([known], false))).toBe(false);
     expect(authority.vouchesFor(shown([]))).toBe(false);
   });
+
+  test("is judged once for each connection, and again by what is read anew", async () => {
+    const { authority, files } = await reading(ours.certPem);
+    const connection = shown([await certificate(ours)]);
+    const shownOne = connection.socket.getPeerX509Certificate();
+    let looks = 0;
+    connection.socket.getPeerX509Certificate = () => {
+      looks += 1;
+      return shownOne;
+    };
+    expect([authority.vouchesFor(connection), authority.vouchesFor(connection)]).toEqual([
+      true,
+      true,
+    ]);
+    expect(looks).toBe(1);
+    await files.writeAtomic(FILE, renewed.certPem);
+    await authority.read();
+    expect(authority.vouchesFor(connection)).toBe(false);
+    expect(looks).toBe(2);
+  });
 });
 
 describe("the file", () => {

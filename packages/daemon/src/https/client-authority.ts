@@ -29,6 +29,8 @@ export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
+  /** What was found of connections by what is trusted now: a client shows its certificate once, when it connects. */
+  #judged = new WeakMap<TLSSocket, boolean>();
 
   constructor(source: Source<Trust>) {
     this.#source = source;
@@ -42,6 +44,7 @@ export class ClientAuthority {
     const { caPem, names } = await this.#source.read();
     this.#certificates = splitBundle(caPem).map((pem) => new X509Certificate(pem));
     this.#names = names;
+    this.#judged = new WeakMap();
     return caPem;
   }
 
@@ -57,6 +60,12 @@ export class ClientAuthority {
    */
   vouchesFor({ socket }: Pick<IncomingMessage, "socket">): boolean {
     if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+    const vouched = this.#judged.get(socket) ?? this.#judge(socket);
+    this.#judged.set(socket, vouched);
+    return vouched;
+  }
+
+  #judge(socket: TLSSocket): boolean {
     const chain = chainOf(socket);
     const [client] = chain;
     if (client === undefined || !this.#isMeant(client)) return false;
