@@ -5,6 +5,6 @@ import { createRequire } from "node:module";
 
 /**
  * As `node:http` has it. Importing that as a module reads all its properties, also those that load WebSocket and fetch,
- * which take 7 MB in each service. Source: Node.js, lib/http.js, the lazy properties of its exports
+ * which take 7 MB of a process that has nothing else. Source: Node.js, lib/http.js, the lazy properties of its exports
  */
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;

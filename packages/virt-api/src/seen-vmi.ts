@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a VMI's status do requests and admission look at? All of it would be twice as large.
+// What of a VMI's status do requests and admission look at? The rest, which only others read, is not kept.
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 
 function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
