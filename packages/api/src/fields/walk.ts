@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of an object Patchbay does not act on, and which fields a schema has.
 import { isJsonObject } from "../values/json.ts";
+import { remembered } from "../values/remembered.ts";
 import {
   findMark,
   findValueMark,
@@ -31,18 +32,12 @@ interface Visited {
   readonly value: unknown;
 }
 
-/** The schemas of members, by schema: the same few are asked about for every object. */
-const MEMBERS = new WeakMap<JsonSchema, readonly (readonly [key: string, schema: JsonSchema])[]>();
-
-function membersOf(schema: JsonSchema): readonly (readonly [key: string, schema: JsonSchema])[] {
-  const known = MEMBERS.get(schema);
-  if (known !== undefined) return known;
-  const members = Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
+/** The schemas of members: the same few are asked about for every object. */
+const membersOf = remembered((schema: JsonSchema) =>
+  Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
-  );
-  MEMBERS.set(schema, members);
-  return members;
-}
+  ),
+);
 
 function rootOf(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
@@ -74,12 +69,9 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
 
 /** Whether a schema, or one below it, is such a one: what stands where none is need not be looked at. */
 function reaching(isSuch: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
-  const known = new WeakMap<JsonSchema, boolean>();
-  const reaches = (schema: JsonSchema): boolean => {
-    const answer = known.get(schema) ?? (isSuch(schema) || schemasBelow(schema).some(reaches));
-    known.set(schema, answer);
-    return answer;
-  };
+  const reaches = remembered(
+    (schema: JsonSchema): boolean => isSuch(schema) || schemasBelow(schema).some(reaches),
+  );
   return reaches;
 }
 

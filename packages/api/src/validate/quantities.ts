@@ -4,7 +4,7 @@ import { isNothing } from "../fields/notation.ts";
 import { quantitiesOf } from "../fields/walk.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import { parseQuantity } from "../values/quantity.ts";
-import { remembered } from "../values/remembered.ts";
+import { rememberedAt } from "../values/remembered.ts";
 import type { FieldProblem } from "./unsupported.ts";
 
 function isNegative(text: string): boolean {
@@ -13,7 +13,7 @@ function isNegative(text: string): boolean {
 
 /** Fields of a VMI specification at `base` that ought to be an amount and are none. */
 export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
-  remembered((spec, base) =>
+  rememberedAt((spec, base) =>
     quantitiesOf(VmiSpecSchema, spec, base)
       .filter(({ value }) => !isNothing(value) && parseQuantity(value) === undefined)
       .map(({ path, value }) => {

@@ -12,7 +12,7 @@ import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { DHCP_OPTION_RULES } from "./guest/dhcp-options.ts";
 import { GUEST_RULES } from "./guest/rules.ts";
 import { inCurrentWords } from "../spellings/in-current-words.ts";
-import { remembered } from "../values/remembered.ts";
+import { rememberedAt } from "../values/remembered.ts";
 import type { FieldProblem } from "./unsupported.ts";
 import { causeIf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";
 
@@ -72,7 +72,7 @@ export function validateVmiSpec(
  * What is wrong with the guest that a specification at `base` declares: the part of `validateVmiSpec` that has nothing to
  * do with networks. A guest with a problem is not started, whenever and by whomever it was stored.
  */
-export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = remembered(
+export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = rememberedAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(judged));

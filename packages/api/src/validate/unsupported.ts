@@ -10,7 +10,7 @@ import {
   type SchemaField,
   type UnactedField,
 } from "../fields/walk.ts";
-import { remembered } from "../values/remembered.ts";
+import { remembered, rememberedAt } from "../values/remembered.ts";
 
 /** A field, and in words what is wrong with it; no full sentence, the field comes before it. */
 export interface FieldProblem {
@@ -49,19 +49,15 @@ function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string)
 }
 
 /** What is not acted on of a VMI specification at `base`, in the order of the schema. */
-export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = remembered(
+export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = rememberedAt(
   (spec, base) => ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base),
 );
 
-const unactedOfVm = remembered((spec: VmSpec, base) => {
-  const fields = unactedFields(VmSpecSchema, spec, base);
-  return ofPresent(fields, spec.template.spec, `${base}.template.spec`);
-});
-
 /** What is not acted on of a VM specification, its template with it, in the order of the schema. */
-export function unactedFieldsOfVm(spec: VmSpec): UnactedFields {
-  return unactedOfVm(spec, "spec");
-}
+export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = remembered((spec) => {
+  const fields = unactedFields(VmSpecSchema, spec, "spec");
+  return ofPresent(fields, spec.template.spec, "spec.template.spec");
+});
 
 /** Every field of a VM, and what becomes of it. */
 export function vmFields(): readonly SchemaField[] {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { remembered } from "./remembered.ts";
+import { remembered, rememberedAt } from "./remembered.ts";
 
 test("the same object is looked at once for each place, an equal one again", () => {
   const asked: string[] = [];
-  const lengthAt = remembered((about: { readonly text: string }, at) => {
+  const lengthAt = rememberedAt((about: { readonly text: string }, at) => {
     asked.push(`${about.text} ${at}`);
     return about.text.length;
   });
@@ -12,4 +12,14 @@ test("the same object is looked at once for each place, an equal one again", () 
   expect([lengthAt(one, "a"), lengthAt(one, "a"), lengthAt(one, "b")]).toEqual([3, 3, 3]);
   expect(lengthAt({ text: "one" }, "a")).toBe(3);
   expect(asked).toEqual(["one a", "one b", "one a"]);
+});
+
+test("an answer of false is an answer", () => {
+  let asked = 0;
+  const isEmpty = remembered((about: { readonly text: string }) => {
+    asked += 1;
+    return about.text === "";
+  });
+  const one = { text: "one" };
+  expect([isEmpty(one), isEmpty(one), asked]).toEqual([false, false, 1]);
 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CNI gave to a NIC: the addresses that somebody set, and the routes that the kernel did not make itself.
-import { IP_BITS, printAddress } from "@patchbay/api";
+import { IP_BITS } from "@patchbay/api";
 import type { NicAddresses, NicRoute } from "@patchbay/core";
-import { attributesIn, findNumber, type Attributes, type Message } from "./message.ts";
-import { HEAD, IFA, RTM, versionIn, viewOf } from "./rtnetlink.ts";
+import { attributesIn, findNumber, type Message } from "./message.ts";
+import { addressIn, addressText, HEAD, RTM, versionIn, viewOf } from "./rtnetlink.ts";
 
 /** Flags of an address, and the attribute that has all of them. Source: linux/if_addr.h */
 export const IFA_FLAGS = 8;
@@ -16,26 +16,19 @@ const MADE_BY_KERNEL = [2, 9];
 /** RTM_F_CLONED: a copy that the kernel keeps for itself. */
 const CLONED = 0x200;
 
-function textOf(version: 4 | 6, bytes: Uint8Array): string {
-  return printAddress({ version, value: BigInt(`0x${Buffer.from(bytes).toString("hex")}`) });
-}
-
 /** The others the kernel makes itself, or takes back after a time. */
-function isGiven(view: DataView, attributes: Attributes): boolean {
+function isGiven(message: Message): boolean {
+  const view = viewOf(message);
+  const attributes = attributesIn(message.body, HEAD.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(2);
   const isTemporary = versionIn(view) === 6 && (flags & ADDRESS.temporary) !== 0;
   const isGlobal = view.getUint8(3) === 0;
   return isGlobal && (flags & ADDRESS.permanent) !== 0 && !isTemporary;
 }
 
-function addressIn(message: Message, index: number): readonly string[] {
-  if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return [];
-  const view = viewOf(message);
-  const attributes = attributesIn(message.body, HEAD.address);
-  const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
-  const isOurs = view.getUint32(4, true) === index && isGiven(view, attributes);
-  if (bytes === undefined || !isOurs) return [];
-  return [`${textOf(versionIn(view), bytes)}/${String(view.getUint8(1))}`];
+function givenAddressIn(message: Message, index: number): readonly string[] {
+  const told = addressIn(message);
+  return told?.index === index && isGiven(message) ? [told.text] : [];
 }
 
 function routeIn(message: Message, index: number): readonly NicRoute[] {
@@ -48,16 +41,18 @@ function routeIn(message: Message, index: number): readonly NicRoute[] {
   if (!isOurs || isMade || (view.getUint32(8, true) & CLONED) !== 0) return [];
   const version = versionIn(view);
   const all = new Uint8Array(IP_BITS[version] / 8);
-  const to = textOf(version, attributes.get(RTA.destination) ?? all);
+  const to = addressText(version, attributes.get(RTA.destination) ?? all);
   const gateway = attributes.get(RTA.gateway);
   const destination = `${to}/${String(view.getUint8(1))}`;
-  return [{ destination, ...(gateway === undefined ? {} : { gateway: textOf(version, gateway) }) }];
+  return [
+    { destination, ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }) },
+  ];
 }
 
 /** Of what was told, what the NIC of that index was given; in the order of the kernel. */
 export function givenIn(messages: readonly Message[], index: number): NicAddresses {
   return {
-    addresses: messages.flatMap((message) => addressIn(message, index)),
+    addresses: messages.flatMap((message) => givenAddressIn(message, index)),
     routes: messages.flatMap((message) => routeIn(message, index)),
   };
 }

@@ -97,6 +97,11 @@ function linkIn(message: Message): ToldLink | undefined {
   };
 }
 
+/** An address as text, from its bytes. */
+export function addressText(version: 4 | 6, bytes: Uint8Array): string {
+  return printAddress({ version, value: BigInt(`0x${Buffer.from(bytes).toString("hex")}`) });
+}
+
 interface ToldAddress {
   readonly index: number;
   /** ADDRESS/LENGTH */
@@ -104,15 +109,13 @@ interface ToldAddress {
 }
 
 /** Of a link to one other end the address of this one. */
-function addressIn(message: Message): ToldAddress | undefined {
+export function addressIn(message: Message): ToldAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
   const view = viewOf(message);
   const attributes = attributesIn(message.body, HEAD.address);
   const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
   if (bytes === undefined) return undefined;
-  const version = versionIn(view);
-  const value = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
-  const address = printAddress({ version, value });
+  const address = addressText(versionIn(view), bytes);
   return { index: view.getUint32(4, true), text: `${address}/${String(view.getUint8(1))}` };
 }
 
