@@ -9,6 +9,7 @@ import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certific
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
+import { takeDirectory } from "./data-dir/ours.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isStrict } from "./settings/settings.ts";
 
@@ -29,7 +30,7 @@ const PRIVATE = 0o700;
 
 async function makeDirectories(paths: Paths): Promise<void> {
   const files = createFiles();
-  await files.ensureDirectory(paths.dataDir);
+  await takeDirectory(files, paths);
   for (const directory of [paths.pki, paths.storeDir])
     await files.ensureDirectory(directory, PRIVATE);
 }

@@ -15,10 +15,10 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
+import { isOurs } from "./data-dir/ours.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
-import { isOurs } from "./settings/settings.ts";
 import { holdMachine } from "./supervisor/hold-machine.ts";
 import { findSupervisor, reasonOf, type Step, type SupervisorState } from "./supervisor/state.ts";
 

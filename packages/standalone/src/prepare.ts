@@ -12,6 +12,7 @@ import { keepDefaultNetwork } from "./host/cni-conf.ts";
 import { nodeNameOfHost } from "./config.ts";
 import { directoriesOf, type Paths } from "./data-dir/paths.ts";
 import { textOf } from "./data-dir/json.ts";
+import { takeDirectory } from "./data-dir/ours.ts";
 import { listLinks } from "./host/bridges.ts";
 import {
   keepSettings,
@@ -64,11 +65,15 @@ export interface Prepared {
   readonly certificates: Certificates;
 }
 
-/** Makes the directories of a machine. */
+/**
+ * Makes the directories of a machine.
+ * @throws AppError with STANDALONE_NOT_OURS
+ */
 export async function makeDirectories({
   files,
   paths,
 }: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
+  await takeDirectory(files, paths);
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
 }
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { addImage, listImages, listRunningImages, removeImage } from "@patchbay/standalone";
+import { addImage, down, listImages, listRunningImages, removeImage } from "@patchbay/standalone";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRegistry, type Registry } from "../containerd/registry.ts";
 
@@ -129,4 +129,15 @@ test("images that pods need are not removed", async () => {
   await expect(removeImage(dataDir, "localhost/patchbay/pause:dev")).rejects.toMatchObject({
     code: "IMAGE_IN_USE",
   });
+});
+
+test("a directory that has only images is ours, and is purged", async () => {
+  await down({ dataDir, purge: true, print: () => undefined });
+  expect(await files.exists(dataDir)).toBe(false);
+});
+
+test("images are not put among somebody else's files, for they would go with the machine", async () => {
+  await files.ensureDirectory(join(dataDir, "photographs"));
+  await expect(add("guest", source)).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });
+  expect(await files.list(dataDir)).toEqual(["photographs"]);
 });

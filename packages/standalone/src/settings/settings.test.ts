@@ -8,9 +8,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { keepServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
 import { takeLock } from "../data-dir/lock.ts";
+import { isOurs } from "../data-dir/ours.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import { ignoredFlags } from "./problems.ts";
-import { isOurs, keepSettings, type WantedSettings } from "./settings.ts";
+import { keepSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();
 const machine = {

@@ -4,6 +4,7 @@ import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
+import { KIND } from "../data-dir/ours.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type AskedSettings } from "./problems.ts";
 import { chooseSubnetBeside } from "./subnet.ts";
@@ -28,16 +29,10 @@ export interface Settings {
 /** What may be asked for; what is absent stays as it was, or gets a default. */
 export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "strict">>;
 
-const KIND = "PatchbayStandalone";
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
 /** How many ports above the API server's are tried for virt-api. */
 const PORT_TRIES = 100;
-
-/** Whether the settings file is one of ours. */
-export function isOurs(fields: JsonObject | undefined): boolean {
-  return textOf(fields, "kind") === KIND;
-}
 
 /** Whether the kept settings ask for a server that is as strict as a cluster's. */
 export function isStrict(fields: JsonObject | undefined): boolean {
