@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job, step by step, each with its command and its time; ends with a table and leaves nothing behind.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import {
   bridgeNetworkManifest,
+  endTrial,
   eventually,
-  Machine,
+  openTrial,
   vmiManifest,
   vmManifest,
 } from "@patchbay/testing";
@@ -38,8 +37,8 @@ async function step(what: string, act: () => Promise<string> | string): Promise<
   show(seen);
 }
 
-const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-demo-")), "data");
-const machine = new Machine({ root: ROOT, dataDir });
+const machine = await openTrial(ROOT, "demo");
+const { dataDir } = machine;
 
 function run(...argv: readonly [string, ...string[]]): string {
   show(`$ ${argv.join(" ")}`);
@@ -244,7 +243,7 @@ async function changeMore(): Promise<void> {
 /** What did not come up cannot go down: that is told beside what failed first, and does not hide it. */
 function purge(): void {
   try {
-    show(machine.patchbay("down", "--purge"));
+    endTrial(machine);
   } catch (error) {
     process.stderr.write(`demo: ${String(error)}\n`);
     process.exitCode = 1;
@@ -271,9 +270,7 @@ try {
   process.stderr.write(`demo: ${String(error)}\n`);
   process.exitCode = 1;
 } finally {
-  machine.close();
   say("the machine goes down and is purged");
   purge();
-  rmSync(dirname(dataDir), { recursive: true, force: true });
 }
 if (process.exitCode === undefined) printTable();

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One standalone machine with two VMs and a VMI for all stories; guests are slow to boot and are shared.
-import { bridgeNetworkManifest, vmiManifest, vmManifest, type Machine } from "@patchbay/testing";
+import {
+  bridgeNetworkManifest,
+  endTrial,
+  vmiManifest,
+  vmManifest,
+  type Machine,
+} from "@patchbay/testing";
 import type { TestProject } from "vitest/node";
 import { judgeMachine } from "./rights.ts";
-import { bringUp, ROOT, tearDown } from "./standalone.ts";
+import { bringUp, ROOT } from "./standalone.ts";
 
 /** Whether every story was told to its end: only then a right that was not used is not needed. */
 async function isWhole(project: TestProject): Promise<boolean> {
@@ -43,7 +49,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     try {
       await judgeRightsOf(machine, project);
     } finally {
-      tearDown(machine);
+      endTrial(machine);
     }
   };
 }

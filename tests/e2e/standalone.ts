@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A standalone machine for a whole run of stories: comes up with what they need, and goes without a trace.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Machine } from "@patchbay/testing";
+import { endTrial, openTrial, type Machine } from "@patchbay/testing";
 
 /** This checkout. */
 export const ROOT = join(import.meta.dirname, "../..");
@@ -31,34 +30,31 @@ export async function bringUp(
   { apiPort, bridge, apiAddress, strict = false, sharesMounts = false }: Wanted,
   fill: (machine: Machine) => Promise<void>,
 ): Promise<Machine> {
-  const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-e2e-")), "data");
-  const machine = new Machine({ root: ROOT, dataDir });
+  const machine = await openTrial(ROOT, "e2e");
+  const { dataDir } = machine;
   if (sharesMounts) shareMounts(dirname(dataDir));
   if (strict) {
     mkdirSync(dataDir);
     const settings = { kind: "PatchbayStandalone", strict };
     writeFileSync(join(dataDir, "standalone.json"), JSON.stringify(settings));
   }
-  machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
   try {
+    machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
     const address = apiAddress === undefined ? [] : ["--api-address", apiAddress];
     machine.patchbay("up", "--api-port", String(apiPort), "--bridge", bridge, ...address);
     await fill(machine);
   } catch (error) {
-    tearDown(machine);
-    throw error;
+    tellAndEnd(machine, error);
   }
   return machine;
 }
 
-/** Takes the machine down, with its data. */
-export function tearDown(machine: Machine): void {
-  machine.close();
-  const outcome = machine.try(["patchbay", "--data-dir", machine.dataDir, "down", "--purge"]);
-  if (outcome.code !== 0) throw new Error(`patchbay down: ${outcome.stderr}`);
-  const directory = dirname(machine.dataDir);
-  if (readFileSync("/proc/self/mounts", "utf8").includes(` ${directory} `)) {
-    execFileSync("umount", [directory]);
+/** @throws what failed; and beside it, not in its place, what of the machine could not be removed */
+function tellAndEnd(machine: Machine, error: unknown): never {
+  try {
+    endTrial(machine);
+  } catch (second) {
+    throw new Error(`${String(error)}\nand then: ${String(second)}`, { cause: error });
   }
-  rmSync(directory, { recursive: true });
+  throw error;
 }

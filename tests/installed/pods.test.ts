@@ -9,9 +9,15 @@ import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kub
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { bridgeNetworkManifest, eventually, vmManifest, type Machine } from "@patchbay/testing";
+import {
+  bridgeNetworkManifest,
+  endTrial,
+  eventually,
+  vmManifest,
+  type Machine,
+} from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bringUp, ROOT, tearDown } from "../e2e/standalone.ts";
+import { bringUp, ROOT } from "../e2e/standalone.ts";
 import { runController } from "./controller.ts";
 import { onMachine } from "./overlay.ts";
 
@@ -89,10 +95,15 @@ async function expectGone(name: string): Promise<void> {
   }, WITHIN);
 }
 
+function removeLink(): void {
+  if (existsSync(`/sys/class/net/${LINK}`)) execFileSync("ip", ["link", "del", LINK]);
+}
+
 beforeAll(async () => {
   execFileSync(join(ROOT, "hack/images/make-images"), ["patchbay"], { stdio: "inherit" });
+  removeLink(); // of a run that was killed
   execFileSync("ip", ["link", "add", LINK, "type", "bridge"]);
-  undo.push(() => void execFileSync("ip", ["link", "del", LINK]));
+  undo.push(removeLink);
   execFileSync("ip", ["address", "add", `${API_ADDRESS}/32`, "dev", LINK]);
   execFileSync("ip", ["link", "set", LINK, "up"]);
   const wanted = { apiPort: 16643, bridge: "pbi0", apiAddress: API_ADDRESS, sharesMounts: true };
@@ -102,7 +113,7 @@ beforeAll(async () => {
     return Promise.resolve();
   });
   undo.push(() => {
-    tearDown(machine);
+    endTrial(machine);
   });
   const kubeconfig = join(machine.dataDir, "kubeconfig");
   const [clock, log] = [createClock(), createSilentLogger()];

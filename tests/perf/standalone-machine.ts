@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A standalone machine of its own for a benchmark. Needs what hack/install installs, and runs as root.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { bridgeNetworkManifest, Machine } from "@patchbay/testing";
+import { join } from "node:path";
+import { bridgeNetworkManifest, endTrial, openTrial, type Machine } from "@patchbay/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -21,8 +19,7 @@ export const PLAIN: PerfNetwork = { name: "plain", bridge: "pbp-plain" };
 
 /** Brings a machine up with the guest image and its networks, and leaves nothing of it behind. */
 export async function withMachine(use: (machine: Machine) => Promise<void>): Promise<void> {
-  const dataDir = join(mkdtempSync(join(tmpdir(), "patchbay-perf-")), "data");
-  const machine = new Machine({ root: ROOT, dataDir });
+  const machine = await openTrial(ROOT, "perf");
   try {
     machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
     machine.patchbay("up", "--api-port", "16743", "--bridge", "pbp0");
@@ -32,8 +29,6 @@ export async function withMachine(use: (machine: Machine) => Promise<void>): Pro
     );
     await use(machine);
   } finally {
-    machine.close();
-    machine.patchbay("down", "--purge");
-    rmSync(dirname(dataDir), { recursive: true, force: true });
+    endTrial(machine);
   }
 }

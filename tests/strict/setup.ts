@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One standalone machine whose API server behaves as a cluster's does, with one VM.
-import { bridgeNetworkManifest, vmManifest } from "@patchbay/testing";
+import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/testing";
 import type { TestProject } from "vitest/node";
-import { bringUp, ROOT, tearDown } from "../e2e/standalone.ts";
+import { bringUp, ROOT } from "../e2e/standalone.ts";
 
 export async function setup(project: TestProject): Promise<() => void> {
   const wanted = { apiPort: 16543, bridge: "pbs0", strict: true };
@@ -15,6 +15,6 @@ export async function setup(project: TestProject): Promise<() => void> {
   });
   project.provide("machine", { root: ROOT, dataDir: machine.dataDir });
   return () => {
-    tearDown(machine);
+    endTrial(machine);
   };
 }

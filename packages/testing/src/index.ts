@@ -18,3 +18,4 @@ export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
 export { netnsOfPod } from "./sandbox.ts";
+export { endTrial, openTrial } from "./trial-machine.ts";

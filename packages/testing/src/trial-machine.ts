@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine for one run of stories, a demonstration or a benchmark, in a directory that goes with it. A run that was
+// killed cannot clean up after itself: its directory says whose it was, and the next run does it.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { isRunning, readProcessStartTime, type ProcessName } from "@patchbay/os";
+import { Machine } from "./machine.ts";
+
+const PREFIX = "patchbay-";
+const OWNER = "owner.json";
+
+/** The process that will remove the directory; undefined for a directory that no run of ours has made. */
+function ownerOf(directory: string): ProcessName | undefined {
+  try {
+    // What another user has put there is not believed: this is done as root.
+    if (statSync(directory).uid !== process.getuid?.()) return undefined;
+    // Written below.
+    return JSON.parse(readFileSync(join(directory, OWNER), "utf8")) as ProcessName;
+  } catch {
+    return undefined;
+  }
+}
+
+function removeDirectory(directory: string): void {
+  if (readFileSync("/proc/self/mounts", "utf8").includes(` ${directory} `)) {
+    execFileSync("umount", [directory]);
+  }
+  rmSync(directory, { recursive: true, force: true });
+}
+
+/** Takes the machine down and removes its directory. */
+export function endTrial(machine: Machine): void {
+  machine.close();
+  const { dataDir } = machine;
+  if (statSync(dataDir, { throwIfNoEntry: false }) !== undefined)
+    machine.patchbay("down", "--purge");
+  removeDirectory(dirname(dataDir));
+}
+
+async function endAbandoned(root: string): Promise<void> {
+  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
+    const directory = join(tmpdir(), name);
+    const owner = ownerOf(directory);
+    if (owner === undefined || (await isRunning(owner))) continue;
+    process.stdout.write(`${directory} is removed: process ${String(owner.pid)} left it\n`);
+    endTrial(new Machine({ root, dataDir: join(directory, "data") }));
+  }
+}
+
+/**
+ * A machine that is not yet up, in a new directory.
+ * @param root - the checkout whose executables are used
+ * @param purpose - goes into the directory's name; short, for sockets are below it
+ */
+export async function openTrial(root: string, purpose: string): Promise<Machine> {
+  await endAbandoned(root);
+  const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${purpose}-`));
+  const { pid } = process;
+  const owner: ProcessName = { pid, startTime: (await readProcessStartTime(pid)) ?? "" };
+  writeFileSync(join(directory, OWNER), JSON.stringify(owner));
+  return new Machine({ root, dataDir: join(directory, "data") });
+}
