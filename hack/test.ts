@@ -14,7 +14,7 @@ const env = {
 interface Counts {
   readonly passed: number;
   readonly failed: number;
-  /** What failed, by name, as far as names are known. */
+  /** What failed, by name, as far as names are known, and with what. */
   readonly failures?: readonly string[];
   /** How many tests need what this machine does not have, and what that is. */
   readonly notPossible?: { readonly count: number; readonly why: string };
@@ -51,6 +51,9 @@ function check(name: string, argv: readonly string[]): Suite {
   return { name, run };
 }
 
+/** Of a line of a reason, in the summary. */
+const REASON_COLUMNS = 500;
+
 interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -59,8 +62,22 @@ interface VitestReport {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
+}
+
+/** What a test failed with, without the places in the code: whoever has only the end of a log sees why. */
+function reasonOf(messages: readonly string[] = []): string {
+  const said = messages.flatMap((message) => {
+    const lines = message.split("\n");
+    const stack = lines.findIndex((line) => /^\s+at /.test(line));
+    return stack === -1 ? lines : lines.slice(0, stack);
+  });
+  return said.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
 }
 
 /** A skipped test is a failed one, and so is a file that could not be loaded, and a suite without tests. */
@@ -76,7 +93,10 @@ function countReport(path: string): Counts {
   const failures = report.testResults.flatMap(({ name, assertionResults }) =>
     assertionResults
       .filter(({ status }) => status !== "passed")
-      .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+      .map(
+        ({ fullName, failureMessages }) =>
+          `${relative(root, name)}: ${fullName}${reasonOf(failureMessages)}`,
+      ),
   );
   return {
     passed: numPassedTests,
