@@ -4,8 +4,9 @@ import type { VirtualMachine } from "@patchbay/api";
 import { aVm, type NicSketch } from "@patchbay/testing";
 import type { Cluster } from "./memory/cluster.ts";
 
-const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
-const TWO: NicSketch = { name: "two", mac: "02:00:00:00:00:02" };
+/** NICs of the stories. */
+export const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
+export const TWO: NicSketch = { name: "two", mac: "02:00:00:00:00:02" };
 const THREE: NicSketch = { name: "three", mac: "02:00:00:00:00:03", network: "red" };
 
 /** The VM of the stories. */
@@ -30,7 +31,7 @@ export interface Story {
 }
 
 /** Changes the NICs of the VM that runs. */
-function nicsBecome(nics: readonly NicSketch[]): Story["act"] {
+export function nicsBecome(nics: readonly NicSketch[]): Story["act"] {
   return (cluster) => cluster.editVm((vm) => withNics(vm, nics));
 }
 

@@ -9,7 +9,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { createFakeClock } from "@patchbay/ports/testing";
+import { createFakeClock, noteCalls } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { Fate, Life } from "../life.ts";
 import { MemoryApiServer } from "./api-server.ts";
@@ -61,6 +61,9 @@ export class Cluster {
     this.#kubelet.start();
     for (const [name, program] of Object.entries(PROGRAMS)) this.#start(name, program);
   }
+
+  /** Requests of the processes so far, each as `PROCESS VERB RESOURCE`; watches are not counted. */
+  readonly requests: string[] = [];
 
   /** Names of the processes that died. */
   readonly deaths: string[] = [];
@@ -133,8 +136,11 @@ export class Cluster {
       );
     });
     this.#lives.set(name, { life, stop });
+    const store = noteCalls(life.bind(this.#api.store), (call) => {
+      this.requests.push(`${name} ${call}`);
+    });
     void program({
-      client: this.#api.clientWith(life.bind(this.#api.store)),
+      client: this.#api.clientWith(store),
       ground: this.#node.groundFor(life),
       clock: this.#clock,
       log: createSilentLogger(),

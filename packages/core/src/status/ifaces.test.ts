@@ -92,6 +92,16 @@ describe("what is there of an iface", () => {
     expect(status?.infoSource).toBe("multus-status");
   });
 
+  test.each<readonly [told: string | undefined, then: string]>([
+    ["domain, multus-status", "multus-status"],
+    ["domain", ""],
+    [undefined, ""],
+  ])("of which %j was told is said to be told by %j while it is removed", (told, then) => {
+    const attachment: Attachment = { ...ATTACHED, state: "Removing" };
+    const reported = { name: "one", ...(told !== undefined && { infoSource: told }) };
+    expect(statusOf(facts({ attachment, reported }))?.infoSource).toBe(then);
+  });
+
   test("is a device whose link is down, without what is not known of it", () => {
     const status = statusOf(facts({ device: { ...DEVICE, linkUp: false }, links: WIRED }));
     expect(status).toStrictEqual({

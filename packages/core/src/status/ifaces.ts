@@ -84,10 +84,13 @@ function hotplugOf(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): H
   };
 }
 
-/** Multus tells of networks beside the pod's own. Source: KubeVirt network/controllers/vmi.go. */
-function isToldByMultus({ attachment, network }: IfaceFacts): boolean {
-  const isOfPod = network !== undefined && isDefaultNetwork(network);
-  return attachment?.state === "Attached" && !isOfPod;
+const BY_MULTUS = "multus-status";
+
+/** Multus tells of networks beside the pod's own, until they are gone. Source: KubeVirt network/controllers/vmi.go. */
+function isToldByMultus({ attachment, network, reported }: IfaceFacts): boolean {
+  if (network !== undefined && isDefaultNetwork(network)) return false;
+  if (attachment?.state === "Attached") return true;
+  return attachment?.state === "Removing" && reported?.infoSource?.includes(BY_MULTUS) === true;
 }
 
 /** Tokens in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
@@ -95,7 +98,7 @@ function infoSourceOf(facts: IfaceFacts): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
     ...(facts.device?.guest === undefined ? [] : ["guest-agent"]),
-    ...(isToldByMultus(facts) ? ["multus-status"] : []),
+    ...(isToldByMultus(facts) ? [BY_MULTUS] : []),
   ].join(", ");
 }
 

@@ -69,3 +69,4 @@ export {
   createFakeAddressServers,
   type FakeAddressServers,
 } from "../fakes/node/address-servers.ts";
+export { noteCalls } from "./calls.ts";

@@ -4,10 +4,10 @@ import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import type { Clock } from "@patchbay/ports";
+import { noteCalls } from "@patchbay/ports/testing";
 import type { TestServer } from "@patchbay/testing/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "../compose.ts";
-import { countCalls } from "./calls.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
@@ -115,9 +115,11 @@ export async function startController(
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
   const metrics = createMetrics();
-  const counted = countCalls(await server.client(ACCOUNT));
+  const bare = await server.client(ACCOUNT);
+  const calls: string[] = [];
+  const client = { ...bare, store: noteCalls(bare.store, (call) => calls.push(call)) };
   const context = {
-    client: policy.wrap(lag.wrap(counted.client)),
+    client: policy.wrap(lag.wrap(client)),
     clock,
     log: server.log,
     metrics,
@@ -130,7 +132,7 @@ export async function startController(
   const running = runController(context, flags);
   await ready.promise;
   return {
-    calls: counted.calls,
+    calls,
     metrics: () => metrics.print(),
     freeze: (resource) => {
       lag.freeze(resource);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plug and an unplug cost the API server: every request of virt-controller, net-agent and virt-handler together.
+// A request for a subresource costs one more, virt-api's.
+import { expect, test } from "vitest";
+import { Cluster } from "./memory/cluster.ts";
+import { NodeInMemory } from "./memory/node-in-memory.ts";
+import { begin, nicsBecome, ONE, TWO, type Story } from "./stories.ts";
+
+/** Requests from the change of the VM until all is silent. */
+async function requestsOf(story: Story): Promise<readonly string[]> {
+  const cluster = new Cluster(new NodeInMemory());
+  try {
+    await begin(story, cluster);
+    const before = cluster.requests.length;
+    await story.act(cluster);
+    await cluster.settle();
+    return cluster.requests.slice(before).toSorted();
+  } finally {
+    await cluster.close();
+  }
+}
+
+test("a plug is eight requests", async () => {
+  const act = nicsBecome([ONE, TWO]);
+  expect(await requestsOf({ name: "a plug", before: [ONE], act, after: ["one", "two"] })).toEqual([
+    "net-agent create events",
+    "net-agent patch pods/status",
+    "virt-controller patch pods",
+    "virt-controller patch virtualmachineinstances",
+    "virt-controller patch virtualmachineinstances/status",
+    "virt-controller patch virtualmachines/status",
+    "virt-handler create events",
+    "virt-handler patch virtualmachineinstances/status",
+  ]);
+});
+
+test("an unplug that the guest grants at once is twelve", async () => {
+  const act = nicsBecome([ONE, { ...TWO, state: "absent" }]);
+  expect(await requestsOf({ name: "an unplug", before: [ONE, TWO], act, after: ["one"] })).toEqual([
+    "net-agent create events",
+    "net-agent patch pods/status",
+    "virt-controller patch pods",
+    "virt-controller patch virtualmachineinstances",
+    "virt-controller patch virtualmachineinstances",
+    "virt-controller patch virtualmachineinstances/status",
+    "virt-controller patch virtualmachineinstances/status",
+    "virt-controller patch virtualmachines",
+    "virt-controller patch virtualmachines/status",
+    "virt-handler create events",
+    "virt-handler patch virtualmachineinstances/status",
+    "virt-handler patch virtualmachineinstances/status",
+  ]);
+});
