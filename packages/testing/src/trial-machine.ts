@@ -2,7 +2,15 @@
 // A machine for one run of stories, a demonstration or a benchmark, in a directory that goes with it. A run that was
 // killed cannot clean up after itself: its directory says whose it was, and the next run does it.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { isRunning, readProcessStartTime, type ProcessName } from "@patchbay/os";
@@ -15,7 +23,7 @@ const OWNER = "owner.json";
 function ownerOf(directory: string): ProcessName | undefined {
   try {
     // What another user has put there is not believed: this is done as root.
-    if (statSync(directory).uid !== process.getuid?.()) return undefined;
+    if (lstatSync(directory).uid !== process.getuid?.()) return undefined;
     // Written below.
     return JSON.parse(readFileSync(join(directory, OWNER), "utf8")) as ProcessName;
   } catch {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of stories that was killed has left is removed by the next one, and nothing else is. Needs root and a build.
+import {
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { readProcessStartTime } from "@patchbay/os";
+import { endTrial, openTrial } from "@patchbay/testing";
+import { afterEach, expect, test } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../../..");
+/** No process has had it: the first one of a machine is there for ever. */
+const DEAD = { pid: 1, startTime: "1" };
+/** The id of a user who is not us. */
+const ANOTHER = 65_534;
+const made: string[] = [];
+
+afterEach(() => {
+  for (const directory of made) rmSync(directory, { recursive: true, force: true });
+});
+
+/** A directory as a run makes it, with the data of a machine; `owner` as it is written down. */
+function trialOf(owner: object | undefined): string {
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
+  made.push(directory);
+  mkdirSync(join(directory, "data"));
+  const settings = JSON.stringify({ kind: "PatchbayStandalone" });
+  writeFileSync(join(directory, "data/standalone.json"), settings);
+  if (owner !== undefined) writeFileSync(join(directory, "owner.json"), JSON.stringify(owner));
+  return directory;
+}
+
+async function openAndEnd(): Promise<void> {
+  endTrial(await openTrial(ROOT, "test"));
+}
+
+test("what a process left that is dead is taken down and removed", async () => {
+  const left = trialOf(DEAD);
+  await openAndEnd();
+  expect(existsSync(left)).toBe(false);
+});
+
+test("what a living process has stays, and so does what no run has made", async () => {
+  const startTime = await readProcessStartTime(process.pid);
+  const kept = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
+  await openAndEnd();
+  expect(kept.map((directory) => existsSync(directory))).toEqual([true, true]);
+});
+
+test("a link that another user has put there is not followed", async () => {
+  const left = trialOf(DEAD);
+  const elsewhere = left.replace("patchbay-test-", "elsewhere-");
+  renameSync(left, elsewhere);
+  symlinkSync(elsewhere, left);
+  lchownSync(left, ANOTHER, ANOTHER);
+  made.push(elsewhere);
+  await openAndEnd();
+  expect(existsSync(join(elsewhere, "data/standalone.json"))).toBe(true);
+});
+
+test("a trial leaves nothing behind", async () => {
+  const machine = await openTrial(ROOT, "test");
+  const directory = dirname(machine.dataDir);
+  expect(existsSync(directory)).toBe(true);
+  endTrial(machine);
+  expect(existsSync(directory)).toBe(false);
+});
