@@ -73,7 +73,7 @@ class OfferKeeper {
   /** The device's file as it is seen from here. */
   readonly #path: string;
   readonly #copy: DeviceCopy;
-  #copying: Promise<boolean> | undefined;
+  #copying: Promise<unknown> = Promise.resolve();
   readonly #sleeper: Sleeper;
   readonly #server: PluginServer;
   #isListening = false;
@@ -144,7 +144,7 @@ class OfferKeeper {
     }
   }
 
-  /** Whether there is a device. One at a time: who asks meanwhile gets the same answer. */
+  /** Whether there is a device. One at a time, and each looks anew: the one before may have looked before a change. */
   #keepCopy(): Promise<boolean> {
     const keep = async (): Promise<boolean> => {
       const outcome = await this.#deps.nodes.keepCopy(this.#copy);
@@ -152,8 +152,9 @@ class OfferKeeper {
         this.#log.info("made device node", { path: copyOfOffer(this.#offer) });
       return outcome !== "removed";
     };
-    this.#copying ??= keep().finally(() => (this.#copying = undefined));
-    return this.#copying;
+    const kept = this.#copying.then(keep);
+    this.#copying = kept.catch(() => undefined); // who asked is told
+    return kept;
   }
 
   #wasJustAsked(): boolean {

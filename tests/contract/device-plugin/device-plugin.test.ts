@@ -15,6 +15,7 @@ import { dirname, join } from "node:path";
 import { offerDevice } from "@patchbay/device-plugin";
 import { TestKubelet } from "@patchbay/device-plugin/testing";
 import { createClock, createDeviceNodes, createFiles, createProcessRunner } from "@patchbay/os";
+import type { DeviceNodes } from "@patchbay/ports";
 import { createFakeLogger } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -50,9 +51,10 @@ afterEach(async () => {
     throw new Error(`against the protocol: ${kubelet.faults.join("; ")}`);
 });
 
-function offer(): void {
+const NODES = createDeviceNodes({ runner: createProcessRunner() });
+
+function offer(nodes: DeviceNodes = NODES): void {
   const places = { kubeletDir: join(directory, "kubelet"), hostRoot: join(directory, "host") };
-  const nodes = createDeviceNodes({ runner: createProcessRunner() });
   const deps = { nodes, files: createFiles(), clock: createClock(), log };
   offering = offerDevice(OFFER, { places, user: USER, deps }, stop.signal);
 }
@@ -136,6 +138,30 @@ test("what containers get is as the device is when they are given it", async () 
   await kubelet.allocate(RESOURCE, [1, 1]);
   expect(copied()).toBe("character special file 10:201 107:107 600");
   expect(lstatSync(path)).toMatchObject({ uid: 0, gid: 0 });
+});
+
+test("a device that has just come is given, though it is still found out that it was gone", async () => {
+  const held = Promise.withResolvers<undefined>();
+  const seen: string[] = [];
+  await kubelet.start();
+  offer({
+    keepCopy: async (copy) => {
+      const outcome = await NODES.keepCopy(copy);
+      seen.push(outcome);
+      if (outcome === "removed") await held.promise;
+      return outcome;
+    },
+  });
+  await offered();
+  rmSync(join(directory, "host/dev/net/tun"));
+  await eventually(() => seen.includes("removed"), SOON);
+  makeTun(201);
+  const given = kubelet.allocate(RESOURCE, [1]);
+  // Calls of one connection come in their order: by the answer to this one, that one has come.
+  await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] });
+  held.resolve(undefined);
+  expect(await given).toHaveLength(1);
+  expect(copied()).toBe("character special file 10:201 107:107 600");
 });
 
 test("where it cannot be made nothing is given, and why is told", async () => {
