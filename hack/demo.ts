@@ -243,7 +243,7 @@ async function changeMore(): Promise<void> {
 /** What did not come up cannot go down: that is told beside what failed first, and does not hide it. */
 function purge(): void {
   try {
-    endTrial(machine);
+    show(endTrial(machine));
   } catch (error) {
     process.stderr.write(`demo: ${String(error)}\n`);
     process.exitCode = 1;

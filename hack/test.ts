@@ -54,6 +54,9 @@ function check(name: string, argv: readonly string[]): Suite {
 /** Of a line of a reason, in the summary. */
 const REASON_COLUMNS = 500;
 
+/** For what the reports do not hold: errors outside of tests. */
+const WHERE = "where the suite ran, above";
+
 interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -101,7 +104,11 @@ function countReport(path: string): Counts {
   return {
     passed: numPassedTests,
     failed: none ? 1 : failed,
-    failures: [...failures, ...broken.map(({ name }) => relative(root, name))],
+    failures: [
+      ...failures,
+      ...broken.map(({ name }) => relative(root, name)),
+      ...(none ? [`no test has run; why is told ${WHERE}`] : []),
+    ],
   };
 }
 
@@ -121,7 +128,9 @@ function suite(project: string): Suite {
         `--outputFile.json=${output}`,
       ]);
       const counts = countReport(output);
-      return Promise.resolve(ok || counts.failed > 0 ? counts : { ...counts, failed: 1 });
+      if (ok || counts.failed > 0) return Promise.resolve(counts);
+      const failures = [`an error outside of its tests; it is told ${WHERE}`];
+      return Promise.resolve({ ...counts, failed: 1, failures });
     },
   };
 }

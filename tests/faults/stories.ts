@@ -91,7 +91,7 @@ export const STORIES: readonly Story[] = [
 ];
 
 /** A cluster in which the story is about to begin. */
-export async function begin(story: Story, cluster: Cluster): Promise<Cluster> {
+export async function begin(story: Pick<Story, "before">, cluster: Cluster): Promise<Cluster> {
   await cluster.putNetworks("blue", "red");
   if (story.before !== undefined) await cluster.createVm(vmWith(story.before));
   await cluster.settle();

@@ -9,7 +9,6 @@ import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certific
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
-import { takeDirectory } from "./data-dir/ours.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isStrict } from "./settings/settings.ts";
 
@@ -30,7 +29,7 @@ const PRIVATE = 0o700;
 
 async function makeDirectories(paths: Paths): Promise<void> {
   const files = createFiles();
-  await takeDirectory(files, paths);
+  await files.ensureDirectory(paths.dataDir);
   for (const directory of [paths.pki, paths.storeDir])
     await files.ensureDirectory(directory, PRIVATE);
 }

@@ -12,7 +12,7 @@ import { keepDefaultNetwork } from "./host/cni-conf.ts";
 import { nodeNameOfHost } from "./config.ts";
 import { directoriesOf, type Paths } from "./data-dir/paths.ts";
 import { textOf } from "./data-dir/json.ts";
-import { takeDirectory } from "./data-dir/ours.ts";
+import { refuseOthers } from "./data-dir/ours.ts";
 import { listLinks } from "./host/bridges.ts";
 import {
   keepSettings,
@@ -66,14 +66,14 @@ export interface Prepared {
 }
 
 /**
- * Makes the directories of a machine.
+ * Makes the directories of a machine where nothing of anybody else's is.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function makeDirectories({
   files,
   paths,
 }: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
-  await takeDirectory(files, paths);
+  await refuseOthers(files, paths);
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
 }
 

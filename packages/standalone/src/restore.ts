@@ -3,7 +3,6 @@
 import { restoreStore } from "@patchbay/apiserver";
 import { AppError } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
-import { takeDirectory } from "./data-dir/ours.ts";
 import { pathsOf } from "./data-dir/paths.ts";
 
 /** What to restore. */
@@ -25,7 +24,7 @@ const PRIVATE = 0o700;
 
 /**
  * Restores; the API server must not run.
- * @throws AppError with STANDALONE_NOT_OURS, STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
+ * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {
   const files = createFiles();
@@ -34,7 +33,7 @@ export async function restore({ dataDir, file }: RestoreOptions): Promise<Restor
     throw new AppError("STORE_BACKUP_INVALID", { path: file, reason: "there is no such file" });
   }
   const paths = pathsOf(dataDir);
-  await takeDirectory(files, paths);
+  await files.ensureDirectory(paths.dataDir);
   await files.ensureDirectory(paths.storeDir, PRIVATE);
   return restoreStore(paths.store, { path: file, text });
 }

@@ -3,12 +3,12 @@
 // killed cannot clean up after itself: its directory says whose it was, and the next run does it.
 import { execFileSync } from "node:child_process";
 import {
+  existsSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,13 +38,13 @@ function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** Takes the machine down and removes its directory. */
-export function endTrial(machine: Machine): void {
+/** Takes the machine down and removes its directory; what `down` said. */
+export function endTrial(machine: Machine): string {
   machine.close();
   const { dataDir } = machine;
-  if (statSync(dataDir, { throwIfNoEntry: false }) !== undefined)
-    machine.patchbay("down", "--purge");
+  const said = existsSync(dataDir) ? machine.patchbay("down", "--purge") : "";
   removeDirectory(dirname(dataDir));
+  return said;
 }
 
 async function endAbandoned(root: string): Promise<void> {

@@ -167,8 +167,10 @@ test(
   "down leaves no process, socket, mount, group or result, and takes nobody else's",
   async () => {
     await runContainer("two");
-    const socket = await shimSocketOf("two");
-    expect(await files.exists(socket)).toBe(true);
+    const sockets = await Promise.all(["one", "two"].map(shimSocketOf));
+    const areThere = () => Promise.all(sockets.map((socket) => files.exists(socket)));
+    expect(new Set(sockets).size).toBe(2);
+    expect(await areThere()).toEqual([true, true]);
     expect(listGroups()).not.toBe("");
     const conf = join(dataDir, "cni", "net.d", "10-patchbay.conflist");
     await keepResult("ours", (await files.readText(conf)) ?? "");
@@ -178,7 +180,7 @@ test(
     makeDeepTree(tree, LEVELS);
     await down({ dataDir, print });
     expect(shimsOf(await listProcesses(files), layout.socket)).toEqual([]);
-    expect(await files.exists(socket)).toBe(false);
+    expect(await areThere()).toEqual([false, false]);
     expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
     expect(listGroups()).toBe("");
     const left = await files.list(results);

@@ -17,8 +17,8 @@ import { endTrial, openTrial } from "@patchbay/testing";
 import { afterEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** No process has had it: the first one of a machine is there for ever. */
-const DEAD = { pid: 1, startTime: "1" };
+/** No process can have it. Source: Linux, PID_MAX_LIMIT is 2^22. */
+const DEAD = { pid: 2 ** 22 + 1, startTime: "1" };
 /** The id of a user who is not us. */
 const ANOTHER = 65_534;
 const made: string[] = [];

@@ -1,43 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-import { randomUUID } from "node:crypto";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFiles } from "@patchbay/os";
-import { afterEach, expect, test } from "vitest";
+import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
+import { beforeEach, expect, test, vi } from "vitest";
 import { readFields } from "./json.ts";
-import { isOurs, takeDirectory } from "./ours.ts";
-import { pathsOf } from "./paths.ts";
+import { isOurs, markOurs, refuseOthers } from "./ours.ts";
+import { directoriesOf, pathsOf } from "./paths.ts";
 
-const files = createFiles();
-const paths = pathsOf(join(tmpdir(), `ours-${randomUUID()}`));
+const paths = pathsOf("/data");
+let files: FakeFiles;
 
-afterEach(async () => {
-  await files.remove(paths.dataDir);
+beforeEach(() => {
+  files = createFakeFiles();
 });
 
-test("a new directory is marked, and stays ours with whatever comes into it", async () => {
-  await takeDirectory(files, paths);
+async function expectMayBecomeOurs(): Promise<void> {
+  await expect(refuseOthers(files, paths)).resolves.toBeUndefined();
+}
+
+test("a directory is marked once, and what is chosen stays chosen", async () => {
+  await markOurs(files, paths);
   expect(isOurs(await readFields(files, paths.settings))).toBe(true);
-  await files.ensureDirectory(paths.pods);
-  await takeDirectory(files, paths);
-});
-
-test("so is one that is empty, or a file system of its own", async () => {
-  await files.ensureDirectory(join(paths.dataDir, "lost+found"));
-  await takeDirectory(files, paths);
-  expect(isOurs(await readFields(files, paths.settings))).toBe(true);
-});
-
-test("what is chosen stays chosen", async () => {
   const text = '{"kind":"PatchbayStandalone","apiPort":7443}';
-  await files.ensureDirectory(paths.dataDir);
   await files.writeAtomic(paths.settings, text);
-  await takeDirectory(files, paths);
+  await markOurs(files, paths);
   expect(await files.readText(paths.settings)).toBe(text);
 });
 
-test("a directory with somebody else's files is not taken: it would go with the machine", async () => {
-  await files.ensureDirectory(join(paths.dataDir, "photographs"));
-  await expect(takeDirectory(files, paths)).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });
-  expect(await files.list(paths.dataDir)).toEqual(["photographs"]);
+test("one that is not there, or is a file system of its own, may become ours", async () => {
+  await expectMayBecomeOurs();
+  await files.ensureDirectory(join(paths.dataDir, "lost+found"));
+  await expectMayBecomeOurs();
+});
+
+test("what died before the mark is ours", async () => {
+  for (const [path] of directoriesOf(paths)) await files.ensureDirectory(path);
+  for (const path of [paths.kubeconfig, paths.store, `${paths.settings}.12-1.tmp`]) {
+    await files.writeAtomic(path, "");
+  }
+  await expectMayBecomeOurs();
+});
+
+test("a directory with somebody else's files is refused, by name, until it is marked", async () => {
+  await files.ensureDirectory(paths.pods);
+  await files.writeAtomic(join(paths.dataDir, "photographs/one"), "");
+  await expect(refuseOthers(files, paths)).rejects.toMatchObject({
+    code: "STANDALONE_NOT_OURS",
+    message: expect.stringContaining("holds photographs") as string,
+  });
+  await markOurs(files, paths);
+  await expectMayBecomeOurs();
+});
+
+test("where a mark comes while it is looked, what is beside it is ours", async () => {
+  vi.spyOn(files, "list").mockImplementationOnce(async () => {
+    await markOurs(files, paths);
+    return ["cache"];
+  });
+  await expectMayBecomeOurs();
 });

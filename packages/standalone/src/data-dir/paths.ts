@@ -62,9 +62,10 @@ export function pathsOf(dataDir: string): Paths {
 const PRIVATE = 0o700;
 const PUBLIC = 0o755;
 
-/** The directories below the data directory and their modes, in the order in which they are made. */
+/** The directories and their modes, in the order in which they are made. */
 export function directoriesOf(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
+    [paths.dataDir, PUBLIC],
     [paths.pki, PRIVATE],
     [paths.kubeconfigs, PRIVATE],
     [paths.storeDir, PRIVATE],

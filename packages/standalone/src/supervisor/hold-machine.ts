@@ -4,6 +4,7 @@ import { readBootId, readProcessStartTime, type FileLock } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/ports";
 import { ownPid } from "../config.ts";
 import { takeLock } from "../data-dir/lock.ts";
+import { markOurs } from "../data-dir/ours.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
@@ -17,8 +18,8 @@ export interface HeldMachine {
 }
 
 /**
- * Takes the machine's lock, in directories that are made where they are missing.
- * @throws AppError with STANDALONE_RUNS_ALREADY when another process has it.
+ * Takes the machine's lock, in directories that are made where they are missing, and says whose they are.
+ * @throws AppError with STANDALONE_NOT_OURS, and with STANDALONE_RUNS_ALREADY when another process has it.
  */
 export async function holdMachine(
   deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
@@ -27,6 +28,7 @@ export async function holdMachine(
   const { files, paths } = deps;
   await makeDirectories({ files, paths });
   const lock = takeLock(paths);
+  await markOurs(files, paths);
   const bootId = await readBootId(files);
   const pid = ownPid();
   const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
