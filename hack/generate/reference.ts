@@ -76,8 +76,8 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
   const section = help.split(`\n${title}:\n`)[1]?.split("\n\n")[0] ?? "";
   const rows: [string, string][] = [];
   for (const line of section.split("\n")) {
-    const first = /^ {2}(-\S.*?)(?: {2,}(.*))?$/.exec(line);
-    if (first !== null) rows.push([first[1] ?? "", first[2] ?? ""]);
+    const [flags = "", ...meaning] = line.trim().split(/ {2,}/);
+    if (line.startsWith("  -")) rows.push([flags, meaning.join("  ")]);
     else rows.at(-1)?.splice(1, 1, `${rows.at(-1)?.[1] ?? ""} ${line.trim()}`.trim());
   }
   return rows
@@ -123,7 +123,7 @@ function renderService({ name, main }: Program): string {
 /** Environment variables, as the first comment of the script lists them. */
 function renderLauncher(): string {
   const script = readFileSync(join(ROOT, "packages/virt-launcher/bin/virt-launcher"), "utf8");
-  const rows = [...script.matchAll(/^# ([A-Z][A-Z_]+) {2,}(.+)$/gm)].map(([, name, meaning]) => [
+  const rows = [...script.matchAll(/^# ([A-Z][A-Z_]+) {2,}(\S.*)$/gm)].map(([, name, meaning]) => [
     `\`${name ?? ""}\``,
     cell(meaning ?? ""),
   ]);

@@ -60,7 +60,7 @@ function toWords(type: string, format: string): string {
 }
 
 function modelIn(words: string): string | undefined {
-  return /[A-Z]\w*$/.exec(words)?.[0];
+  return /(?<!\w)[A-Z]\w*$/.exec(words)?.[0];
 }
 
 /** Models by name, each with the package that it belongs to. */

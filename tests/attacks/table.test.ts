@@ -20,11 +20,11 @@ function numbersOf(text: string): readonly number[] {
 
 function readRows(): readonly Row[] {
   const matches = readFileSync(PAGE, "utf8").matchAll(
-    /^\| (\d+(?:-\d+)?) +\|[^|]+\|[^|]+\| ([^|]+?) +\|$/gm,
+    /^\| (\d+(?:-\d+)?) +\|[^|]+\|[^|]+\|([^|]+)\|$/gm,
   );
   return [...matches].map(([, numbers = "", outcome = ""]) => ({
     numbers: numbersOf(numbers),
-    outcome,
+    outcome: outcome.trim(),
   }));
 }
 
@@ -46,9 +46,9 @@ const rows = readRows();
 const tested = readTested();
 
 describe("the table of attacks", () => {
-  test("has each number from 1 to 81 once", () => {
+  test("has each number from 1 to 99 once", () => {
     const numbers = rows.flatMap((row) => row.numbers);
-    expect(numbers).toEqual(Array.from({ length: 81 }, (_, index) => index + 1));
+    expect(numbers).toEqual(Array.from({ length: 99 }, (_, index) => index + 1));
   });
 
   test("knows three outcomes, and gives a reason for two", () => {

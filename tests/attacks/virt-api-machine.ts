@@ -27,6 +27,8 @@ const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
 export interface Answer {
   readonly code: number;
   readonly body: Body;
+  /** Of the API server or of whom it asked; empty where there is none. */
+  readonly warning: string;
 }
 
 /** Somebody with a certificate, or without one. */
@@ -97,7 +99,8 @@ export class VirtApiMachine implements AsyncDisposable {
         });
         // Everything that answers here answers in JSON.
         const parsed = JSON.parse(await readText(answer)) as Body;
-        return { code: answer.statusCode ?? 0, body: parsed };
+        const { warning = "" } = answer.headers;
+        return { code: answer.statusCode ?? 0, body: parsed, warning };
       },
     };
   }
@@ -114,11 +117,12 @@ export class VirtApiMachine implements AsyncDisposable {
       networks: [{ name: "nic1", multus: { networkName: "default/blue" } }],
     };
     const body = { metadata: { name }, spec: { runStrategy: "Halted", template: { spec } } };
-    return this.api.post(VMS.replace("/default/", `/${namespace}/`), {
+    const answer = await this.api.post(VMS.replace("/default/", `/${namespace}/`), {
       apiVersion: "kubevirt.io/v1",
       kind: "VirtualMachine",
       ...body,
     });
+    return { ...answer, warning: "" };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -51,7 +51,7 @@ function findCommand(line: string): Known | undefined {
 
 /** What is wrong with a command line, or undefined. */
 function problemOf({ text }: Mention): string | undefined {
-  const line = text.replace(/ #.*$/, "").replace(/[;|>&].*$/, "");
+  const [line = ""] = text.split(/ #|[;|>&]/, 1);
   const command = findCommand(line);
   if (command === undefined) return "there is no such command";
   const flags = [...line.matchAll(/\s(--[a-z-]+)/g)].map(([, flag = ""]) => flag);

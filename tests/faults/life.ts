@@ -5,7 +5,15 @@
 /** Calls that change nothing outside. What is not named here counts as an action: one too many does no harm. */
 const LOOKS = new Set([
   ...["find", "list", "look", "listLinks", "readText", "exists", "space", "open", "close", "now"],
-  ...["findDomain", "readDomainXml", "readGuestInterfaces", "listPods", "listBy", "synced"],
+  ...[
+    "findDomain",
+    "readDomainXml",
+    "readGuestInterfaces",
+    "readGuestSystem",
+    "listPods",
+    "listBy",
+    "synced",
+  ],
   ...["onEvent", "onChange", "watch", "watchLinks", "watchDirectory", "reflect", "monotonicMs"],
 ]);
 

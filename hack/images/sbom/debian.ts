@@ -10,8 +10,10 @@ export interface DebianPackage {
 }
 
 function fieldsOf(stanza: string): ReadonlyMap<string, string> {
-  const lines = stanza.split("\n").map((line) => /^([\w-]+): *(.*)$/.exec(line));
-  return new Map(lines.flatMap((match) => (match ? [[match[1] ?? "", match[2] ?? ""]] : [])));
+  const lines = stanza.split("\n").map((line) => /^([\w-]+):(.*)$/.exec(line));
+  return new Map(
+    lines.flatMap((match) => (match ? [[match[1] ?? "", (match[2] ?? "").trim()]] : [])),
+  );
 }
 
 /** Packages of a list in the form of dpkg's status file, in its order. */
@@ -57,7 +59,7 @@ function namesIn(copyright: string): readonly string[] {
     [...copyright.matchAll(pattern)].map((match) => match[1] ?? "");
   const fields = FORMAT.test(copyright) ? find(FIELD) : [];
   return fields.length > 0
-    ? fields.flatMap((name) => name.split(/,? +(?:and|or) +|, */)).map((name) => name.trim())
+    ? fields.flatMap((name) => name.split(/,| (?:and|or) /)).map((name) => name.trim())
     : find(COMMON);
 }
 

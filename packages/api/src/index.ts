@@ -17,6 +17,7 @@ export {
 export {
   parseNetworkStatus,
   printNetworkStatus,
+  soundNetworkStatus,
   type NetworkStatus,
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
@@ -29,6 +30,7 @@ export type {
   KubeNode,
   Lease,
   NodeCondition,
+  Taint,
   WebhookConfiguration,
 } from "./kinds/core-kinds.ts";
 export type { DataVolume } from "./kinds/guest/data-volume.ts";
@@ -41,6 +43,7 @@ export {
   type BindingPlugin,
   type BindingRegistry,
   type KubeVirt,
+  type KubeVirtStatus,
   type NetworkConfig,
   type OvercommitConfig,
   type StorageConfig,
@@ -67,7 +70,7 @@ export type {
   SecurityContext,
   VolumeMount,
 } from "./kinds/container.ts";
-export { isPodFinished, type Pod } from "./kinds/pod.ts";
+export { isPodFinished, type Pod, type Toleration } from "./kinds/pod.ts";
 export type {
   DownwardFile,
   KeyToPath,
@@ -120,6 +123,7 @@ export {
   type HotplugType,
   type IfacePhase,
   type AddressSource,
+  type GuestOsInfo,
   type IfaceStatus,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -130,6 +134,7 @@ export type { Volume } from "./kinds/guest/volume.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
+  unbuiltAnnotations,
   unbuiltFieldOf,
   vmFields,
   type FieldProblem,
@@ -145,10 +150,10 @@ export {
 } from "./kinds/guest/port-security.ts";
 export { natPrefixOf } from "./values/nat-prefix.ts";
 export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
-export { normalizeMac, parseMac } from "./values/mac.ts";
+export { isNicMac, normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
-export { isJsonObject, parseJson, type JsonObject } from "./values/json.ts";
+export { isJsonObject, parseJson, printGoJson, type JsonObject } from "./values/json.ts";
 export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";

@@ -20,6 +20,7 @@ import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
 import { prepareAccess, startAccessControllers } from "./controllers/access/access.ts";
 import { startDefinitionCleanup } from "./controllers/definition/cleanup.ts";
 import { startDefinitionNames } from "./controllers/definition/names.ts";
+import { startNodeLifecycle } from "./controllers/node/lifecycle.ts";
 import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
 import { startStorageProtection } from "./controllers/storage/protection.ts";
@@ -89,8 +90,11 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
-/** Long selectors are part of the request line. Kubernetes takes eight times as much, of which one request keeps others waiting. */
-const HEADERS_MAX_BYTES = 128 * 1024;
+/**
+ * Long selectors are part of the request line; the longest of ours has some hundred letters. Kubernetes takes 1 MiB. What is in here
+ * is read before anybody's turn.
+ */
+const HEADERS_MAX_BYTES = 32 * 1024;
 
 /** How often connections are looked at that are late, milliseconds. */
 const CHECKING_MS = 2000;
@@ -168,6 +172,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startDefinitionNames(deps, stop);
   startAccessControllers(deps, stop);
   startAvailability(deps, stop);
+  startNodeLifecycle(deps, stop);
 }
 
 /** CN of a certificate. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the CNI configuration of a NetworkAttachmentDefinition or of a file: one plugin or a list.
 import { isJsonObject, parseJson, type JsonObject, type Cause } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
 import type { CniResult, NetworkConfigList } from "@patchbay/ports";
 import { findNewestVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
@@ -27,6 +28,17 @@ function isPlugin(value: unknown): value is Plugin {
 /** Whether the text names a file in a directory, and nothing outside it. */
 export function isFileName(text: string): boolean {
   return text !== "" && text !== "." && text !== ".." && !/[/\0]/.test(text);
+}
+
+/** Why the text is no configuration at all, in one line for whoever wrote it. */
+function textProblem(text: string): string {
+  if (text.trim() === "") return "is empty: it is to have a CNI configuration";
+  try {
+    JSON.parse(text);
+    return "is no JSON object";
+  } catch (error) {
+    return `is no JSON object: ${messageOf(error).replace(/\p{Cc}+/gu, " ")}`;
+  }
 }
 
 function versionOf(config: JsonObject): string | undefined {
@@ -75,7 +87,7 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 export function parseNetworkConfig(text: string, defaultName: string): ParsedNetworkConfig {
   const config = parseJson(text);
   if (!isJsonObject(config)) {
-    return { ok: false, causes: [invalid(FIELD, "is no JSON object")] };
+    return { ok: false, causes: [invalid(FIELD, textProblem(text))] };
   }
   const plugins = parsePlugins(config);
   const name = nameOf(config) ?? defaultName;

@@ -14,7 +14,7 @@ export {
   type ImageDeps,
 } from "./images/images.ts";
 export { runOnSource } from "./images/run-on-source.ts";
-export { fullReference, shortReference } from "./images/reference.ts";
+export { fullReference, repositoryOf, shortReference } from "./images/reference.ts";
 export { layoutOf, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";

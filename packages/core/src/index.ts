@@ -2,7 +2,14 @@
 // The public door of core: what other packages use, from the lowest folder to the highest.
 export { covers, isEqual } from "./equal.ts";
 export { pointerToken, statusPatch, versionTest } from "./patch.ts";
-export { AppError, isAppError, messageOf, retryRuleOf, type Details } from "./errors/app-error.ts";
+export {
+  AppError,
+  fillIn,
+  isAppError,
+  messageOf,
+  retryRuleOf,
+  type Details,
+} from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
 export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
@@ -30,9 +37,9 @@ export {
   withNics,
   type Nics,
 } from "./spec/nics.ts";
-export { reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
+export { isFaultOfDefinition, reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
 export type { ReasonEntry } from "./reasons/reason.ts";
-export { eventTypeOf, REASONS } from "./reasons/table.ts";
+export { eventTypeOf, helperOn, nextOn, REASONS } from "./reasons/table.ts";
 export {
   ipv6GatewayOf,
   isLinkLocal,
@@ -45,6 +52,9 @@ export type { ServedNic } from "./addresses/served-nic.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";
+export { AGENT_CONNECTED } from "./status/conditions.ts";
+export { installationStatus } from "./status/cluster/installation.ts";
+export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {
   findMacTwins,
@@ -121,7 +131,13 @@ export {
   type Hindrance,
 } from "./status/hindrance.ts";
 export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
-export { nodeVmStatus, type NodeVmStatus } from "./status/node-vm.ts";
+export {
+  isNodesPhase,
+  NODE_VM_CONDITIONS,
+  NODE_VM_FIELDS,
+  nodeVmStatus,
+  type NodeVmStatus,
+} from "./status/node-vm.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";
 export { isPassingNews } from "./status/passing.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";

@@ -96,7 +96,7 @@ test("a container is asked for in the words of CRI", async () => {
         securityContext: {
           capabilities: { addCapabilities: [], dropCapabilities: ["ALL"] },
           runAsUser: { value: "1000" },
-          runAsGroup: { value: "1000" },
+          runAsUsername: "1000:1000",
           noNewPrivs: true,
           readonlyRootfs: true,
           maskedPaths: ["/proc/kcore"],

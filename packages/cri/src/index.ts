@@ -2,4 +2,4 @@
 // The public door of cri.
 export { createContainerRuntime } from "./container-runtime.ts";
 export { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
-export { openSandboxes } from "./open-sandboxes.ts";
+export { findProblem, openSandboxes } from "./open-sandboxes.ts";

@@ -8,7 +8,7 @@ import {
   settle,
 } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { openSandboxes, waitForRuntime } from "./open-sandboxes.ts";
+import { findProblem, openSandboxes, waitForRuntime } from "./open-sandboxes.ts";
 
 test("a runtime that comes later is waited for; why it is not there is told once", async () => {
   const clock = createFakeClock();
@@ -54,4 +54,20 @@ test("who stops does not wait any longer, nor does one that never asks keep anyt
   await opened.answered;
   await expect(opened.sandboxes.find("uid-1")).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
   opened.close();
+});
+
+test("whether it answers is asked at that moment, and for three seconds at most", async () => {
+  const clock = createFakeClock();
+  const runtime = createFakeContainerRuntime(clock);
+  expect(await findProblem({ runtime, clock })).toBeUndefined();
+  runtime.stop();
+  expect(await findProblem({ runtime, clock })).toContain("no container runtime answers");
+  const hangs = { version: () => new Promise<never>(() => undefined) };
+  const asked = findProblem({ runtime: hangs, clock });
+  await settle();
+  await clock.advance(3000);
+  expect(await asked).toContain("did not end Version within 3000 ms");
+  runtime.start();
+  expect(await findProblem({ runtime, clock })).toBeUndefined();
+  expect(clock.dueMs).toEqual([]);
 });

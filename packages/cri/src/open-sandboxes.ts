@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container runtime as an agent of its node uses it: it is asked where pods are, and nothing else.
-import { messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, ContainerRuntime, Logger, Namespaces, Sandboxes } from "@patchbay/ports";
 import { createContainerRuntime } from "./container-runtime.ts";
 import { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
@@ -35,9 +35,32 @@ export async function waitForRuntime(
   }
 }
 
+/** How long the runtime may take to say that it is there, milliseconds: less than a probe waits (5 s). */
+const ANSWER_MS = 3000;
+
+/** What is wrong with a runtime that is asked now; undefined: it has answered in time. */
+export async function findProblem({
+  runtime,
+  clock,
+}: Omit<RuntimeWait, "log">): Promise<string | undefined> {
+  const over = new AbortController();
+  const late = clock
+    .sleep(ANSWER_MS, over.signal)
+    .then(() => messageOf(new AppError("CRI_TIMED_OUT", { call: "Version", timeoutMs: ANSWER_MS })))
+    .catch(() => undefined); // it has answered
+  const asked = runtime.version().then(() => undefined, messageOf);
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    over.abort();
+  }
+}
+
 /** The pods' sandboxes on a node. */
 export interface OpenSandboxes {
   readonly sandboxes: Sandboxes;
+  /** Asks the runtime now, and says within 3 s what is wrong with it; undefined: it answers. */
+  findProblem(): Promise<string | undefined>;
   /** Resolves when the runtime has answered for the first time, or the signal is aborted. */
   readonly answered: Promise<void>;
   close(): void;
@@ -58,6 +81,7 @@ export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal
   const runtime = createContainerRuntime({ endpoints, clock });
   return {
     sandboxes: createCriSandboxes({ runtime, namespaces }),
+    findProblem: () => findProblem({ runtime, clock }),
     answered: waitForRuntime({ runtime, clock, log }, signal),
     close: () => {
       runtime.close();

@@ -10,6 +10,8 @@ export interface CommonFlags {
   readonly logLevel: LogLevel;
   /** Where is answered whether the service lives and does its work; absent: nowhere. */
   readonly healthPort?: number;
+  /** A Unix socket where the same is answered, instead of the port. */
+  readonly healthSocket?: string;
   /** Where metrics are answered; absent: nowhere. */
   readonly metricsPort?: number;
   /** Absent: on all addresses. */
@@ -28,7 +30,7 @@ export function toPort(text: string): number {
   throw new InvalidArgumentError("It must be a number from 0 to 65535.");
 }
 
-/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--metrics-port` and `--metrics-address`. */
+/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--health-socket`, `--metrics-port` and `--metrics-address`. */
 export function addCommonFlags(command: Command): Command {
   return command
     .option(
@@ -44,6 +46,10 @@ export function addCommonFlags(command: Command): Command {
       "--health-port <port>",
       "TCP port of /healthz and /readyz, over plain HTTP (default: none)",
       toPort,
+    )
+    .option(
+      "--health-socket <path>",
+      "Unix socket of /healthz and /readyz, instead of that port (default: none)",
     )
     .option(
       "--metrics-port <port>",

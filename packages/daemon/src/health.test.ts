@@ -1,63 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a probe told, and when?
-import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually } from "@patchbay/testing";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { serveHealth, type Health } from "./health.ts";
+// When does a service live, and when does it do its work?
+import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import { beforeEach, expect, test } from "vitest";
+import { DaemonHealth } from "./health.ts";
 
-let stop: AbortController;
-let health: Health;
+const LIMIT_MS = 1000;
+let clock: ReturnType<typeof createFakeClock>;
+let log: ReturnType<typeof createFakeLogger>;
+let health: DaemonHealth;
 
-beforeEach(async () => {
-  stop = new AbortController();
-  health = await serveHealth(0, createSilentLogger(), stop.signal);
+beforeEach(() => {
+  clock = createFakeClock();
+  log = createFakeLogger();
+  health = new DaemonHealth({ clock, log });
 });
 
-afterEach(() => {
-  stop.abort();
-});
-
-async function ask(path: string): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${String(health.port)}${path}`);
-  return `${String(answer.status)} ${await answer.text()}`;
-}
-
-test("a service lives before it does its work, and then does", async () => {
-  expect(await ask("/healthz")).toBe("200 ok");
-  expect(await ask("/readyz")).toBe("503 not ready");
+test("a service is ready when it has started and each of its loops has acted on its first listing", async () => {
+  const [pods, vms] = [health.watchLoop("pod"), health.watchLoop("vm")];
+  pods.start([]);
+  vms.start(["ns1/vm1"]);
+  const pass = vms.begin("ns1/vm1");
+  expect(await health.isReady()).toBe(false);
   health.ready();
-  expect(await ask("/readyz?verbose")).toBe("200 ok");
+  expect(await health.isReady()).toBe(false);
+  pass.end(true);
+  expect(await health.isReady()).toBe(true);
 });
 
-test("nothing else is told", async () => {
-  expect(await ask("/metrics")).toBe("404 not found");
-});
-
-test("a service that ends is asked no more", async () => {
+test("one whose loop has not begun is not ready", async () => {
+  health.watchLoop("pod");
   health.ready();
-  stop.abort();
-  await eventually(
-    () =>
-      ask("/readyz").then(
-        (said) => said.startsWith("503"),
-        () => true,
-      ),
-    { withinMs: 5000 },
-  );
-  await eventually(
-    () =>
-      ask("/healthz").then(
-        () => false,
-        () => true,
-      ),
-    { withinMs: 5000 },
-  );
+  expect(await health.isReady()).toBe(false);
 });
 
-test("a port that is taken is told, and without one nobody listens", async () => {
-  const log = createSilentLogger();
-  await expect(serveHealth(health.port, log, stop.signal)).rejects.toMatchObject({
-    code: "EADDRINUSE",
-  });
-  expect(await serveHealth(undefined, log, stop.signal)).toMatchObject({ port: undefined });
+test("what it rests on is asked each time, and told once", async () => {
+  let problem: string | undefined;
+  health.addCheck(() => Promise.resolve(problem));
+  health.ready();
+  expect(await health.isReady()).toBe(true);
+  problem = "no runtime";
+  for (let ask = 0; ask < 3; ask += 1) expect(await health.isReady()).toBe(false);
+  problem = undefined;
+  expect(await health.isReady()).toBe(true);
+  expect(log.lines).toMatchObject([
+    { level: "error", message: "the service cannot do its work", fields: { reason: "no runtime" } },
+  ]);
+});
+
+test("a check that fails has found a problem", async () => {
+  health.addCheck(() => Promise.reject(new Error("broken")));
+  health.ready();
+  expect(await health.isReady()).toBe(false);
+});
+
+test("a service whose loop stands still does not live, which is told once; waiting is no standstill", async () => {
+  const loop = health.watchLoop("pod", LIMIT_MS);
+  expect(health.isLive()).toBe(true);
+  loop.start([]);
+  const pass = loop.begin("ns1/pod1");
+  await clock.advance(LIMIT_MS + 1);
+  expect([health.isLive(), health.isLive()]).toEqual([false, false]);
+  pass.end(true);
+  await clock.advance(1000 * LIMIT_MS);
+  expect(health.isLive()).toBe(true);
+  expect(log.lines).toMatchObject([
+    { level: "error", message: "a loop stands still", fields: { reason: "pod ns1/pod1" } },
+  ]);
 });

@@ -1,64 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the service live, and does it do its work? Whoever asks may be anybody: nothing else is told.
-import type { Server } from "node:http";
-import type { Logger } from "@patchbay/ports";
-import { createServer } from "./http-server.ts";
+// Does the service live, and does it do its work? Judged when somebody asks, so that at rest nothing runs.
+import { messageOf } from "@patchbay/core";
+import { LoopWatch } from "@patchbay/kube";
+import type { Clock, Logger } from "@patchbay/ports";
 
-/** Milliseconds for a request to come whole; who is slower is no probe. */
-const REQUEST_TIMEOUT_MS = 5000;
-/** Connections at once; probes come one by one. */
-const CONNECTIONS_MAX = 16;
+/** What something that the work rests on says of itself: undefined when it is well, else what is wrong. */
+export type Check = () => Promise<string | undefined>;
 
-/** What probes are told. */
+/** What the parts of a service tell of themselves. */
 export interface Health {
-  /** From now on `/readyz` says so. */
-  ready(): void;
-  /** Where is listened; undefined where nobody asks. */
-  readonly port: number | undefined;
+  /** A loop of the service: it must act on its first listing before the service is ready, and never stand still. */
+  watchLoop(name: string, limitMs?: number): LoopWatch;
+  /** While it finds a problem, the service is not ready. It has a deadline of its own. */
+  addCheck(check: Check): void;
 }
 
-function makeServer(isReady: () => boolean): Server {
-  const answers: Readonly<Record<string, () => readonly [number, string]>> = {
-    "/healthz": () => [200, "ok"],
-    "/readyz": () => (isReady() ? [200, "ok"] : [503, "not ready"]),
-  };
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
-    const [path = ""] = (request.url ?? "").split("?");
-    const [code, text] = answers[path]?.() ?? [404, "not found"];
-    response.writeHead(code, { "content-type": "text/plain", connection: "close" }).end(text);
-    request.resume();
-  });
-  server.maxConnections = CONNECTIONS_MAX;
-  return server;
-}
+/** What those who ask are told; why, the log says. */
+export class DaemonHealth implements Health {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #loops: LoopWatch[] = [];
+  readonly #checks: Check[] = [];
+  #hasStarted = false;
+  /** What was logged last, which is not logged again. */
+  readonly #told = new Map<string, string>();
 
-function listen(server: Server, port: number): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  server.once("error", reject);
-  server.listen(port, () => {
-    const address = server.address();
-    resolve(typeof address === "object" && address !== null ? address.port : port);
-  });
-  return promise;
-}
+  constructor({ clock, log }: { readonly clock: Clock; readonly log: Logger }) {
+    this.#clock = clock;
+    this.#log = log;
+  }
 
-/**
- * Answers `/healthz` and `/readyz` on all addresses until the signal is aborted; without a port, nowhere.
- * @throws Error when the port is taken
- */
-export async function serveHealth(
-  port: number | undefined,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<Health> {
-  let isReady = false;
-  const ready = (): void => {
-    isReady = true;
-  };
-  if (port === undefined) return { ready, port };
-  const server = makeServer(() => isReady && !signal.aborted);
-  const listening = await listen(server, port);
-  log.info("health is answered", { port: listening });
-  signal.addEventListener("abort", () => void server.close(), { once: true });
-  return { ready, port: listening };
+  watchLoop(name: string, limitMs?: number): LoopWatch {
+    const loop = new LoopWatch(name, this.#clock, limitMs);
+    this.#loops.push(loop);
+    return loop;
+  }
+
+  addCheck(check: Check): void {
+    this.#checks.push(check);
+  }
+
+  /** The service has started. */
+  ready(): void {
+    this.#hasStarted = true;
+  }
+
+  /** `/healthz`: no loop stands still. */
+  isLive(): boolean {
+    const still = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
+    this.#tell(
+      "a loop stands still",
+      still === undefined ? undefined : `${still.loop} ${still.key}`,
+    );
+    return still === undefined;
+  }
+
+  /** `/readyz`: it has started, its loops have acted on their first listings, and what they rest on is well. */
+  async isReady(): Promise<boolean> {
+    if (!this.#hasStarted || !this.#loops.every((loop) => loop.isUnderWay())) return false;
+    const problems = await Promise.all(this.#checks.map((check) => check().catch(messageOf)));
+    const problem = problems.find((found) => found !== undefined);
+    this.#tell("the service cannot do its work", problem);
+    return problem === undefined;
+  }
+
+  /** Once for each that is new. */
+  #tell(message: string, reason: string | undefined): void {
+    if (reason !== undefined && this.#told.get(message) !== reason) {
+      this.#log.error(message, { reason });
+    }
+    this.#told.set(message, reason ?? "");
+  }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a service: connect, start, say that it is ready, stop on a signal, exit code.
+// The life of a service: connect, start, say that it is ready, stop on a signal; what fails ends the process.
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { Clock, Logger } from "@patchbay/ports";
 import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
-import { serveHealth } from "./health.ts";
+import { serveHealth } from "./health-server.ts";
+import { DaemonHealth, type Health } from "./health.ts";
 import { serveMetrics } from "./metrics-server.ts";
 
 /** How long a service may take to stop. */
@@ -26,9 +27,11 @@ export interface DaemonContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** What probes are told: each loop and what the work rests on is entered here before `ready`. */
+  readonly health: Health;
   /** Aborted when the service is to stop. */
   readonly signal: AbortSignal;
-  /** Tells whoever started the service that it does its work: one line on standard output. */
+  /** Tells whoever started the service that it has started: one line on standard output. */
   ready(): void;
 }
 
@@ -60,14 +63,46 @@ async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock):
   }
 }
 
+/** As in `runDaemon`, but for what becomes of a failure. */
+async function live(
+  { component, flags }: DaemonSettings,
+  start: (context: DaemonContext) => Promise<void>,
+  log: Logger,
+): Promise<void> {
+  const clock = createClock();
+  const { kubeconfig } = flags;
+  const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
+  const metrics = createMetrics();
+  const client = createKubeClient(config, {
+    logger: log,
+    clock,
+    component,
+    onRequest: (request) => {
+      metrics.countApiRequest(request);
+    },
+  });
+  const signal = stopSignal(log);
+  const health = new DaemonHealth({ clock, log });
+  await serveHealth(flags.healthSocket ?? flags.healthPort, health, { log, signal });
+  await serveMetrics(flags, metrics, { log, signal });
+  const ready = (): void => {
+    health.ready();
+    log.info("ready", { server: client.server });
+    process.stdout.write(`ready ${component}\n`);
+  };
+  const context = { client, clock, log, metrics, health, signal, ready };
+  await ended(start(context), signal, clock);
+  await client.close();
+}
+
 /**
  * The whole life of a service: connects, calls `start`, which resolves when the service has ended, and waits for it,
- * after SIGTERM or SIGINT at most 5 s. Resolves with the exit code: 0, or 1 with the error in the log.
+ * after SIGTERM or SIGINT at most 5 s. A failure, at the start or later, is logged and ends the process with 1.
  */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
-): Promise<number> {
+): Promise<void> {
   const { component, flags, node } = settings;
   const log = createLogger({
     component,
@@ -76,33 +111,11 @@ export async function runDaemon(
   });
   // Whoever read the line "ready" may be gone; that is no reason to stop.
   process.stdout.on("error", () => undefined);
-  const clock = createClock();
   try {
-    const { kubeconfig } = flags;
-    const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
-    const metrics = createMetrics();
-    const client = createKubeClient(config, {
-      logger: log,
-      clock,
-      component,
-      onRequest: (request) => {
-        metrics.countApiRequest(request);
-      },
-    });
-    const signal = stopSignal(log);
-    const health = await serveHealth(flags.healthPort, log, signal);
-    await serveMetrics(flags, metrics, { log, signal });
-    const ready = (): void => {
-      health.ready();
-      log.info("ready", { server: client.server });
-      process.stdout.write(`ready ${component}\n`);
-    };
-    const context = { client, clock, log, metrics, signal, ready };
-    await ended(start(context), signal, clock);
-    await client.close();
-    return 0;
+    await live(settings, start, log);
   } catch (error) {
     log.error("failed", { reason: messageOf(error), err: error });
-    return 1;
+    // At once: its servers and watches would keep a process that does nothing, and says that it lives.
+    process.exit(1);
   }
 }

@@ -10,8 +10,17 @@ export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.t
 export type { BackoffRange } from "./pace/backoff.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
+export { LoopWatch } from "./work/loop-watch.ts";
 export { Turns } from "./work/turns.ts";
-export { after, done, runReconciler, type Next, type ReconcileMetrics } from "./work/reconciler.ts";
+export {
+  after,
+  done,
+  runReconciler,
+  type LostWriteTeller,
+  type Next,
+  type ReconcileMetrics,
+} from "./work/reconciler.ts";
+export { isLostRace } from "./objects/lost-writes.ts";
 export { printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";

@@ -50,6 +50,11 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     }
     return list;
   }
+  if (const auto *system = std::get_if<GuestSystem>(&value)) {
+    Napi::Object object = Napi::Object::New(env);
+    for (const auto &[name, text] : *system) object.Set(name, text);
+    return object;
+  }
   return env.Undefined();
 }
 

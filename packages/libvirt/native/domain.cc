@@ -16,6 +16,8 @@ namespace {
 constexpr int kAgentSeconds = 2;
 // Interfaces of a guest that are passed on; it may claim to have any number.
 constexpr int kGuestInterfacesMax = 256;
+// Facts of a guest's system that are passed on; libvirt knows ten.
+constexpr int kGuestInfoMax = 32;
 // Bytes of their names and MACs that are passed on. Linux has at most 15, Windows up to 256 in a name.
 constexpr size_t kGuestNameBytesMax = 256;
 constexpr size_t kMacBytesMax = 32;
@@ -169,6 +171,29 @@ Outcome readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   return {{}, std::move(interfaces)};
 }
 
+struct GuestInfo {
+  virTypedParameterPtr items = nullptr;
+  int count = 0;
+  GuestInfo() = default;
+  GuestInfo(const GuestInfo &) = delete;
+  GuestInfo &operator=(const GuestInfo &) = delete;
+  ~GuestInfo() { virTypedParamsFree(items, count); }
+};
+
+// Bounded as the names of interfaces are.
+Outcome readGuestSystem(virDomainPtr domain, const Arguments &) {
+  if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
+  GuestInfo found;
+  if (virDomainGetGuestInfo(domain, VIR_DOMAIN_GUEST_INFO_OS, &found.items, &found.count, 0) < 0) return outcomeOf(-1);
+  GuestSystem system;
+  for (int index = 0; index < std::min(found.count, kGuestInfoMax); index++) {
+    const virTypedParameter &item = found.items[index];
+    if (item.type != VIR_TYPED_PARAM_STRING) continue;
+    system.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), textOf(item.value.s, kGuestNameBytesMax));
+  }
+  return {{}, std::move(system)};
+}
+
 struct DomainOperation {
   size_t arguments;
   DomainCall call;
@@ -180,6 +205,7 @@ const std::map<std::string, DomainOperation> kDomainOperations = {
     {"shutdownDomain", {1, shutdownDomain}}, {"destroyDomain", {1, destroyDomain}},
     {"attachDevice", {3, attachDevice}},     {"detachDevice", {3, detachDevice}},
     {"updateDevice", {3, updateDevice}},     {"readGuestInterfaces", {1, readGuestInterfaces}},
+    {"readGuestSystem", {1, readGuestSystem}},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,7 +31,10 @@ struct GuestInterface {
   std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
 };
 
-using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>>;
+// The guest's system as its agent tells it: names of libvirt, such as os.id, and texts.
+using GuestSystem = std::vector<std::pair<std::string, std::string>>;
+
+using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, GuestSystem>;
 
 struct Outcome {
   std::optional<LibvirtError> error;

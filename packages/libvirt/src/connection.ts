@@ -8,6 +8,7 @@ import type {
   DeviceTarget,
   DomainInfo,
   GuestInterface,
+  GuestSystem,
   HypervisorConnection,
   HypervisorEvent,
 } from "@patchbay/ports";
@@ -17,6 +18,7 @@ import {
   OPEN_CALL,
   parseDomain,
   parseGuestInterfaces,
+  parseGuestSystem,
   type Reply,
   type Request,
 } from "./protocol.ts";
@@ -143,6 +145,11 @@ export class LibvirtConnection implements HypervisorConnection {
   async readGuestInterfaces(name: string): Promise<readonly GuestInterface[]> {
     const call = { call: "virDomainInterfaceAddresses", domain: name };
     return parseGuestInterfaces(await this.#run("readGuestInterfaces", [name], call));
+  }
+
+  async readGuestSystem(name: string): Promise<GuestSystem> {
+    const call = { call: "virDomainGetGuestInfo", domain: name };
+    return parseGuestSystem(await this.#run("readGuestSystem", [name], call));
   }
 
   onEvent(listener: (event: HypervisorEvent) => void): () => void {

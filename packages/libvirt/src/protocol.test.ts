@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parseBeat, parseDomain, parseGuestInterfaces, parseReply } from "./protocol.ts";
+import {
+  parseBeat,
+  parseDomain,
+  parseGuestInterfaces,
+  parseGuestSystem,
+  parseReply,
+} from "./protocol.ts";
 
 const error = { number: 1, domain: 2, level: 2, message: "m" };
 
@@ -93,5 +99,21 @@ describe("what the child says", () => {
     { name: "no list", value: { length: 1 }, want: [] },
   ])("$name as the guest's NICs", ({ value, want }) => {
     expect(parseGuestInterfaces(value)).toEqual(want);
+  });
+
+  test.each([
+    {
+      name: "libvirt's names",
+      value: { "os.id": "debian", "os.kernel-release": "6.1.0", "os.new": "x", "os.version": 12 },
+      want: { id: "debian", kernelRelease: "6.1.0" },
+    },
+    {
+      name: "a long text",
+      value: { "os.name": "x".repeat(5000) },
+      want: { name: "x".repeat(1000) },
+    },
+    { name: "no object", value: ["os.id"], want: {} },
+  ])("$name as the guest's system", ({ value, want }) => {
+    expect(parseGuestSystem(value)).toEqual(want);
   });
 });

@@ -6,6 +6,7 @@ import type {
   DomainLifecycle,
   DomainState,
   GuestInterface,
+  GuestSystem,
   HypervisorEvent,
 } from "@patchbay/ports";
 import type { NativeError } from "./native.ts";
@@ -161,6 +162,25 @@ export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] 
     mac: parseText(entry["mac"]),
     addresses: listOf(entry["addresses"]).map(parseText),
   }));
+}
+
+/** What libvirt calls them. Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS. */
+const SYSTEM_FACTS: Readonly<Record<keyof GuestSystem, string>> = {
+  id: "os.id",
+  name: "os.name",
+  prettyName: "os.pretty-name",
+  version: "os.version",
+  versionId: "os.version-id",
+  kernelRelease: "os.kernel-release",
+  kernelVersion: "os.kernel-version",
+  machine: "os.machine",
+};
+
+/** The answer to `readGuestSystem`; what is no text is left out. */
+export function parseGuestSystem(value: unknown): GuestSystem {
+  if (!isJsonObject(value)) return {};
+  const facts = Object.entries(SYSTEM_FACTS).map(([fact, name]) => [fact, parseText(value[name])]);
+  return Object.fromEntries(facts.filter(([, text]) => text !== "")) as GuestSystem; // of its keys
 }
 
 function listOf(value: unknown): readonly unknown[] {

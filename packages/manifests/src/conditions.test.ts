@@ -6,6 +6,7 @@ test.each([
   { webhook: "mutate.virt-api.patchbay.io", want: ["spec-is-new", "may-lack-something"] },
   { webhook: "validate.virt-api.patchbay.io", want: ["spec-is-new"] },
   { webhook: "guard.virt-api.patchbay.io", want: ["by-an-agent"] },
+  { webhook: "launcher.virt-api.patchbay.io", want: ["nodes-word-is-new"] },
   { webhook: "another.io", want: [] },
 ])("$webhook is asked by the conditions $want", ({ webhook, want }) => {
   expect(conditionsOf(webhook).map(({ name }) => name)).toEqual(want);

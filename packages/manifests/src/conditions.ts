@@ -31,10 +31,31 @@ const BY_AN_AGENT: MatchCondition = {
   expression: `request.userInfo.username == ${account("virt-handler")}`,
 };
 
+/** A label or an annotation; the expression's members are missing where nobody has set any. */
+function wordOf(object: string, place: "labels" | "annotations", key: string): string {
+  const words = `${object}.metadata.${place}`;
+  return `(has(${words}) && '${key}' in ${words} ? ${words}['${key}'] : '')`;
+}
+
+function isChanged(place: "labels" | "annotations", key: string): string {
+  return `${wordOf("object", place, key)} != ${wordOf("oldObject", place, key)}`;
+}
+
+/** What a launcher asks for may be written; what it has is its node's word. */
+const NODES_WORD_IS_NEW: MatchCondition = {
+  name: "nodes-word-is-new",
+  expression: [
+    isChanged("labels", names.KUBEVIRT_LABEL),
+    isChanged("annotations", names.NETWORK_STATUS_ANNOTATION),
+    isChanged("annotations", names.ATTACHMENT_ERRORS_ANNOTATION),
+  ].join(" || "),
+};
+
 const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
   mutate: [SPEC_IS_NEW, MAY_LACK_SOMETHING],
   validate: [SPEC_IS_NEW],
   guard: [BY_AN_AGENT],
+  launcher: [NODES_WORD_IS_NEW],
 };
 
 /** The conditions of virt-api's webhook of that name, for example `mutate.virt-api.patchbay.io`. */

@@ -100,6 +100,7 @@ describe("the standalone machine", () => {
       verb: "patch",
       resource: "leases.coordination.k8s.io",
       namespace: "kube-node-lease",
+      name: "node1",
     });
   });
 

@@ -21,6 +21,8 @@ export interface Right {
   readonly resource: string;
   /** Where; absent: everywhere. */
   readonly namespace?: string;
+  /** Of the one object; absent: all. */
+  readonly name?: string;
 }
 
 function isBinding(object: KubeObject): object is Binding {
@@ -38,10 +40,17 @@ function resourceText(group: string, resource: string): string {
   return [group === "" ? name : `${name}.${group}`, ...subresource].join("/");
 }
 
-function rightsOfRule(user: string, { apiGroups, resources, verbs }: Rule): readonly Right[] {
+function rightsOfRule(user: string, rule: Rule): readonly Right[] {
+  const { apiGroups, resources, verbs, resourceNames } = rule;
+  const targets = resourceNames?.map((name) => ({ name })) ?? [{}];
   return apiGroups.flatMap((group) =>
     resources.flatMap((resource) =>
-      verbs.map((verb) => ({ user, verb, resource: resourceText(group, resource) })),
+      verbs.flatMap((verb) =>
+        targets.map((target) => ({
+          ...{ user, verb, resource: resourceText(group, resource) },
+          ...target,
+        })),
+      ),
     ),
   );
 }

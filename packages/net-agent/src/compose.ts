@@ -39,7 +39,7 @@ function startCaches(
 
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, clock, log, signal } = context;
+  const { client, clock, log, health, signal } = context;
   const { store } = client;
   const files = createFiles();
   const runner = createProcessRunner();
@@ -54,6 +54,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   });
   const caches = startCaches(context, flags);
   const node = openSandboxes({ endpoints: flags.criEndpoint, namespaces, clock, log }, signal);
+  health.addCheck(() => node.findProblem());
   const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
@@ -67,6 +68,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
     metrics: context.metrics,
+    watch: health.watchLoop("pod"),
     concurrency: flags.concurrency,
   };
   await waitForCaches([caches.pods, caches.nads], signal);

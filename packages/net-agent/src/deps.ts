@@ -34,6 +34,8 @@ export interface Deps {
   /** What failed and is left alone for now. */
   readonly failures: Failures;
   readonly events: EventRecorder;
+  /** Tells that an operation has ended, and another one may take its time. */
+  readonly turned?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Boot of this machine. Source: /proc/sys/kernel/random/boot_id */

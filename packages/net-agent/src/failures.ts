@@ -2,7 +2,7 @@
 // Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
 // writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
 import type { AttachmentError } from "@patchbay/api";
-import { isAppError, messageOf, reasonOf, retryRuleOf } from "@patchbay/core";
+import { isAppError, reasonOf, retryRuleOf, sayWithAdvice } from "@patchbay/core";
 import { createPauses, type Held, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/ports";
 
@@ -19,8 +19,8 @@ export interface Failures {
   findHeld(step: Step): Held<AttachmentError> | undefined;
   /** What was last told of a step that failed, also when it may be tried again. */
   lastOf(step: Step): AttachmentError | undefined;
-  /** The step has failed. */
-  fail(step: Step, error: unknown): Failed;
+  /** The step, which is about that network, has failed. */
+  fail(step: Step, error: unknown, network?: string): Failed;
   /** The step has succeeded. */
   succeed(step: Step): void;
   /** Whether it is to be told that the step found this: not again while it finds the same. */
@@ -36,8 +36,8 @@ const ON_CHANGE_MS = 300_000;
 /** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
 const TOLD_MS = 600_000;
 
-function toAttachmentError(error: unknown): AttachmentError {
-  return { reason: reasonOf(error) ?? "CniFailed", message: messageOf(error) };
+function toAttachmentError(error: unknown, network?: string): AttachmentError {
+  return { reason: reasonOf(error) ?? "CniFailed", message: sayWithAdvice(error, { network }) };
 }
 
 /** What stays the same while the words of a failure change. */
@@ -73,9 +73,9 @@ class StepFailures implements Failures {
     return this.#told.get(scope)?.get(name)?.error;
   }
 
-  fail(step: Step, thrown: unknown): Failed {
+  fail(step: Step, thrown: unknown, network?: string): Failed {
     const code = identityOf(thrown);
-    const { error } = this.#tell(step, code, toAttachmentError(thrown));
+    const { error } = this.#tell(step, code, toAttachmentError(thrown, network));
     const atLeastMs = retryRuleOf(thrown) === "backoff" ? 0 : ON_CHANGE_MS;
     return { error, pauseMs: this.#pauses.fail(step, { code, shown: error, atLeastMs }) };
   }

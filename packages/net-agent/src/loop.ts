@@ -6,6 +6,9 @@ import {
   parseKey,
   printKey,
   runReconciler,
+  type LoopWatch,
+  type LostWriteTeller,
+  type Next,
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import type { Deps } from "./deps.ts";
@@ -15,8 +18,9 @@ import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";
 
 /** A node, the caches that others fill, and how many of its pods are worked on at once. */
-export interface LoopParts extends Omit<Deps, "failures" | "tracked"> {
+export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "turned"> {
   readonly metrics?: ReconcileMetrics;
+  readonly watch?: LoopWatch;
   readonly concurrency: number;
 }
 
@@ -24,12 +28,17 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked"> {
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, nads, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const deps: Deps = { ...parts, tracked, failures: createFailures(clock) };
+  const deps = { ...parts, tracked, failures: createFailures(clock) };
   const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   wakePods(queue, { pods, nads });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
-  const reconcile = (key: string): ReturnType<typeof reconcilePod> => reconcilePod(key, deps);
-  await runReconciler({ ...parts, name: "pod", queue, reconcile }, signal);
+  const reconcile = (key: string, _: AbortSignal, turned: () => void): Promise<Next> =>
+    reconcilePod(key, { ...deps, turned });
+  const lostWrites: LostWriteTeller = {
+    events: parts.events,
+    find: (_resource, key) => pods.find(key),
+  };
+  await runReconciler({ ...parts, name: "pod", queue, reconcile, lostWrites }, signal);
 }

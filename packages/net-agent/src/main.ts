@@ -5,7 +5,6 @@ import { parseFlags } from "./config.ts";
 import { runAgent } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-process.exitCode = await runDaemon(
-  { component: "net-agent", flags, node: flags.nodeName },
-  (context) => runAgent(context, flags),
+await runDaemon({ component: "net-agent", flags, node: flags.nodeName }, (context) =>
+  runAgent(context, flags),
 );

@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { layoutOf } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
-import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS } from "@patchbay/cri";
+import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS, findProblem } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -12,6 +12,7 @@ import {
   createPauses,
   createQueue,
   runReconciler,
+  type LostWriteTeller,
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
@@ -20,12 +21,19 @@ import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
 import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
+import { limitPods } from "./compose/pod-share.ts";
 import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
-import { keepVolumes, volumeDepsOf, volumesOf, type VolumeMachine } from "./compose/volumes.ts";
+import {
+  keepVolumes,
+  PASS_MS,
+  volumeDepsOf,
+  volumesOf,
+  type VolumeMachine,
+} from "./compose/volumes.ts";
 import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
 import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
-import { readIdentity, type MachineIdentity } from "./node/machine.ts";
+import { readIdentity, type MachineIdentity, type MachineSources } from "./node/machine.ts";
 import { BY_UID, type PodDeps } from "./pods/deps.ts";
 import { reconcilePod } from "./pods/index.ts";
 import { isRelevant } from "./pods/relevance.ts";
@@ -33,6 +41,7 @@ import type { VolumeDeps } from "./volumes/index.ts";
 import { createOwners } from "./pods/work/owners.ts";
 import { createPulls } from "./pods/work/pulls.ts";
 import { createStops } from "./pods/work/stops.ts";
+import { createAdmission } from "./schedule/admission.ts";
 import { createProbes } from "./probes/probes.ts";
 import { podUidOf } from "./translate/labels.ts";
 import type { NodeFacts } from "./translate/node-facts.ts";
@@ -126,6 +135,13 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   return { ...known, ...claims, ...containerdOf(flags) };
 }
 
+function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
+  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
+  const nodes = createCache(itself, { logger: log });
+  nodes.start(signal);
+  return nodes;
+}
+
 function startPods({ client, log, signal }: DaemonContext, nodeName: string): Cache<Pod> {
   const pods = createCache(client.reflect(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }), {
     indexes: { [BY_UID]: (pod) => [uidOf(pod)] },
@@ -135,24 +151,25 @@ function startPods({ client, log, signal }: DaemonContext, nodeName: string): Ca
   return pods;
 }
 
-/** The node, registered and with a lease, and its cache. */
+function sourcesOf({ files, runtime, facts }: Machine, { cniConfDir }: Flags): MachineSources {
+  return { files, runtime, podsDir: facts.podsDir, cniConfDir: resolve(cniConfDir) };
+}
+
+/** The node, registered and with a lease. */
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
   machine: Machine,
-  at: { readonly flags: Flags; readonly port: number },
-): Promise<{ readonly node: NodeDeps; readonly nodes: Cache<KubeNode> }> {
-  const { nodeName, cniConfDir } = at.flags;
-  const { files, runtime, identity, facts } = machine;
-  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
-  const nodes = createCache(itself, { logger: log });
-  nodes.start(signal);
+  at: { readonly flags: Flags; readonly port: number; readonly nodes: Cache<KubeNode> },
+): Promise<NodeDeps> {
+  const { nodeName } = at.flags;
+  const { identity } = machine;
   const node: NodeDeps = {
-    ...{ store: client.store, files, runtime, clock, log, nodeName, identity, port: at.port },
-    ...{ podsDir: facts.podsDir, cniConfDir: resolve(cniConfDir) },
+    ...{ store: client.store, clock, log, nodeName, identity, port: at.port },
+    ...sourcesOf(machine, at.flags),
   };
-  await waitForCaches([nodes], signal);
-  if (!signal.aborted) await beat(node, nodes.find({ name: nodeName }));
-  return { node, nodes };
+  await waitForCaches([at.nodes], signal);
+  if (!signal.aborted) await beat(node, at.nodes.find({ name: nodeName }));
+  return node;
 }
 
 /** Wakes every pod that is there and every one that has left something behind. */
@@ -181,9 +198,13 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
 function composePods(
   context: DaemonContext,
   machine: Machine,
-  at: { readonly queue: Queue; readonly volumes: VolumeDeps },
+  at: {
+    readonly queue: Queue;
+    readonly volumes: VolumeDeps;
+    readonly nodes: Cache<KubeNode>;
+  },
 ): PodDeps {
-  const { queue, volumes } = at;
+  const { queue, volumes, nodes } = at;
   const { client, clock, log, signal } = context;
   const { files, runtime, runtimeName, facts } = machine;
   const wake = (uid: string, afterMs = 0): void => {
@@ -191,13 +212,15 @@ function composePods(
     else queue.add(uid);
   };
   const { store } = client;
+  const pods = startPods(context, facts.name);
   const component = { component: "node-runtime", host: facts.name };
   const recorder = createEventRecorder({ store, clock, logger: log, ...component });
   return {
     ...{ store, runtime, runtimeName, files, clock, log, node: facts },
-    pods: startPods(context, facts.name),
-    recorder,
+    ...{ pods, recorder },
+    admission: createAdmission({ pods, findNode: () => nodes.find({ name: facts.name }) }),
     volumes: volumesOf(volumes),
+    disk: volumes.disk,
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
@@ -210,13 +233,16 @@ function composePods(
 
 /** Runs the loops until the signal is aborted; pods go on running. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, log, metrics, signal } = context;
+  const { clock, health, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);
+  await limitPods(sourcesOf(machine, flags), flags.cgroupParent, log);
+  health.addCheck(() => findProblem({ runtime: machine.runtime, clock }));
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumes = volumeDepsOf(context, machine);
-  const deps = composePods(context, machine, { queue, volumes });
+  const nodes = startNodes(context, flags.nodeName);
+  const deps = composePods(context, machine, { queue, volumes, nodes });
   const port = await listenToApiServer({ ...deps, signal, hostIp: machine.facts.hostIp }, flags);
-  const { node, nodes } = await startNode(context, machine, { flags, port });
+  const node = await startNode(context, machine, { flags, port, nodes });
   await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;
   deps.pods.onChange((change) => {
@@ -229,10 +255,15 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   await wakeAll(deps, queue);
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
-  const pods = { name: "pod", queue, reconcile, log, clock, metrics };
+  const watch = health.watchLoop("pod", PASS_MS);
+  const lostWrites: LostWriteTeller = {
+    events: deps.recorder,
+    find: (_resource, key) => deps.pods.find(key),
+  };
+  const pods = { name: "pod", queue, reconcile, log, clock, metrics, watch, lostWrites };
   await Promise.all([
     runReconciler(pods, signal),
-    keepNode(node, nodes, signal),
+    keepNode({ ...node, watch: health.watchLoop("node") }, nodes, signal),
     keepVolumes(context, volumes, deps),
     keepImages({ ...deps, podsDir: deps.node.podsDir }, signal),
     controlNode(context, machine, flags),

@@ -5,7 +5,6 @@ import { parseFlags } from "./config.ts";
 import { runNode } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-process.exitCode = await runDaemon(
-  { component: "node-runtime", flags, node: flags.nodeName },
-  (context) => runNode(context, flags),
+await runDaemon({ component: "node-runtime", flags, node: flags.nodeName }, (context) =>
+  runNode(context, flags),
 );

@@ -10,6 +10,8 @@ export {
   watchFile,
   type GrowingFile,
 } from "./files/growing-file.ts";
+export { limitControlGroup } from "./processes/control-group.ts";
+export { setOomScore } from "./processes/oom-score.ts";
 export { limitProcesses } from "./processes/process-limit.ts";
 export { createProcessRunner } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";

@@ -7,7 +7,7 @@ const PORT_MAX = 65_535;
 
 /** Milliseconds of text such as `90s`, `2m` or `1m30s`. */
 export function parseDuration(text: string): number {
-  const parts = [...text.matchAll(/(\d+)(ms|s|m|h)/g)];
+  const parts = [...text.matchAll(/(?<!\d)(\d+)(ms|s|m|h)/g)];
   const length = parts.reduce((sum, [part]) => sum + part.length, 0);
   if (parts.length === 0 || length !== text.length) {
     throw new InvalidArgumentError("It is a duration such as 90s or 2m.");

@@ -2,6 +2,7 @@
 // The process: streams, signals, exit code. Loads nothing heavy.
 import { CommanderError } from "commander";
 import { readEnvironment, readVersion } from "./config.ts";
+import { safeOutput } from "./print/safe.ts";
 import { createProgram, type Surroundings } from "./program.ts";
 
 /** Exit code of a call that was wrong. */
@@ -17,8 +18,8 @@ function surroundings(): Surroundings {
     });
   }
   return {
-    out: process.stdout,
-    err: process.stderr,
+    out: safeOutput(process.stdout),
+    err: safeOutput(process.stderr),
     environment: readEnvironment(),
     version: readVersion(),
     signal: interrupted.signal,
@@ -33,7 +34,7 @@ async function run(): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
     const { exitCodeOf, printError } = await import("./print/error.ts");
-    process.stderr.write(printError(error));
+    around.err.write(printError(error));
     return around.signal.aborted ? INTERRUPTED : exitCodeOf(error);
   }
 }

@@ -6,6 +6,7 @@ import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kub
 import { createClock, createFiles } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/ports";
 import type { Context, Output } from "./command.ts";
+import { oneLine } from "./print/safe.ts";
 
 /** A connection to an API server. */
 export interface Session {
@@ -19,7 +20,9 @@ export function warnTo(err: Output): Logger {
   const quiet = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];
-    err.write(`warning: ${message}${typeof reason === "string" ? `: ${reason}` : ""}\n`);
+    err.write(
+      `warning: ${oneLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
+    );
   };
   return { debug: quiet, info: quiet, warn, error: warn, child: () => warnTo(err) };
 }

@@ -7,7 +7,7 @@ import { askLinks } from "./netlink/ask.ts";
 import { perform } from "./netlink/perform.ts";
 import { createSights, type Eyes } from "./netlink/sights.ts";
 import { runIn } from "./run-in.ts";
-import { settingsText, WRITE_SETTINGS } from "./settings.ts";
+import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
@@ -29,15 +29,21 @@ function namesIn(wiring: LeftWiring): readonly string[] {
   return [podInterfaceName, tapName, ...(wiring.kind === "tap" ? [] : [wiring.bridgeName])];
 }
 
+/** What looks at a namespace, and the machine that it is on. */
+export interface PodNetworkOptions extends Eyes {
+  /** A process whose mounts are the host's; absent: ours are. */
+  readonly hostProcess?: number;
+}
+
 /** What looks at a namespace, and changes it. */
-interface Hands extends Eyes {
+interface Hands extends PodNetworkOptions {
   readonly see: (netns: NetnsHandle) => Promise<Sight>;
 }
 
 /** Links in a pod's network namespace: seen and made by netlink. */
-export function createPodNetwork(eyes: Eyes): PodNetwork {
-  const { netlink } = eyes;
-  const hands: Hands = { ...eyes, see: createSights(eyes) };
+export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
+  const { netlink } = options;
+  const hands: Hands = { ...options, see: createSights(options) };
   return {
     look: async (netns) => viewOf(await hands.see(netns)),
     listLinks: (netns) => askLinks(netlink, netns),
@@ -67,13 +73,13 @@ export function createPodNetwork(eyes: Eyes): PodNetwork {
     },
     readAddresses: async (netns, name) => {
       assertWords([name]);
-      return readAddresses(eyes, netns, name);
+      return readAddresses(hands, netns, name);
     },
     removeLink: (netns, name) => removeLink(hands, netns, name),
   };
 }
 
-function podOf({ runner, netlink, see }: Hands, netns: NetnsHandle): Pod {
+function podOf({ runner, netlink, see, hostProcess }: Hands, netns: NetnsHandle): Pod {
   return {
     see: () => see(netns),
     listLinks: () => askLinks(netlink, netns),
@@ -85,7 +91,8 @@ function podOf({ runner, netlink, see }: Hands, netns: NetnsHandle): Pod {
     set: async (settings) => {
       if (settings.length === 0) return;
       const stdin = settingsText(settings);
-      await runIn(runner, netns, { program: "sh", args: ["-c", WRITE_SETTINGS], stdin });
+      const args = ["-c", WRITE_SETTINGS, "sh", ...placesOfSettings(hostProcess)];
+      await runIn(runner, netns, { program: "sh", args, stdin });
     },
   };
 }

@@ -21,13 +21,23 @@ export const SETTING_PATTERNS: readonly string[] = [
   "ipv6/conf/all/forwarding",
 ];
 
+/** Where settings are, as every process sees its own. */
+const OWN = "/proc/sys/net";
+
 /**
- * Shell that reads lines of PATH VALUE, and writes; it stops at the first that fails. A container's own /proc/sys is
- * read-only; an agent that sees the machine's processes finds the machine's behind the first of them. Whose settings
- * are written is decided by the namespace that the shell is in, not by the mount.
+ * Where they can be written: a container's own are read-only, those of a process of the host are not. Whose settings are
+ * written is decided by the namespace that the writer is in, not by the mount.
+ */
+export function placesOfSettings(hostProcess: number | undefined): readonly string[] {
+  return hostProcess === undefined ? [OWN] : [`/proc/${String(hostProcess)}/root${OWN}`, OWN];
+}
+
+/**
+ * Shell that reads lines of PATH VALUE, and writes them below the first of its arguments that is there; it stops at the
+ * first that fails.
  */
 export const WRITE_SETTINGS =
-  '{ cd /proc/1/root/proc/sys/net 2>/dev/null || cd /proc/sys/net; } && while read -r file value; do echo "$value" >"$file" || exit 1; done';
+  'for at; do cd "$at" 2>/dev/null && break; done && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 
 /** Reads lines of PATH:VALUE. */
 export function parseSettings(text: string): SeenSettings {

@@ -105,7 +105,10 @@ export interface ContainerResources {
   readonly oomScoreAdj?: number;
 }
 
-/** Source: CRI LinuxContainerSecurityContext. A list of masked or read-only paths that is empty masks nothing. */
+/**
+ * Source: CRI LinuxContainerSecurityContext. A list of masked or read-only paths that is empty masks nothing. With user and
+ * group the container is of that group and of `supplementalGroups`, whatever its image has for that user.
+ */
 export interface ContainerSecurity {
   readonly namespaces: NamespaceOptions;
   readonly capabilities: { readonly add: readonly string[]; readonly drop: readonly string[] };

@@ -50,6 +50,18 @@ export interface GuestInterface {
   readonly addresses: readonly string[];
 }
 
+/** The system of a guest; each its word, of any content. Source: libvirt virDomainGetGuestInfo. */
+export interface GuestSystem {
+  readonly id?: string;
+  readonly name?: string;
+  readonly prettyName?: string;
+  readonly version?: string;
+  readonly versionId?: string;
+  readonly kernelRelease?: string;
+  readonly kernelVersion?: string;
+  readonly machine?: string;
+}
+
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
 /** One of them, or both in one call, which changes neither when it fails. */
@@ -115,6 +127,12 @@ export interface HypervisorConnection {
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
+  /**
+   * The guest's system as its agent tells it; waits at most 2 s for its answer.
+   * Source: libvirt virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   */
+  readGuestSystem(name: string): Promise<GuestSystem>;
   /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves when the connection is gone; it does not come back. */

@@ -45,6 +45,7 @@ export type {
   DomainLifecycle,
   DomainState,
   GuestInterface,
+  GuestSystem,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,

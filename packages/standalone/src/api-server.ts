@@ -3,6 +3,7 @@
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core/errors";
 import { startApiServer } from "@patchbay/apiserver";
+import { serveHealth } from "@patchbay/daemon/health";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
@@ -19,6 +20,8 @@ export interface ApiServerRun {
   /** TCP port on the loopback address; 0 takes a free one. Absent: that of the machine's settings. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
+  /** A Unix socket where it answers whether it lives; absent: nowhere. */
+  readonly healthSocket?: string;
   /** Gets the one line `ready URL`; absent: standard output. */
   readonly print?: Print;
   /** Stops it; absent: SIGTERM and SIGINT do. */
@@ -72,6 +75,10 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const { ca, apiServer, frontProxyCa, frontProxyClient, tokenKeyPem } = certificates;
   const { webhookClient, kubeletClient } = certificates;
   const kept = await readFields(deps.files, paths.settings);
+  const logger = createLogger({ component: "apiserver", level: run.logLevel ?? "info" });
+  let isReady = false;
+  const answers = { isLive: () => true, isReady: () => Promise.resolve(isReady) };
+  await serveHealth(run.healthSocket, answers, { log: logger, signal });
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
@@ -86,10 +93,11 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     kubeletClient,
     tokens: [],
     tokenKeyPem,
-    logger: createLogger({ component: "apiserver", level: run.logLevel ?? "info" }),
+    logger,
     clock: deps.clock,
   });
   await keepAdminKubeconfig(deps, ca, server.url);
+  isReady = true;
   (run.print ?? printResult)(`ready ${server.url}`);
   await aborted(signal);
   await server.close();

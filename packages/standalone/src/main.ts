@@ -3,6 +3,7 @@
 import { messageOf } from "@patchbay/core/errors";
 import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
+import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
 
 const { role, ...wanted } = parseArguments(process.argv);
 const log = createLogger({ component: role, level: "info" });
@@ -12,7 +13,8 @@ try {
   // Each role loads its own half only.
   if (role === "apiserver") {
     const { runApiServer } = await import("./api-server.ts");
-    await runApiServer({ dataDir: wanted.dataDir });
+    const { dataDir } = wanted;
+    await runApiServer({ dataDir, healthSocket: healthSocketOf(pathsOf(dataDir), role) });
   } else {
     const { supervise } = await import("./supervisor/process.ts");
     await supervise(wanted, log);

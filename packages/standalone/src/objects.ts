@@ -5,6 +5,8 @@ import {
   customResourceDefinitions,
   KUBEVIRTS,
   names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  PODS,
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
@@ -86,23 +88,53 @@ interface Webhook {
   readonly name: string;
   /** Of virt-api. */
   readonly path: string;
+  readonly group: string;
   readonly operations: readonly string[];
   readonly resources: readonly string[];
+  /** Whether a write waits for its word, or only gets it where virt-api is there. */
+  readonly isNeeded: boolean;
+  /** Labels of the objects; absent: all. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
+const OF_VMS = { group: names.KUBEVIRT_GROUP, isNeeded: true };
 const BOTH_KINDS = ["virtualmachines", "virtualmachineinstances"];
-const WRITES = { operations: ["CREATE", "UPDATE"], resources: BOTH_KINDS };
+const WRITES = { ...OF_VMS, operations: ["CREATE", "UPDATE"], resources: BOTH_KINDS };
 const MUTATE: Webhook = { name: "mutate", path: "mutate", ...WRITES };
 const VALIDATE: Webhook = { name: "validate", path: "validate", ...WRITES };
 /** An agent writes only what is of its node. */
 const GUARD: Webhook = {
+  ...OF_VMS,
   name: "guard",
   path: "validate",
   operations: ["UPDATE"],
   resources: ["virtualmachineinstances/status"],
 };
 
-function printWebhook({ name, path, ...rule }: Webhook, address: VirtApiAddress): object {
+/** Whoever writes a network that nothing can be attached to is told, and never kept from it. */
+const NETWORKS: Webhook = {
+  name: "networks",
+  path: "validate",
+  group: NETWORK_ATTACHMENT_DEFINITIONS.group,
+  operations: ["CREATE", "UPDATE"],
+  resources: [NETWORK_ATTACHMENT_DEFINITIONS.resource],
+  isNeeded: false,
+};
+
+/** What a launcher's networks are, its node says. */
+const LAUNCHER: Webhook = {
+  name: "launcher",
+  path: "validate",
+  operations: ["UPDATE"],
+  resources: [PODS.resource],
+  group: PODS.group,
+  isNeeded: true,
+  labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
+};
+
+function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
+  const { name, path, group, operations, resources, isNeeded, labels } = webhook;
+  const conditions = conditionsOf(name);
   return {
     name: `${name}.virt-api.patchbay.io`,
     clientConfig: {
@@ -110,13 +142,14 @@ function printWebhook({ name, path, ...rule }: Webhook, address: VirtApiAddress)
       caBundle: Buffer.from(address.caPem).toString("base64"),
     },
     rules: [
-      { apiGroups: [names.KUBEVIRT_GROUP], apiVersions: ["v1"], ...rule, scope: "Namespaced" },
+      { apiGroups: [group], apiVersions: ["v1"], operations, resources, scope: "Namespaced" },
     ],
-    failurePolicy: "Fail",
+    ...(labels === undefined ? {} : { objectSelector: { matchLabels: labels } }),
+    failurePolicy: isNeeded ? "Fail" : "Ignore",
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
     timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
-    matchConditions: conditionsOf(name),
+    ...(conditions.length === 0 ? {} : { matchConditions: conditions }),
   };
 }
 
@@ -144,7 +177,7 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   await keepObject(store, API_SERVICES, apiService);
   for (const [type, asked] of [
     [MUTATING, [MUTATE]],
-    [VALIDATING, [VALIDATE, GUARD]],
+    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER]],
   ] as const) {
     const webhooks = asked.map((webhook) => printWebhook(webhook, address));
     await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));

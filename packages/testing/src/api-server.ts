@@ -5,7 +5,13 @@ import { startApiServer } from "@patchbay/apiserver";
 import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
 import { keepManifests, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
-import { type Authority, createAuthority, issueCertificate } from "@patchbay/pki";
+import {
+  type Authority,
+  createAuthority,
+  issueCertificate,
+  kubeconfigText,
+  type IssuedCertificate,
+} from "@patchbay/pki";
 import type { Clock, Logger } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 
@@ -23,22 +29,29 @@ export interface TestServer {
   readonly log: Logger;
   /** A client of `user`, who may do what the manifests grant; closed with the server. */
   client(user: string, groups?: readonly string[]): Promise<KubeClient>;
+  /** Text of a kubeconfig of `user`, for a program of its own. */
+  kubeconfig(user: string, groups?: readonly string[]): Promise<string>;
   close(): Promise<void>;
 }
 
-async function configFor(
-  authority: Authority,
-  server: string,
-  user: { readonly name: string; readonly groups: readonly string[] },
-): Promise<KubeConfig> {
-  const issued = await issueCertificate(authority, {
-    commonName: user.name,
-    organizations: user.groups,
+interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+function identify(authority: Authority, { name, groups }: User): Promise<IssuedCertificate> {
+  return issueCertificate(authority, {
+    commonName: name,
+    organizations: groups,
     dnsNames: [],
     ipAddresses: [],
     usages: ["client"],
     validDays: 1,
   });
+}
+
+async function configFor(authority: Authority, server: string, user: User): Promise<KubeConfig> {
+  const issued = await identify(authority, user);
   const credentials = { ca: authority.certPem, cert: issued.certPem, key: issued.keyPem };
   return {
     server,
@@ -97,6 +110,11 @@ export async function startTestServer(): Promise<TestServer> {
     clock,
     log,
     client,
+    kubeconfig: async (name, groups = []) => {
+      const { certPem, keyPem } = await identify(authority, { name, groups });
+      const { url } = server;
+      return kubeconfigText({ server: url, caPem: authority.certPem, certPem, keyPem, user: name });
+    },
     close: async () => {
       await Promise.all(clients.map((made) => made.close()));
       await server.close();

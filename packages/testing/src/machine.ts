@@ -126,11 +126,12 @@ export class Machine {
     return opened;
   }
 
-  /** Waits until the guest of a VM or VMI has said that it is up. */
-  async booted(vmi: string): Promise<void> {
+  /** Waits until the guest of a VM or VMI has said that it is up; `since` is where its console was before a reboot. */
+  async booted(vmi: string, since?: number): Promise<void> {
     const isRunning = (): boolean => this.findVmi(vmi)?.status?.phase === "Running";
     await eventually(isRunning, { withinMs: BOOT_TIMEOUT_MS });
-    const ready = { timeoutMs: BOOT_TIMEOUT_MS, fromStart: true };
+    const position = since === undefined ? { fromStart: true } : { since };
+    const ready = { timeoutMs: BOOT_TIMEOUT_MS, ...position };
     await this.console(vmi).waitForLine(/guest ready/, ready);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
-import { networkConfigOf } from "@patchbay/api";
+import { DATA_VOLUMES, networkConfigOf } from "@patchbay/api";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -21,6 +21,7 @@ import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
 import { askForPods } from "./callers/token-pod.ts";
+import { askDiscovery } from "./served-kinds.ts";
 
 async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers> {
   const files = createFiles();
@@ -57,6 +58,7 @@ function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
     turns: new Turns(),
     mayReadNetwork: askApiServer(store),
     nodeOfPod: askForPods(store),
+    servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
   };

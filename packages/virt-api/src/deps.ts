@@ -20,6 +20,8 @@ export interface Deps {
   readonly turns: Turns;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
+  /** Whether the cluster knows DataVolumes; yes where it cannot be found out. */
+  readonly servesDataVolumes: () => Promise<boolean>;
   /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** What the cluster has set for NICs, as far as it is known. */

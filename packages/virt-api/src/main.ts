@@ -5,6 +5,4 @@ import { parseFlags } from "./config.ts";
 import { runApi } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-process.exitCode = await runDaemon({ component: "virt-api", flags }, (context) =>
-  runApi(context, flags),
-);
+await runDaemon({ component: "virt-api", flags }, (context) => runApi(context, flags));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole of virt-controller against an API server; the test plays the node.
-import { names, parseNetworks, type Pod } from "@patchbay/api";
+import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
+import { findObstacle } from "@patchbay/core";
 import { eventually } from "@patchbay/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
@@ -43,6 +44,20 @@ describe("a VM that is to run", () => {
     expect(Object.values(status?.activePods ?? {})).toEqual(["node1"]);
     expect(status?.phase).toBe("Scheduled");
   });
+});
+
+test("a VM that brings DataVolumes along says so where nobody serves them", async () => {
+  await stage.scene.createVm([], "Halted");
+  const dataVolumeTemplates = [{ metadata: { name: "root" }, spec: { pvc: {} } }];
+  await stage.scene.patchVm([
+    { op: "add", path: "/spec/dataVolumeTemplates", value: dataVolumeTemplates },
+    { op: "replace", path: "/spec/runStrategy", value: "Always" },
+  ]);
+  const told = ({ status }: VirtualMachine) =>
+    status?.printableStatus?.startsWith("Error") === true;
+  const { status } = await stage.scene.vmWhen(told);
+  expect(status?.printableStatus).toBe("ErrorDataVolumeNotFound");
+  expect(findObstacle(status?.conditions)?.message).toMatch(/make a PersistentVolumeClaim/);
 });
 
 describe("a NIC that is removed from a running VM", () => {
@@ -93,4 +108,24 @@ describe("a NIC that is removed from a running VM", () => {
     await stage.scene.reportVmi({ interfaces: [] });
     await eventually(async () => (await stage.scene.vmi()).spec.networks?.length === 0, SOON);
   });
+});
+
+test("the KubeVirt object says how the installation is", async () => {
+  await stage.scene.createVm([], "Halted");
+  await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Stopped");
+  const key = { namespace: "default", name: "kubevirt" };
+  const admin = await stage.server.client("installer", ["system:masters"]);
+  const head = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: key };
+  await admin.store.create(KUBEVIRTS, { ...head, spec: {} });
+  const status = await eventually(
+    async () => (await admin.store.find(KUBEVIRTS, key))?.status,
+    SOON,
+  );
+  expect(status).toMatchObject({ phase: "Deploying", operatorVersion: "v0.1.0" });
+  expect(status.conditions?.map((each) => `${each.type} ${each.status}`)).toEqual([
+    "Available False",
+    "Progressing True",
+    "Degraded False",
+  ]);
+  await admin.store.delete(KUBEVIRTS, key);
 });

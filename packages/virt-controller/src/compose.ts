@@ -2,6 +2,7 @@
 // Brings caches, queue and loop together.
 import { createHash, randomBytes } from "node:crypto";
 import {
+  API_SERVICES,
   controllerOf,
   KUBEVIRTS,
   names,
@@ -16,7 +17,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { claimNamesOf, vmVnicFamily, seenLauncher } from "@patchbay/core";
+import { claimNamesOf, isEqual, vmVnicFamily, seenLauncher } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -28,16 +29,19 @@ import {
   parseKey,
   printKey,
   runReconciler,
+  waitForCaches,
   wishOf,
+  type LostWriteTeller,
   type Next,
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, Change, Clock } from "@patchbay/ports";
-import type { Flags } from "./config.ts";
+import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
 import { reconcile } from "./reconcilers/index.ts";
+import { reconcileInstallation } from "./reconcilers/installation.ts";
 import { createPatience } from "./reconcilers/vm/patience.ts";
 
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
@@ -97,9 +101,10 @@ function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, patience
   });
 }
 
-/** A change of the cluster's configuration concerns every VM and VMI. */
+/** A change of the cluster's configuration concerns every VM and VMI; one of its status, which is told below, none. */
 function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
-  kubevirts.onChange(() => {
+  kubevirts.onChange((change) => {
+    if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
     for (const object of [...vms.list(), ...vmis.list()]) queue.add(ownKeyOf(object));
   });
 }
@@ -157,9 +162,42 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Runs the loop until the signal is aborted. */
+/** Whose writes are lost is found by its kind. */
+function lostWritesOf({ vms, vmis, pods }: Caches, { events }: Deps): LostWriteTeller {
+  const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
+    [VIRTUAL_MACHINES.resource]: vms,
+    [VIRTUAL_MACHINE_INSTANCES.resource]: vmis,
+    [PODS.resource]: pods,
+  };
+  return { events, find: (resource, key) => caches[resource]?.find(key) };
+}
+
+/** Tells how the installation is until the signal is aborted; where virt-api is not known, that too. */
+async function tellInstallation(
+  { client, clock, log, health, signal }: DaemonContext,
+  { kubevirts }: Caches,
+): Promise<void> {
+  const fieldSelector = `metadata.name=v1.${names.SUBRESOURCES_GROUP}`;
+  const apiServices = createCache(client.reflect(API_SERVICES, { fieldSelector }), { logger: log });
+  const watch = health.watchLoop("installation");
+  const queue = createQueue({ clock });
+  for (const cache of [kubevirts, apiServices])
+    wake<KubeObject>(cache, queue, () => KUBEVIRTS.kind);
+  apiServices.start(signal);
+  await waitForCaches([apiServices], signal);
+  queue.add(KUBEVIRTS.kind);
+  const deps = { kubevirts, apiServices, store: client.store, clock, version: readVersion() };
+  const reconcileOne = (): Promise<Next> => reconcileInstallation(deps);
+  await runReconciler(
+    { name: "installation", queue, reconcile: reconcileOne, log, clock, watch },
+    signal,
+  );
+}
+
+/** Runs the loops until the signal is aborted. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, log, metrics, signal } = context;
+  const { clock, log, metrics, health, signal } = context;
+  const watch = health.watchLoop("vm");
   const caches = createCaches(context);
   const deps = createDeps(context, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
@@ -169,6 +207,9 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   context.ready();
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
-  await runReconciler({ name: "vm", queue, reconcile: reconcileOne, log, clock, metrics }, signal);
+  const lostWrites = lostWritesOf(caches, deps);
+  const reconciling = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
+  const loop = { ...reconciling, watch, lostWrites };
+  await Promise.all([runReconciler(loop, signal), tellInstallation(context, caches)]);
   await deps.events.flush();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of virt-controller.
+// The flags of virt-controller, and its version.
+import { createRequire } from "node:module";
 import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
@@ -18,4 +19,12 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--concurrency <count>", "VMs worked on at once", Number, 8)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
+}
+
+// The package's own file, beside sources and compiled files alike.
+const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
+
+/** The version of this package. */
+export function readVersion(): string {
+  return load("../package.json").version;
 }

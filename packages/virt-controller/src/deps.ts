@@ -7,7 +7,7 @@ import type {
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import type { Sha256Hex } from "@patchbay/core";
+import type { Sha256Hex, StepFailure } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
@@ -24,7 +24,7 @@ export interface Deps {
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   /** Steps that failed, and their words; scopes are uids. */
-  readonly pauses: Pauses<string>;
+  readonly pauses: Pauses<StepFailure>;
   /** Statuses of VMs that are put off; by uid. */
   readonly patience: Patience;
   readonly clock: Clock;

@@ -5,6 +5,6 @@ import { parseFlags } from "./config.ts";
 import { runController } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-process.exitCode = await runDaemon({ component: "virt-controller", flags }, (context) =>
+await runDaemon({ component: "virt-controller", flags }, (context) =>
   runController(context, flags),
 );

@@ -69,8 +69,9 @@ function offerDevices(
 
 /** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, clock, log, metrics, signal } = context;
+  const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;
+  const watch = health.watchLoop("vmi");
   const labelSelector = `${names.NODE_NAME_LABEL}=${nodeName}`;
   const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector }), {
     logger: log,
@@ -87,6 +88,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     { endpoints: flags.criEndpoint, namespaces: createNamespaces(), clock, log },
     signal,
   );
+  health.addCheck(() => node.findProblem());
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });
@@ -97,20 +99,20 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   // Those of a process that died would answer beside ours.
   await addressServers.endLeft();
   const parts = {
-    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, metrics, concurrency },
+    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
+    ...{ metrics, watch },
     launchers: openLaunchers(flags, node.sandboxes),
     linkWatch: createLinkWatch(),
     podNetwork: createPodNetwork({
       runner: limitProcesses(createProcessRunner(), PROCESSES),
       netlink: createNetlink(),
+      ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     }),
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
     addressServers,
     linkCounters: createLinkCounters(),
   };
-  const offering = offerDevices(context, flags, kubevirts);
-  await runLoop(parts, signal);
-  await offering;
+  await Promise.all([offerDevices(context, flags, kubevirts), runLoop(parts, signal)]);
   await hypervisor.close();
   await events.flush();
   node.close();

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What guests say of their links, as they last said it, and when they are asked again. Lost at a restart, after which they
 // are asked anew; until then what was reported stays.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import {
+  AGENT_CONNECTED,
   guestViewOf,
   isEqual,
   nextAskInMs,
   nextGuestView,
   readGuestLinks,
+  readGuestSystem,
   type GuestView,
 } from "@patchbay/core";
 import { createTokenBuckets, printTime } from "@patchbay/kube";
-import type { Clock, GuestInterface } from "@patchbay/ports";
+import type { Clock, GuestInterface, GuestSystem } from "@patchbay/ports";
 
 /** An answer of a guest's agent, or that there was none. */
 export interface GuestAnswer {
@@ -19,12 +21,16 @@ export interface GuestAnswer {
   readonly links: readonly GuestInterface[] | undefined;
   /** Of the VM's NICs, lower case with colons. */
   readonly macs: readonly string[];
+  /** Undefined: it was not asked, or did not answer. */
+  readonly system?: GuestSystem | undefined;
 }
 
 /** What the guests' agents said, by the uid of the VMI. */
 export interface Guests {
   /** What is known of the guest's links. */
   viewOf(vmi: VirtualMachineInstance): GuestView;
+  /** What is known of the guest's system; undefined: it is to be asked. A guest whose agent comes back may have another. */
+  systemOf(uid: string): GuestOsInfo | undefined;
   /**
    * Milliseconds until the guest is to be asked, 0 for now; undefined: not before something changes. `listeners` says who
    * would answer, and for what; another text than at the last look is a change.
@@ -78,6 +84,7 @@ class KnownGuests implements Guests {
   readonly #clock: Clock;
   readonly #asks = new Map<string, Asks>();
   readonly #views = new Map<string, GuestView>();
+  readonly #systems = new Map<string, GuestOsInfo>();
   readonly #silences = new Map<string, Silence>();
   readonly #questions;
 
@@ -88,6 +95,10 @@ class KnownGuests implements Guests {
 
   viewOf(vmi: VirtualMachineInstance): GuestView {
     return this.#views.get(uidOf(vmi)) ?? guestViewOf(vmi.status?.interfaces ?? []);
+  }
+
+  systemOf(uid: string): GuestOsInfo | undefined {
+    return this.#systems.get(uid);
   }
 
   askInMs(uid: string, listeners: string): number | undefined {
@@ -105,7 +116,7 @@ class KnownGuests implements Guests {
     return dueInMs === 0 && !this.#questions.has(uid) ? QUESTIONS.refillMs : dueInMs;
   }
 
-  note(vmi: VirtualMachineInstance, { links, macs }: GuestAnswer): boolean {
+  note(vmi: VirtualMachineInstance, { links, macs, system }: GuestAnswer): boolean {
     const uid = uidOf(vmi);
     const nowMs = this.#clock.monotonicMs();
     this.#questions.take(uid);
@@ -118,12 +129,14 @@ class KnownGuests implements Guests {
     const before = this.viewOf(vmi);
     const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
-    return !isEqual(shownOf(before), shownOf(view));
+    if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
+    return system !== undefined || !isEqual(shownOf(before), shownOf(view));
   }
 
   noteListening(vmi: VirtualMachineInstance, isListening: boolean): void {
     const uid = uidOf(vmi);
-    if (isListening || this.viewOf(vmi).nics.size === 0) {
+    if (!isListening) this.#systems.delete(uid);
+    if (isListening || !this.#wasHeard(vmi)) {
       this.#silences.delete(uid);
     } else if (!this.#silences.has(uid)) {
       const reported = reportedSilence(vmi);
@@ -144,6 +157,11 @@ class KnownGuests implements Guests {
     return leftMs > 0 ? leftMs : undefined;
   }
 
+  #wasHeard(vmi: VirtualMachineInstance): boolean {
+    const isTold = (vmi.status?.conditions ?? []).some(({ type }) => type === AGENT_CONNECTED);
+    return isTold || this.viewOf(vmi).nics.size > 0;
+  }
+
   #leftMs({ toldAtMs }: Silence): number {
     return toldAtMs - this.#clock.monotonicMs();
   }
@@ -151,6 +169,7 @@ class KnownGuests implements Guests {
   forget(uid: string): void {
     this.#asks.delete(uid);
     this.#views.delete(uid);
+    this.#systems.delete(uid);
     this.#silences.delete(uid);
     this.#questions.forget(uid);
   }

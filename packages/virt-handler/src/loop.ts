@@ -10,6 +10,8 @@ import {
   parseKey,
   printKey,
   runReconciler,
+  type LoopWatch,
+  type LostWriteTeller,
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import type {
@@ -44,6 +46,7 @@ interface LoopParts extends NodeParts {
   /** Of the links in pods. */
   readonly linkCounters: LinkCounters;
   readonly metrics?: LoopMetrics;
+  readonly watch?: LoopWatch;
   readonly concurrency: number;
 }
 
@@ -101,7 +104,11 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
-  await runReconciler({ ...parts, name: "vmi", queue, reconcile }, signal);
+  const lostWrites: LostWriteTeller = {
+    events: parts.events,
+    find: (_resource, key) => vmis.find(key),
+  };
+  await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
   stop();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();

@@ -5,7 +5,6 @@ import { parseFlags } from "./config.ts";
 import { runHandler } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-process.exitCode = await runDaemon(
-  { component: "virt-handler", flags, node: flags.nodeName },
-  (context) => runHandler(context, flags),
+await runDaemon({ component: "virt-handler", flags, node: flags.nodeName }, (context) =>
+  runHandler(context, flags),
 );

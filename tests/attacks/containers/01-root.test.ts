@@ -7,6 +7,7 @@ import { aVmi } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPodOf } from "../../../packages/core/src/plan/pod/launcher-pod.ts";
 import { SETTINGS } from "../../../packages/core/src/testing/launcher-facts.ts";
+import { makeBusyboxImage } from "../../contract/cri/containerd-runtime.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS, readOut, scriptPod, whyNot } from "./pod-machine.ts";
 
@@ -173,5 +174,42 @@ describe("a VM whose kernel's image is the launcher's", () => {
     expect(seen).toContain("No such file or directory");
     expect(seen).toContain("/usr/bin/virt-launcher");
     expect(seen).not.toContain("root's");
+  });
+});
+
+describe("an image that was made to be root", () => {
+  const NUMBER = "4294967296";
+  const image = "localhost/tenant/rooted:1";
+  const etc = {
+    passwd: `evil:x:1000:0::/:/bin/sh\n${NUMBER}:x:0:0::/:/bin/sh\n`,
+    group: "root:x:0:evil\ndisk:x:6:evil\nshadow:x:42:evil\n",
+  };
+
+  /** A pod that writes down as whom it runs. */
+  const podAs = (securityContext: object): object => {
+    const script = "busybox grep -E '^(Uid|Gid|Groups):' /proc/self/status >/out/ids";
+    const pod = scriptPod("a", script, { securityContext }) as Pod; // as it was built
+    const containers = pod.spec.containers.map((one) => ({ ...one, image }));
+    return { ...pod, spec: { ...pod.spec, containers } };
+  };
+
+  beforeAll(async () => {
+    const archive = join(host, "image.tar");
+    makeBusyboxImage(archive, { name: image, user: NUMBER, etc });
+    await machine.containerd.ctr("images", "import", archive);
+  });
+
+  test.each([{}, { runAsNonRoot: true }])(
+    "attack 92: by a user whose name is a number does not run with %j",
+    async (context) => {
+      await machine.create(podAs(context));
+      expect(await whyNot(machine, "a")).toContain(`its image runs as ${NUMBER}`);
+    },
+  );
+
+  test("attack 93: by its groups gives none of them, nor root's", async () => {
+    await machine.create(podAs({ runAsUser: 1000 }));
+    const ids = (await readOut(machine, "a", "ids")).replaceAll(/\s+/g, " ").trim();
+    expect(ids).toMatch(/^Uid:( 1000){4} Gid:( 1000){4} Groups: 1000$/);
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
-import type { SendGuard } from "@patchbay/core";
+import { wiringOf, type SendGuard } from "@patchbay/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   addGuest,
@@ -180,6 +180,20 @@ describe("a guest that is held to its MAC and addresses", () => {
     expect(ping(attacker, OTHER.ipv4)).toContain(" 0% packet loss");
     expect(ping(victim, "-6", OWN.ipv6)).toContain(" 0% packet loss");
   });
+});
+
+test("attack 83: another's address in the pod's annotation does not let the guest say that it is here", async () => {
+  const { podInterfaceName, mac } = guestWiring(1);
+  const { guard } = wiringOf({
+    ...{ name: "one", podInterfaceName, binding: { kind: "bridge" } },
+    ...{ iface: { name: "one", bridge: {}, macAddress: mac }, network: { name: "one", pod: {} } },
+    attachment: { name: "one", podInterfaceName, state: "Attached", ips: [OTHER.ipv4] },
+    remembered: { podInterfaceName, index: 2, addresses: [`${OWN.ipv4}/24`], routes: [] },
+  });
+  await hold(guard);
+  const says = (ip: string): number => reached(frame(ALL, mac, arp({ op: 2, mac, ip, asks: ip })));
+  expect(says(OTHER.ipv4)).toBeLessThan(MOST);
+  expect(says(OWN.ipv4)).toBeGreaterThanOrEqual(COUNT);
 });
 
 describe("a guest that is held to its MAC", () => {

@@ -78,3 +78,12 @@ test("attack 65: of 2,000 connections by nobody only the last ones stay, and oth
   await eventually(() => strangers.filter(({ closed }) => !closed).length <= STRANGERS, WITHIN);
   expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
 });
+
+test("attack 84: a head of more than 32 KiB is not read", async () => {
+  const socket = keep(await api.connect());
+  let said = "";
+  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  socket.write(`GET ${MAPS}?timeout=${"1".repeat(33_000)} HTTP/1.1\r\nhost: a\r\n\r\n`);
+  await once(socket, "close");
+  expect(said).toContain("431 Request Header Fields Too Large");
+});

@@ -57,6 +57,22 @@ test("attack 48: a tenant does not write the status of a VM, a VMI or a pod", as
   }
 });
 
+test("attack 83: a tenant does not say which networks and addresses a launcher has", async () => {
+  const containers = [{ name: "compute", image: "c:1" }];
+  const metadata = { name: "launcher", labels: { "kubevirt.io": "virt-launcher" } };
+  const path = `${PODS}/launcher`;
+  expect((await machine.api.post(PODS, { metadata, spec: { containers } })).code).toBe(201);
+  const forged = [{ name: "cbr0", interface: "eth0", default: true, ips: ["10.88.0.1"] }];
+  const said = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
+  const write = async (who: Person, at: string, words: object) =>
+    (await who.ask("PATCH", at, { metadata: words })).code;
+  expect(await write(tenant, path, { annotations: said })).toBe(403);
+  expect(await write(tenant, path, { labels: { "kubevirt.io": null } })).toBe(403);
+  expect(await write(tenant, path, { annotations: { "my.example/note": "x" } })).toBe(200);
+  const agent = await machine.person("system:serviceaccount:patchbay:net-agent");
+  expect(await write(agent, `${path}/status`, { annotations: said })).toBe(200);
+});
+
 const HOSTILE = "x'/><hostdev mode='subsystem'/><a b='";
 
 test.each([

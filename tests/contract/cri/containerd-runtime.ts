@@ -30,8 +30,19 @@ function json(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** An OCI archive whose root file system is busybox alone. */
-export function makeBusyboxImage(archive: string): void {
+/** What an image is beside busybox. */
+export interface BusyboxImage {
+  /** Default {@link SUITE_IMAGE}. */
+  readonly name?: string;
+  /** As whom it says that it runs; default: nobody. */
+  readonly user?: string;
+  /** Files below `/etc`, by name. */
+  readonly etc?: Readonly<Record<string, string>>;
+}
+
+/** An OCI archive whose root file system is busybox, and little else. */
+export function makeBusyboxImage(archive: string, image: BusyboxImage = {}): void {
+  const { name = SUITE_IMAGE, user, etc = {} } = image;
   const work = mkdtempSync(join(tmpdir(), "busybox-image-"));
   try {
     const root = join(work, "root");
@@ -41,6 +52,7 @@ export function makeBusyboxImage(archive: string): void {
     chmodSync(join(root, "tmp"), 0o1777);
     copyFileSync("/bin/busybox", join(root, "bin/busybox"));
     run("busybox", "ln", "-s", "busybox", join(root, "bin/sh"));
+    for (const [file, text] of Object.entries(etc)) writeFileSync(join(root, "etc", file), text);
     const tar = join(work, "layer.tar");
     run("tar", "-C", root, "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".");
     const layout = join(work, "layout");
@@ -55,7 +67,7 @@ export function makeBusyboxImage(archive: string): void {
       json({
         architecture: process.arch === "arm64" ? "arm64" : "amd64",
         os: "linux",
-        config: { Entrypoint: ["/bin/sh", "-c", PAUSE] },
+        config: { Entrypoint: ["/bin/sh", "-c", PAUSE], ...(user !== undefined && { User: user }) },
         rootfs: { type: "layers", diff_ids: [`sha256:${layer}`] },
       }),
     );
@@ -69,7 +81,7 @@ export function makeBusyboxImage(archive: string): void {
         layers: [{ mediaType: oci("layer.v1.tar"), digest: `sha256:${layer}`, size }],
       }),
     );
-    const annotations = { "io.containerd.image.name": SUITE_IMAGE };
+    const annotations = { "io.containerd.image.name": name };
     writeFileSync(join(layout, "oci-layout"), json({ imageLayoutVersion: "1.0.0" }));
     writeFileSync(
       join(layout, "index.json"),

@@ -11,6 +11,7 @@ import {
   type Pod,
   type AttachmentErrors,
 } from "@patchbay/api";
+import { DaemonHealth } from "@patchbay/daemon/testing";
 import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
@@ -137,9 +138,11 @@ export class AgentMachine {
 
   async #startAgent(): Promise<void> {
     const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
+    const { clock, log } = this.#server;
     const context = {
-      ...{ client: await this.#server.client(ACCOUNT), clock: this.#server.clock },
-      ...{ log: this.#server.log, metrics: createMetrics(), signal: this.#stop.signal },
+      ...{ client: await this.#server.client(ACCOUNT), clock, log },
+      ...{ metrics: createMetrics(), signal: this.#stop.signal },
+      health: new DaemonHealth({ clock, log }),
       ready: () => {
         resolve(undefined);
       },

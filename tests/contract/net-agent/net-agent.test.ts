@@ -11,38 +11,12 @@ import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { CniNode } from "../cni/node.ts";
+import { NAD_DEFINITION } from "./nad-definition.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
 const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
 const MAC = "02:00:00:00:66:01";
 const WITHIN = { withinMs: 10_000 };
-
-/** The definition of NetworkAttachmentDefinition, as far as it is needed. */
-const NAD_DEFINITION = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: "network-attachment-definitions.k8s.cni.cncf.io" },
-  spec: {
-    group: "k8s.cni.cncf.io",
-    scope: "Namespaced",
-    names: { plural: "network-attachment-definitions", kind: "NetworkAttachmentDefinition" },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: "object",
-            properties: {
-              spec: { type: "object", properties: { config: { type: "string" } } },
-            },
-          },
-        },
-      },
-    ],
-  },
-};
 
 let api: Harness;
 let node: CniNode;

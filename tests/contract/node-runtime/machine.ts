@@ -330,7 +330,7 @@ function ownNetwork(): Network {
 }
 
 function configurationOf({ bridge, gateway }: Network, dataDir: string): string {
-  const subnet = gateway.replace(/\d+$/, "0/24");
+  const subnet = gateway.replace(/(?<!\d)\d+$/, "0/24");
   const ipam = { type: "host-local", dataDir, ranges: [[{ subnet, gateway }]] };
   const plugins = [{ type: "bridge", bridge, isGateway: true, ipam }];
   return JSON.stringify({ cniVersion: "1.0.0", name: "default", plugins });

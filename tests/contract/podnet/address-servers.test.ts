@@ -25,18 +25,29 @@ function serverPids(): readonly string[] {
   });
 }
 
-/** A pod with a bridge, and a guest's NIC at it. */
-function makePair(namespaces: Namespaces): { readonly pod: string; readonly guest: string } {
-  const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
-  const { bridgeName, mac } = SERVED_NIC;
+/** A pod and its guest. */
+interface Pair {
+  readonly pod: string;
+  readonly guest: string;
+}
+
+/** A bridge in the pod, and the guest's NIC at it. */
+function addPairNic({ pod, guest }: Pair, { bridgeName, mac }: ServedNic, at: number): void {
+  const [tap, nic] = [`tap${String(at)}`, `eth${String(at)}`];
   run("ip", "-n", pod, "link", "add", bridgeName, "type", "bridge");
   run("ip", "-n", pod, "addr", "add", "169.254.75.10/32", "dev", bridgeName);
-  const peer = ["peer", "name", "eth0", "address", mac, "netns", guest];
-  run("ip", "-n", pod, "link", "add", "tap1", "type", "veth", ...peer);
-  run("ip", "-n", pod, "link", "set", "tap1", "master", bridgeName, "up");
+  const peer = ["peer", "name", nic, "address", mac, "netns", guest];
+  run("ip", "-n", pod, "link", "add", tap, "type", "veth", ...peer);
+  run("ip", "-n", pod, "link", "set", tap, "master", bridgeName, "up");
   run("ip", "-n", pod, "link", "set", bridgeName, "up");
-  run("ip", "-n", guest, "link", "set", "eth0", "up");
-  return { pod, guest };
+  run("ip", "-n", guest, "link", "set", nic, "up");
+}
+
+/** A pod with a bridge for each NIC, and the guest's NICs at them: eth0, eth1, ... */
+function makePair(namespaces: Namespaces, nics: readonly ServedNic[] = [SERVED_NIC]): Pair {
+  const pair = { pod: namespaces.add("pod"), guest: namespaces.add("guest") };
+  for (const [at, nic] of nics.entries()) addPairNic(pair, nic, at);
+  return pair;
 }
 
 describeAddressServersContract("dnsmasq", () => {
@@ -123,6 +134,30 @@ describe("a server", () => {
       ntpsrv: "10.9.0.4",
       opt224: Buffer.from("1,2 three").toString("hex"),
     });
+  });
+
+  test("tells of a way out, and of name servers, at the NIC that has them only", async () => {
+    const ipv4 = {
+      address: "10.9.0.5/24",
+      server: "169.254.75.10/32",
+      routes: [{ destination: "0.0.0.0/0", gateway: "10.9.0.1" }],
+    };
+    const dns = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
+    const inner = { ipv4: { ...ipv4, address: "10.8.0.5/24", routes: [] } };
+    const own = { bridgeName: "k6t-1", mac: "02:00:00:00:5e:02", lease: inner };
+    const nics = [
+      { ...SERVED_NIC, lease: { ipv4 }, dns },
+      { ...SERVED_NIC, ...own },
+    ];
+    const { pod, guest } = makePair(namespaces, nics);
+    server = await servers.start(namespaces.open(pod), nics);
+    const out = ["router", "staticroutes", "dns", "search", "domain"];
+    const told = (nic: string): readonly unknown[] => {
+      const lease = askIpv4(guest, nic) ?? {};
+      return [lease["ip"], ...out.filter((name) => name in lease)];
+    };
+    expect(told("eth0")).toEqual(["10.9.0.5", ...out]);
+    expect(told("eth1")).toEqual(["10.8.0.5"]);
   });
 
   test("is told no more than one name for a name", async () => {

@@ -5,7 +5,7 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle, PodNetwork } from "@patchbay/ports";
+import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/ports";
 
 /** Names of this process' namespaces begin with it. */
 export const PREFIX = `pbt${String(process.pid)}`;
@@ -57,6 +57,24 @@ export class Namespaces {
 /** The adapter under test. */
 export function makeNetwork(): PodNetwork {
   return createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() });
+}
+
+/** Mounts as a container has them, where nobody can look at process 1, as in some sandboxes; then the program. */
+const CONTAINED =
+  'mount -t tmpfs none /proc/1 && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"';
+
+/** The same as an agent in a pod runs it. */
+export function makeContainedNetwork(hostProcess?: number): PodNetwork {
+  const real = createProcessRunner();
+  const runner: ProcessRunner = {
+    ...real,
+    run: (command) => {
+      const argv = ["unshare", "--mount", "sh", "-c", CONTAINED, "sh", ...command.argv] as const;
+      return real.run({ ...command, argv });
+    },
+  };
+  const netlink = createNetlink();
+  return createPodNetwork({ runner, netlink, ...(hostProcess !== undefined && { hostProcess }) });
 }
 
 /** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`; of kind `tun`, a tap that nobody has open. */

@@ -7,7 +7,7 @@ import type { NetnsHandle } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dyingAfter } from "./dying-agent.ts";
-import { addNic, makeNetwork, Namespaces, ping, run } from "./links.ts";
+import { addNic, makeContainedNetwork, makeNetwork, Namespaces, ping, run } from "./links.ts";
 
 const GUEST_MAC = "02:00:00:00:5e:01";
 const POD_MAC = "02:00:00:00:aa:05";
@@ -175,6 +175,23 @@ describe("a guest behind the pod", () => {
     const forwarding = "cat /proc/sys/net/ipv4/conf/eth0/forwarding";
     expect(run("ip", "netns", "exec", pod, "sh", "-c", forwarding).trim()).toBe("0");
   });
+});
+
+test("an agent in a container writes settings by way of the process that it is told, whatever process 1 is", async () => {
+  const own = new Namespaces();
+  try {
+    const name = own.add("contained");
+    run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");
+    run("ip", "-n", name, "addr", "add", "10.88.0.5/24", "dev", "eth0");
+    const at = own.open(name);
+    await expect(makeContainedNetwork().wireTap(at, WIRING)).rejects.toThrow(
+      "Read-only file system",
+    );
+    await makeContainedNetwork(process.pid).wireTap(at, WIRING);
+    expect((await makeNetwork().look(at)).isWired(WIRING)).toBe(true);
+  } finally {
+    own.close();
+  }
 });
 
 describe("a wiring that is cut short", () => {

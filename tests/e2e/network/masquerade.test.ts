@@ -30,7 +30,7 @@ async function ask(command: string): Promise<string> {
 /** The pod's address, and the one of the node in its network. */
 function addresses(): { readonly pod: string; readonly node: string } {
   const pod = machine.findPod(VM)?.status?.podIP ?? "";
-  return { pod, node: pod.replace(/\d+$/, "1") };
+  return { pod, node: pod.replace(/(?<!\d)\d+$/, "1") };
 }
 
 /** What the guest serves, asked from the node; undefined when nobody answers. */

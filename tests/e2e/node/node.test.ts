@@ -51,3 +51,12 @@ test("a pod that wants a node of another kind is told why it waits", async () =>
   await eventually(() => why() === `node ${NODE} does not have rack=7`, { withinMs: 10_000 });
   machine.kubectl("delete", "pod", "picky", "--grace-period=0");
 });
+
+test("the KubeVirt object says that everything is deployed, and which version", async () => {
+  const read = (path: string): string =>
+    machine.kubectl("get", "kubevirt", "kubevirt", "-n", "patchbay", "-o", `jsonpath=${path}`);
+  const available = '{.status.conditions[?(@.type=="Available")].status}';
+  await eventually(() => read(available) === "True", { withinMs: 30_000 });
+  expect(read("{.status.phase}")).toBe("Deployed");
+  expect(read("{.status.observedKubeVirtVersion}")).toMatch(/^v\d+\.\d+\.\d+/);
+});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
-// moves none of them.
+// moves none of them, nor gives one another MAC.
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -46,6 +46,12 @@ function plugAll(vm: string, nics: readonly string[]): string {
   const { code, stderr } = machine.try(["kubectl", "patch", "vm", vm, ...patch]);
   if (code !== 0) throw new Error(stderr);
   return stderr;
+}
+
+/** The MAC of the iface on the pod's network, which the manifest does not name. */
+function ownMac(vm: string): string | undefined {
+  const ifaces = machine.findVm(vm)?.spec.template.spec.domain.devices?.interfaces ?? [];
+  return ifaces.find(({ name }) => name === "default")?.macAddress;
 }
 
 /** PCI addresses of the NICs that the guest sees. */
@@ -124,12 +130,14 @@ describe("a VM with the default ports", () => {
     expect(plugged.pciAddress).toBe(freed);
   });
 
-  test("has each NIC at the same address after a restart", async () => {
-    const before = addressesOf(VM);
+  test("has each NIC at the same address with the same MAC after a restart", async () => {
+    const [before, nics] = [addressesOf(VM), await guestNics(VM)];
     await restart(VM);
     await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
     expect(addressesOf(VM)).toEqual(before);
+    expect(await guestNics(VM)).toEqual(nics);
     expect(await guestAddresses(VM)).toEqual(Object.values(before).sort(inOrder));
+    expect(ownMac(VM)).toBeUndefined();
   });
 
   test("gives all of them back", async () => {

@@ -54,7 +54,7 @@ async function expectLeases(): Promise<void> {
   );
   const [ipv4 = "", ipv6 = ""] = addressesOf("lan");
   expect(await ask("lan", "lease")).toContain(
-    `lease ${ipv4}/24 mtu 1400 routes 10.50.0.0/16 10.77.7.1 `,
+    `lease ${ipv4}/24 mtu 1400 routes 10.50.0.0/16 10.77.7.1 dns  `,
   );
   const told = await ask("lan", "lease6");
   expect(told).toContain(`lease6 ${ipv6} `);
@@ -78,8 +78,9 @@ test("on the pod network and on a plugged one, with routes, MTU and name", async
 });
 
 test("again after the guest has rebooted", async () => {
+  const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");
-  await machine.booted(VM);
+  await machine.booted(VM, since);
   await expectLeases();
 });
 

@@ -65,6 +65,21 @@ test("addresses that the guest took by itself are told, with their source, and s
   expect(all.filter(({ name }) => name === undefined)).toEqual([]);
 });
 
+test("the agent is told, and the guest's kernel as it says it itself", async () => {
+  const { conditions = [], guestOSInfo } = await eventually(
+    () => {
+      const status = machine.findVmi(VM)?.status;
+      return status?.guestOSInfo === undefined ? undefined : status;
+    },
+    { withinMs: CHANGE_MS },
+  );
+  expect(conditions).toContainEqual(
+    expect.objectContaining({ type: "AgentConnected", status: "True" }),
+  );
+  expect(guestOSInfo?.kernelRelease).toMatch(/^\d+\.\d+/);
+  expect(guestOSInfo?.machine).toMatch(/^(x86_64|aarch64)$/);
+});
+
 test("the list shows the names", async () => {
   const name = await reportedName("red1");
   const line = machine

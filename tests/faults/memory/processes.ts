@@ -8,6 +8,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
 import { createJournal, createResultCache } from "@patchbay/cni";
+import { DaemonHealth } from "@patchbay/daemon/testing";
 import { createCache, createEventRecorder, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/ports";
@@ -35,7 +36,8 @@ function eventsOf({ client, clock, log }: Surroundings, component: string) {
 
 function controller(surroundings: Surroundings): Promise<void> {
   const flags = { logLevel: "info", launcherImage: "virt-launcher", concurrency: 4 } as const;
-  const context = { ...surroundings, metrics: createMetrics(), ready: () => undefined };
+  const health = new DaemonHealth(surroundings);
+  const context = { ...surroundings, health, metrics: createMetrics(), ready: () => undefined };
   return runController(context, { ...flags, healthPort: 0 });
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation `k8s.v1.cni.cncf.io/network-status`. Source: NPWG de-facto standard 1.3 section 5.
 
+import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
+import { isLinkName } from "../values/link-name.ts";
+import { parseMac } from "../values/mac.ts";
 
 /** One network that the pod has. */
 export interface NetworkStatus {
@@ -28,6 +31,35 @@ export function parseNetworkStatus(text: string | undefined): readonly NetworkSt
   const value = parseJson(text);
   // Foreign text: a reader of status has nothing to refuse, it sees no network.
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
+}
+
+/** The value where it is what it says to be. */
+function only<T>(value: unknown, isSo: (value: unknown) => value is T): T | undefined {
+  return isSo(value) ? value : undefined;
+}
+
+function isText(isSo: (text: string) => boolean): (value: unknown) => value is string {
+  return (value): value is string => typeof value === "string" && isSo(value);
+}
+
+const isMac = isText((text) => parseMac(text) !== undefined);
+const isIp = isText((text) => parseIp(text) !== undefined);
+const isNic = isText(isLinkName);
+
+/** What of an entry may go into a status: whoever may write a pod's annotations can have put anything into each field. */
+export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
+  const interfaceName = only(entry.interface, isNic);
+  const mac = only(entry.mac, isMac);
+  const ips = only<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
+  const deviceInfo = only(entry["device-info"], isJsonObject);
+  return {
+    name: entry.name,
+    ...(interfaceName === undefined ? {} : { interface: interfaceName }),
+    ...(ips === undefined ? {} : { ips }),
+    ...(mac === undefined ? {} : { mac }),
+    ...(entry.default === true ? { default: true } : {}),
+    ...(deviceInfo === undefined ? {} : { "device-info": deviceInfo }),
+  };
 }
 
 /** Writes the annotation; order is kept. */

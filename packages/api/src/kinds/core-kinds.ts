@@ -24,8 +24,20 @@ interface NodeSystemInfo {
   readonly architecture: string;
 }
 
+/** What keeps pods from a node that do not tolerate it. Source: Kubernetes core/v1 Taint. */
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+}
+
 /** A node. Source: Kubernetes core/v1 Node. */
 export interface KubeNode extends KubeObject {
+  readonly spec?: {
+    /** What `kubectl cordon` sets: new pods are not wanted. */
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly Taint[];
+  };
   readonly status?: {
     readonly conditions?: readonly NodeCondition[];
     readonly allocatable?: Readonly<Record<string, string>>;
@@ -82,6 +94,8 @@ export interface ApiService extends KubeObject {
       readonly port?: number;
     };
   };
+  /** Whether its server answers; writer: the API server. */
+  readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
 /** Webhooks that are asked at admission. Source: Kubernetes admissionregistration.k8s.io/v1. */

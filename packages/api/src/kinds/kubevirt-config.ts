@@ -136,11 +136,24 @@ export const KubeVirtSpecSchema = Type.Object(
   OPEN,
 );
 
-/** The status of the configuration; Patchbay writes none. */
+/** How the installation is; writer: virt-controller. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
 export const KubeVirtStatusSchema = Type.Object(
-  { phase: Type.Optional(Type.String()), conditions: Type.Optional(CONDITIONS_SCHEMA) },
+  {
+    phase: Type.Optional(
+      Type.String({ description: "Deploying until virt-api answered first, then Deployed." }),
+    ),
+    conditions: Type.Optional(CONDITIONS_SCHEMA),
+    observedKubeVirtVersion: Type.Optional(
+      Type.String({ description: "Of the virt-controller that runs: Patchbay's own version." }),
+    ),
+    operatorVersion: Type.Optional(Type.String({ description: "The same." })),
+    targetKubeVirtVersion: Type.Optional(Type.String({ description: "The same." })),
+  },
   OPEN,
 );
+
+/** How the installation is. */
+export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
 /** The cluster's configuration: the first object of this kind, wherever it is. */
 export interface KubeVirt extends KubeObject {

@@ -3,7 +3,7 @@
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
-import { anything } from "../fields/notation.ts";
+import { anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
 import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
 import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
 import { PORT_SECURITY } from "./guest/port-security.ts";
@@ -38,9 +38,11 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          default: Type.Optional(
-            Type.Boolean({ description: "It takes the place of the pod's default network." }),
-          ),
+          // Read where a stored VM must not be taken for one with a secondary network.
+          default: unbuilt(flag("It takes the place of the pod's default network."), {
+            unless: oneOf(false),
+            hint: "use pod: {}, or join the network beside it",
+          }),
         },
         { description: "A network of a NetworkAttachmentDefinition." },
       ),
@@ -98,7 +100,10 @@ export const IfaceSchema = Type.Object(
       }),
     ),
     portRanges: Type.Optional(
-      Type.Array(PORT_RANGE, { description: "Ranges of such ports; not beside ports." }),
+      Type.Array(PORT_RANGE, {
+        description:
+          "Ranges of such ports, apart from each other; with masquerade only, not beside ports.",
+      }),
     ),
     ...BINDING_FIELDS,
     bootOrder: Type.Optional(

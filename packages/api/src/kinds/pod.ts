@@ -4,6 +4,15 @@ import type { Container, ContainerStatus, SeccompProfile } from "./container.ts"
 import type { Condition, KubeObject } from "./meta.ts";
 import type { PodVolume } from "./pod-volume.ts";
 
+/** Which taints do not keep a pod away; what is left out fits every one. Source: Kubernetes core/v1 Toleration. */
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly tolerationSeconds?: number;
+}
+
 /** A pod; launchers are the ones that Patchbay makes. */
 export interface Pod extends KubeObject {
   readonly spec: {
@@ -28,7 +37,7 @@ export interface Pod extends KubeObject {
     };
     readonly nodeSelector?: Readonly<Record<string, string>>;
     readonly affinity?: object;
-    readonly tolerations?: readonly object[];
+    readonly tolerations?: readonly Toleration[];
     readonly topologySpreadConstraints?: readonly object[];
     readonly priorityClassName?: string;
     readonly schedulerName?: string;

@@ -85,6 +85,14 @@ const PcieTopologySchema = Type.Object(
 /** Where the devices of a VM are; kept over restarts. */
 export type PcieTopology = Static<typeof PcieTopologySchema>;
 
+const MacAddressesSchema = Type.Array(
+  Type.Object({
+    name: Type.String({ description: "Name of the interface." }),
+    macAddress: Type.String({ description: "For example 02:11:22:33:44:55." }),
+  }),
+  { description: "MACs of interfaces on the pod's network, so that no start changes them." },
+);
+
 const StateChangeRequestSchema = Type.Object(
   {
     action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
@@ -115,6 +123,7 @@ export const VmStatusSchema = Type.Object(
     ready: Type.Optional(Type.Boolean()),
     printableStatus: Type.Optional(Type.String()),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
+    macAddresses: Type.Optional(MacAddressesSchema),
     observedGeneration: Type.Optional(Type.Integer()),
     pcieTopology: Type.Optional(PcieTopologySchema),
     runStrategy: Type.Optional(

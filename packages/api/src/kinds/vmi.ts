@@ -21,6 +21,12 @@ const AttachmentSchema = Type.Object(
     }),
     mac: Type.Optional(Type.String()),
     ips: Type.Optional(Type.Array(Type.String())),
+    dns: Type.Optional(
+      Type.Object(
+        { nameservers: Type.Array(Type.String()), search: Type.Array(Type.String()) },
+        { description: "Name servers of the network itself, and what is searched there." },
+      ),
+    ),
     deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...OPEN })),
     reason: Type.Optional(Type.String()),
     message: Type.Optional(Type.String()),
@@ -170,6 +176,24 @@ const VolumeStatusSchema = Type.Object(
   OPEN,
 );
 
+/** The guest's system in its own words; writer: virt-handler. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
+const GuestOsInfoSchema = Type.Object(
+  {
+    name: Type.Optional(Type.String({ description: "For example Debian GNU/Linux." })),
+    id: Type.Optional(Type.String({ description: "For example debian." })),
+    prettyName: Type.Optional(Type.String({ description: "For people." })),
+    version: Type.Optional(Type.String({ description: "For people." })),
+    versionId: Type.Optional(Type.String({ description: "For example 12." })),
+    kernelRelease: Type.Optional(Type.String({ description: "As uname -r says it." })),
+    kernelVersion: Type.Optional(Type.String({ description: "As uname -v says it." })),
+    machine: Type.Optional(Type.String({ description: "Architecture, as uname -m says it." })),
+  },
+  { description: "The guest's system, as its agent tells it." },
+);
+
+/** The guest's system in its own words. */
+export type GuestOsInfo = Static<typeof GuestOsInfoSchema>;
+
 /** The status of a VMI; each member is one writer's. */
 export const VmiStatusSchema = Type.Object(
   {
@@ -194,6 +218,7 @@ export const VmiStatusSchema = Type.Object(
           "How many links of the guest's own are left out of `interfaces`, which holds 10.",
       }),
     ),
+    guestOSInfo: Type.Optional(GuestOsInfoSchema),
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     hindrance: Type.Optional(GuestHindranceSchema),

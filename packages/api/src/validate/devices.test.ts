@@ -41,7 +41,13 @@ const ALONE_ROWS: readonly RuleRow[] = [
     name: "an absent interface without a network",
     interfaces: [{ name: "a", bridge: {}, state: "absent" }],
     networks: [],
-    want: [["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`]],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].name`,
+        `${IFACE}[0].name 'a' not found. No network is named "a": add one to fake.networks, or give the interface the name of one`,
+      ],
+    ],
   },
   {
     name: "an interface without a network and without a binding",
@@ -51,9 +57,13 @@ const ALONE_ROWS: readonly RuleRow[] = [
       [
         "FieldValueInvalid",
         `${IFACE}[0]`,
-        "logical a interface must have exactly one binding method or binding plugin",
+        'logical a interface must have exactly one binding method or binding plugin. Interface "a" has none: give it one, for example bridge: {}',
       ],
-      ["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`],
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].name`,
+        `${IFACE}[0].name 'a' not found. No network is named "a": add one to fake.networks, or give the interface the name of one`,
+      ],
     ],
   },
   {
@@ -61,8 +71,16 @@ const ALONE_ROWS: readonly RuleRow[] = [
     interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, macAddress: "02:00:00:00:00:0a" })),
     networks: [],
     want: [
-      ["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'a' not found.`],
-      ["FieldValueInvalid", `${IFACE}[1].name`, `${IFACE}[1].name 'b' not found.`],
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].name`,
+        `${IFACE}[0].name 'a' not found. No network is named "a": add one to fake.networks, or give the interface the name of one`,
+      ],
+      [
+        "FieldValueInvalid",
+        `${IFACE}[1].name`,
+        `${IFACE}[1].name 'b' not found. No network is named "b": add one to fake.networks, or give the interface the name of one`,
+      ],
     ],
   },
   {

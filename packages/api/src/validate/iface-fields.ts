@@ -32,7 +32,7 @@ const networkIsThere = forEachIface((iface, path, spec) =>
   causeIf(findNetworkOf(spec, iface) === undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
-    message: `${path}.name '${iface.name}' not found.`,
+    message: `${path}.name '${iface.name}' not found. No network is named "${iface.name}": add one to ${spec.base}.networks, or give the interface the name of one`,
   }),
 );
 

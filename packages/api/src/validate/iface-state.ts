@@ -13,8 +13,15 @@ const RESERVED_MAC = "02:00:00:00:00:00";
 export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
 /** Bindings of which an iface has exactly one. Source: KubeVirt pkg/network/admitter/binding.go. */
-function countBindings(iface: Iface): number {
-  return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding)).length;
+function currentBindings(iface: Iface): readonly Binding[] {
+  return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
+}
+
+/** What to do about an iface that has none of them, or several. */
+function sayOneBinding({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
+  const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
+  if (bindings.length > 0) return `${has}: keep one of them`;
+  return `${has}: give it one, for example ${onPod ? "masquerade" : "bridge"}: {}`;
 }
 
 function isOnDefaultNetwork(spec: JudgedSpec, iface: Iface): boolean {
@@ -42,7 +49,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
 const PLUGGABLE: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {
-  const bindings = bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
+  const bindings = currentBindings(iface);
   const isPluggable = bindings.length === 0 || bindings.some((each) => PLUGGABLE.includes(each));
   return causeIf(iface.state === "absent" && !isPluggable, {
     reason: "FieldValueInvalid",
@@ -61,12 +68,13 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
 
 /** No binding on a secondary network means bridge, which the defaults fill in. */
 const oneBinding = forEachIface((iface, path, spec) => {
-  const bindings = countBindings(iface);
-  const defaulted = bindings === 0 && findNetworkOf(spec, iface)?.multus !== undefined;
-  return causeIf(bindings !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
+  const bindings = currentBindings(iface);
+  const network = findNetworkOf(spec, iface);
+  const defaulted = bindings.length === 0 && network?.multus !== undefined;
+  return causeIf(bindings.length !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
     reason: "FieldValueInvalid",
     field: path,
-    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin`,
+    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${sayOneBinding(iface, bindings, network?.pod !== undefined)}`,
   });
 });
 

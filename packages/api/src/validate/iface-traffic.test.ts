@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
+import type { Cause } from "../kinds/meta.ts";
 import type { Iface, Network } from "../kinds/network.ts";
 import { validateVmiSpec } from "./spec.ts";
 
 const POD: Network = { name: "one", pod: {} };
 const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
 
+function causesOf(iface: Omit<Iface, "name">, network: Network): readonly Cause[] {
+  const devices = { interfaces: [{ name: "one", ...iface }] };
+  return validateVmiSpec({ domain: { devices }, networks: [network] }, "spec");
+}
+
 /** Fields that are refused, below the iface or the network. */
 function refused(iface: Omit<Iface, "name">, network: Network): readonly string[] {
-  const devices = { interfaces: [{ name: "one", ...iface }] };
-  const causes = validateVmiSpec({ domain: { devices }, networks: [network] }, "spec");
-  return causes.map(({ field }) =>
+  return causesOf(iface, network).map(({ field }) =>
     field.replace(/^spec\.(domain\.devices\.interfaces|networks)\[0\]\./, ""),
   );
+}
+
+/** Ranges of ports, each as `TCP 80-90`. */
+function rangesOf(...ranges: readonly string[]): NonNullable<Iface["portRanges"]> {
+  return ranges.map((text) => {
+    const [protocol = "", start, end] = text.split(/[ -]/);
+    return { protocol, start: Number(start), end: Number(end) };
+  });
 }
 
 const MASQUERADE = { masquerade: {} };
@@ -60,10 +72,54 @@ describe("masquerade", () => {
         ports: [{ port: 80 }],
         portRanges: [{ protocol: "TCP", start: 1, end: 9 }],
       },
-      want: ["portRanges"],
+      want: ["name"],
+    },
+    {
+      name: "is taken with ranges that overlap in another protocol only, or touch",
+      iface: { ...MASQUERADE, portRanges: rangesOf("TCP 80-200", "UDP 150-300", "TCP 201-201") },
+      want: [],
+    },
+    {
+      name: "is refused with a range in which another begins, and one that is there twice",
+      iface: {
+        ...MASQUERADE,
+        portRanges: rangesOf("UDP 22-22", "TCP 1-900", "TCP 80-90", "UDP 22-22", "TCP 100-1000"),
+      },
+      want: ["portRanges", "portRanges", "portRanges"],
+    },
+    {
+      name: "is refused once for what is no range",
+      iface: { ...MASQUERADE, portRanges: rangesOf("TCP 90-80", "TCP 70-85") },
+      want: ["portRanges[0].start"],
     },
   ])("$name", ({ iface = MASQUERADE, pod = {}, want }) => {
     expect(refused(iface, { name: "one", pod })).toEqual(want);
+  });
+});
+
+describe("ranges of ports are refused in KubeVirt's words", () => {
+  test.each<{ name: string; iface: Omit<Iface, "name">; field: string; message: string }>([
+    {
+      name: "without masquerade",
+      iface: { ...BRIDGE, portRanges: rangesOf("TCP 80-90") },
+      field: "name",
+      message: "portRanges are only supported on masquerade interfaces",
+    },
+    {
+      name: "beside ports",
+      iface: { ...MASQUERADE, portRanges: rangesOf("TCP 80-90"), ports: [{ port: 22 }] },
+      field: "name",
+      message: "Cannot define both ports and portRanges on interface",
+    },
+    {
+      name: "that overlap",
+      iface: { ...MASQUERADE, portRanges: rangesOf("TCP 150-300", "TCP 80-200") },
+      field: "portRanges",
+      message: "TCP portRanges [80-200] and [150-300] overlap",
+    },
+  ])("$name", ({ iface, field, message }) => {
+    const path = `spec.domain.devices.interfaces[0].${field}`;
+    expect(causesOf(iface, POD)).toEqual([{ reason: "FieldValueInvalid", field: path, message }]);
   });
 });
 

@@ -5,7 +5,7 @@ import type { Cause } from "../kinds/meta.ts";
 import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { isSecurityMode, SECURITY_MODES } from "../kinds/guest/port-security.ts";
 import { parseIp } from "../values/ip.ts";
-import { isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
+import { isNicMac } from "../values/mac.ts";
 import { natPrefixOf } from "../values/nat-prefix.ts";
 import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
 
@@ -56,11 +56,7 @@ const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
   }),
 );
 
-const rangesAreRanges = forEachIface(({ ports = [], portRanges = [] }, path) => [
-  ...causeIf(
-    ports.length > 0 && portRanges.length > 0,
-    invalid(`${path}.portRanges`, "portRanges cannot be beside ports"),
-  ),
+const rangesAreRanges = forEachIface(({ portRanges = [] }, path) => [
   ...causeIf(
     portRanges.length > RANGES_MAX,
     invalid(`${path}.portRanges`, `there can be at most ${String(RANGES_MAX)} portRanges`),
@@ -78,10 +74,41 @@ const rangesAreRanges = forEachIface(({ ports = [], portRanges = [] }, path) => 
   }),
 ]);
 
-function isOneGuestsMac(text: string): boolean {
-  const pairs = parseMac(text);
-  return pairs?.length === MAC_BYTES && !isMulticastMac(pairs);
+const rangesAreOfMasquerade = forEachIface(({ masquerade, ports = [], portRanges = [] }, path) => {
+  if (portRanges.length === 0) return [];
+  const field = `${path}.name`;
+  return [
+    ...causeIf(
+      masquerade === undefined,
+      invalid(field, "portRanges are only supported on masquerade interfaces"),
+    ),
+    ...causeIf(
+      ports.length > 0,
+      invalid(field, "Cannot define both ports and portRanges on interface"),
+    ),
+  ];
+});
+
+type PortRange = NonNullable<Iface["portRanges"]>[number];
+
+function printRange({ start, end }: PortRange): string {
+  return `[${String(start)}-${String(end)}]`;
 }
+
+/** Of one protocol each range is beyond all that begin before it; what is no range is told as such. */
+const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
+  PROTOCOLS.flatMap((protocol) => {
+    const ranges = portRanges
+      .filter((range) => range.protocol === protocol && range.start <= range.end)
+      .toSorted((left, right) => left.start - right.start);
+    return ranges.flatMap((range, index) => {
+      const before = ranges.slice(0, index).find(({ end }) => end >= range.start);
+      if (before === undefined) return [];
+      const message = `${protocol} portRanges ${printRange(before)} and ${printRange(range)} overlap`;
+      return [invalid(`${path}.portRanges`, message)];
+    });
+  }),
+);
 
 /** Causes for what of a list is not as it must be, and for a list that is too long. */
 function listCauses(
@@ -111,7 +138,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   return [
     ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
-      isFit: isOneGuestsMac,
+      isFit: isNicMac,
       message: "is no MAC address that a NIC can have",
     }),
     ...listCauses(allowedAddresses, `${field}.allowedAddresses`, {
@@ -143,7 +170,9 @@ const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
 export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
+  rangesAreOfMasquerade,
   rangesAreRanges,
+  rangesAreApart,
   securityIsKnown,
   podNetworkIsGuarded,
 ];

@@ -85,11 +85,11 @@ const nameIsUnique = forEachNetwork((network, path, { networks }) => {
   });
 });
 
-const networkIsUsed = forEachNetwork((network, path, { ifaces }) =>
+const networkIsUsed = forEachNetwork((network, path, { ifaces, base }) =>
   causeIf(!ifaces.some((iface) => iface.name === network.name), {
     reason: "FieldValueRequired",
     field: `${path}.name`,
-    message: `${path}.name '${network.name}' not found.`,
+    message: `${path}.name '${network.name}' not found. No interface is named "${network.name}": add one to ${base}.domain.devices.interfaces, or take the network out`,
   }),
 );
 

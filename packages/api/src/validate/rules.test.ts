@@ -96,7 +96,11 @@ const SOURCE_ROWS: readonly RuleRow[] = [
     interfaces: [BRIDGE],
     networks: [POD, multus("blue")],
     want: [
-      ["FieldValueRequired", "fake.networks[1].name", "fake.networks[1].name 'blue' not found."],
+      [
+        "FieldValueRequired",
+        "fake.networks[1].name",
+        "fake.networks[1].name 'blue' not found. No interface is named \"blue\": add one to fake.domain.devices.interfaces, or take the network out",
+      ],
     ],
   },
 ];
@@ -122,7 +126,7 @@ const BINDING_ROWS: readonly RuleRow[] = [
       [
         "FieldValueInvalid",
         `${IFACE}[0]`,
-        "logical default interface must have exactly one binding method or binding plugin",
+        'logical default interface must have exactly one binding method or binding plugin. Interface "default" has none: give it one, for example masquerade: {}',
       ],
     ],
   },
@@ -134,7 +138,7 @@ const BINDING_ROWS: readonly RuleRow[] = [
       [
         "FieldValueInvalid",
         `${IFACE}[0]`,
-        "logical blue interface must have exactly one binding method or binding plugin",
+        'logical blue interface must have exactly one binding method or binding plugin. Interface "blue" has bridge and sriov: keep one of them',
       ],
     ],
   },

@@ -60,7 +60,13 @@ const KUBEVIRT_ROWS: readonly RuleRow[] = [
     name: "interface without network",
     interfaces: [BRIDGE],
     networks: [],
-    want: [["FieldValueInvalid", `${IFACE}[0].name`, `${IFACE}[0].name 'default' not found.`]],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0].name`,
+        `${IFACE}[0].name 'default' not found. No network is named "default": add one to fake.networks, or give the interface the name of one`,
+      ],
+    ],
   },
   {
     name: "duplicate interface name",

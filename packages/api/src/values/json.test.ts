@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { isJsonObject, parseJson } from "./json.ts";
+import { isJsonObject, parseJson, printGoJson } from "./json.ts";
 
 describe("what is a JSON object", () => {
   test.each([
@@ -24,6 +24,18 @@ describe("reading JSON text", () => {
     { text: "", value: undefined },
     { text: "{", value: undefined },
   ])("$text is $value", ({ text, value }) => {
+    expect(parseJson(text)).toEqual(value);
+  });
+});
+
+describe("JSON as Go writes it", () => {
+  test.each([
+    { value: "a->b <nil> & c", text: String.raw`"a-\u003eb \u003cnil\u003e \u0026 c"` },
+    { value: "\u2028\u2029", text: String.raw`"\u2028\u2029"` },
+    { value: { "<": ['"\\', 1, null] }, text: String.raw`{"\u003c":["\"\\",1,null]}` },
+    { value: "ä/\u007f", text: '"ä/\u007f"' },
+  ])("$value is $text", ({ value, text }) => {
+    expect(printGoJson(value)).toBe(text);
     expect(parseJson(text)).toEqual(value);
   });
 });

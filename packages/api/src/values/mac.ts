@@ -29,3 +29,9 @@ export function normalizeMac(text: string): string {
 export function isMulticastMac(pairs: readonly string[]): boolean {
   return (parseInt(pairs[0] ?? "00", 16) & 1) === 1;
 }
+
+/** Whether a NIC can have the address as its own: it is of Ethernet, and no group's. */
+export function isNicMac(text: string): boolean {
+  const pairs = parseMac(text);
+  return pairs?.length === MAC_BYTES && !isMulticastMac(pairs);
+}

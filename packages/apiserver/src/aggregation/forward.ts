@@ -30,7 +30,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, 
 
 /** Milliseconds of a duration such as `1m30s`, the usual timeout at most. */
 function timeoutOf(duration: string): number {
-  const parts = [...duration.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  const parts = [...duration.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   const asked = parts.reduce(
     (sum, [, amount, unit]) => sum + Number(amount) * (UNITS_MS[unit ?? ""] ?? 0),
     0,

@@ -27,7 +27,7 @@ const EXACT_NAME = /^metadata\.name==?([^=]*)$/;
 
 function segmentsOf(path: string): readonly string[] {
   return path
-    .replace(/^\/+|\/+$/g, "")
+    .replace(/^\/+|(?<!\/)\/+$/g, "")
     .split("/")
     .map((segment) => {
       try {

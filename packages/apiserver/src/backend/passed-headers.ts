@@ -12,7 +12,7 @@ const OWN =
 
 /** Headers that concern more than one connection; `Connection` may name more that do not. */
 function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
-  const named = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
+  const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   return Object.entries(headers).filter(
     ([name]) => !HOP_BY_HOP.test(name) && !named.includes(name),
   );

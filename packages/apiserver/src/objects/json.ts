@@ -36,6 +36,28 @@ export function parseJson(text: string): unknown {
   return (JSON.parse as SourceParse)(text, keepLongIntegers);
 }
 
+/** Stands for a scalar whose text is not the one that Go's encoder gives it: it is equal to nothing. */
+const OTHERWISE = NaN;
+
+/** A scalar as Go's encoder writes it. Source: Go encoding/json, HTMLEscape. */
+function goText(value: unknown): string {
+  const escaped = (letter: string): string =>
+    `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return printJson(value).replace(/[<>&\u2028\u2029]/g, escaped);
+}
+
+/**
+ * Parses JSON that is to be compared as Kubernetes' library for JSON patches compares it: byte by byte with what Go's
+ * encoder makes of an object. A scalar that is written otherwise is equal to nothing. Throws SyntaxError.
+ */
+export function parseAsWritten(text: string): unknown {
+  return (JSON.parse as SourceParse)(text, (key, given, context) => {
+    const value = keepLongIntegers(key, given, context);
+    const { source } = context;
+    return source === undefined || source === goText(value) ? value : OTHERWISE;
+  });
+}
+
 function writeLongIntegers(_key: string, value: unknown): unknown {
   // The runtime has JSON.rawJSON (ES2025).
   return typeof value === "bigint" ? (JSON as unknown as RawJson).rawJSON(String(value)) : value;

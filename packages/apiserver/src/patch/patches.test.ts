@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a patch make of an object?
+import { messageOf } from "@patchbay/core/errors";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { parseJson } from "../objects/json.ts";
 import { applyJsonPatch, toOperations } from "./json-patch.ts";
 import { applyMergePatch } from "./merge-patch.ts";
 import { typeShape } from "../shapes/shape.ts";
@@ -46,16 +48,32 @@ test.each([
   { operations: [{ op: "test", path: "/l/0", value: 1 }], want: { l: [1, 2] } },
   { operations: [{ op: "add", path: "/a~1b", value: 1 }], want: { l: [1, 2], "a/b": 1 } },
 ])("a JSON patch %#", ({ operations, want }) => {
-  expect(applyJsonPatch({ l: [1, 2] }, toOperations(operations))).toEqual(want);
+  expect(
+    applyJsonPatch({ l: [1, 2] }, toOperations(operations, JSON.stringify(operations))),
+  ).toEqual(want);
 });
 
 test.each([
   { name: "a failed test", operations: [{ op: "test", path: "/a", value: 2 }] },
   { name: "a missing parent", operations: [{ op: "add", path: "/x/y", value: 2 }] },
   { name: "an absent key", operations: [{ op: "remove", path: "/x" }] },
+  { name: "a parent that is a scalar", operations: [{ op: "add", path: "/a/b", value: 2 }] },
+  {
+    name: "a key that only the runtime's objects have",
+    operations: [{ op: "remove", path: "/toString" }],
+  },
+  {
+    name: "a place in the runtime's objects",
+    operations: [{ op: "add", path: "/toString/call", value: 2 }],
+  },
+  {
+    name: "a copy of what only the runtime's objects have",
+    operations: [{ op: "copy", from: "/valueOf", path: "/b" }],
+  },
 ])("a JSON patch with $name is refused as a whole", ({ operations }) => {
   const target = { a: 1 };
-  const all = toOperations([{ op: "add", path: "/z", value: 1 }, ...operations]);
+  const patch = [{ op: "add", path: "/z", value: 1 }, ...operations];
+  const all = toOperations(patch, JSON.stringify(patch));
   expect(() => applyJsonPatch(target, all)).toThrow(/rejected our request/);
   expect(target).toEqual({ a: 1 });
 });
@@ -66,7 +84,43 @@ test.each([
   [{ op: "add", path: "a" }],
   [{ op: "add", path: "/__proto__/x", value: 1 }],
 ])("%j is no JSON patch", (patch) => {
-  expect(() => toOperations(patch)).toThrow(/error decoding patch/);
+  expect(() => toOperations(patch, JSON.stringify(patch))).toThrow(/error decoding patch/);
+});
+
+/** Source: kube-apiserver 1.26.5, asked for each. */
+test.each([
+  { stored: "a->b", written: '"a->b"', passes: false },
+  { stored: "a->b", written: String.raw`"a-\u003eb"`, passes: true },
+  { stored: "<nil>", written: String.raw`"\u003cnil\u003e"`, passes: true },
+  { stored: "a&b", written: '"a&b"', passes: false },
+  { stored: "a&b", written: String.raw`"a\u0026b"`, passes: true },
+  { stored: "\u2028", written: '"\u2028"', passes: false },
+  { stored: "\u2029", written: String.raw`"\u2029"`, passes: true },
+  { stored: "ab", written: String.raw`"\u0061b"`, passes: false },
+  { stored: { m: ["x", "a&b"] }, written: '{"m":["x","a&b"]}', passes: false },
+  { stored: { m: ["x", "a&b"] }, written: String.raw`{"m":["x","a\u0026b"]}`, passes: true },
+  { stored: 9007199254740993n, written: "9007199254740993", passes: true },
+  { stored: 1, written: "1.0", passes: false },
+])("a test of $stored that is written $written passes: $passes", ({ stored, written, passes }) => {
+  const text = `[{"op":"test","path":"/v","value":${written}},{"op":"add","path":"/w","value":"<"}]`;
+  const operations = toOperations(parseJson(text), text);
+  const outcome = (): unknown => {
+    try {
+      return applyJsonPatch({ v: stored }, operations);
+    } catch (error) {
+      return messageOf(error);
+    }
+  };
+  const refused = expect.stringContaining("rejected our request") as unknown;
+  expect(outcome()).toEqual(passes ? { v: stored, w: "<" } : refused);
+});
+
+test("a test of keys that the runtime's objects have is a test like others", () => {
+  const text = '[{"op":"test","path":"/v","value":{"toString":""}}]';
+  const operations = toOperations(parseJson(text), text);
+  const stored = { v: { toString: "" } };
+  expect(applyJsonPatch(stored, operations)).toEqual(stored);
+  expect(() => applyJsonPatch({ v: {} }, operations)).toThrow(/TestError/);
 });
 
 const pod = {

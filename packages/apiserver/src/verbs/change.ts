@@ -2,7 +2,7 @@
 // One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
 import type { GroupVersionKind } from "../admission/admission.ts";
 import { writeOptions } from "../admission/write-options.ts";
-import { invalid, modified, notFound } from "../meta/status.ts";
+import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
@@ -111,6 +111,17 @@ function countGeneration(kind: Kind, next: KubeObject, current: KubeObject): voi
   }
 }
 
+/** Rules that were added later judge what changes: a cause that what is stored has too is none of this change's. */
+function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly Cause[] {
+  const causes = kind.strategy.validate?.(next) ?? [];
+  if (causes.length === 0) {
+    return causes;
+  }
+  const printed = ({ field = "", message }: Cause): string => `${field}: ${message}`;
+  const stored = new Set((kind.strategy.validate?.(current) ?? []).map(printed));
+  return causes.filter((cause) => !stored.has(printed(cause)));
+}
+
 /** What the server itself changes (`all`) is held to the form only. */
 function validateChange(
   kind: Kind,
@@ -121,7 +132,7 @@ function validateChange(
   const causes = [
     ...validateMeta(kind, next),
     ...validateMetaUpdate(next, current),
-    ...(kind.strategy.validate?.(next) ?? []),
+    ...newCauses(kind, next, current),
     ...(part === "all" ? [] : (kind.strategy.validateUpdate?.(next, current) ?? [])),
   ];
   if (causes.length > 0) {

@@ -39,7 +39,7 @@ export function parsePatch(call: Call): Patcher {
   }
   const patch = parseText(text, contentType);
   if (contentType === JSON_PATCH) {
-    const operations = toOperations(patch);
+    const operations = toOperations(patch, text);
     return (current) => applyJsonPatch(current, operations);
   }
   if (!isFields(patch)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does containerd know of images? A record is a name and what it names; CRI adds one by the image's id. Pure.
+import { repositoryOf } from "./reference.ts";
 
 /** One name. */
 export interface ImageRecord {
@@ -49,7 +50,7 @@ export function orphansOf(records: readonly ImageRecord[]): readonly string[] {
 export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
   const digest = records.find((record) => record.name === name)?.digest;
   if (digest === undefined) return [];
-  const repository = name.replace(/[:@][^/]*$/, "");
+  const repository = repositoryOf(name);
   const isOtherTag = (record: ImageRecord): boolean =>
     record.name !== name && record.digest === digest && record.name.startsWith(`${repository}:`);
   const pinned = `${repository}@${digest}`;

@@ -53,6 +53,11 @@ export function fullReference(reference: string): string {
   return `${parts.join("/")}${suffix}`;
 }
 
+/** What a whole reference names without its tag and digest. */
+export function repositoryOf(reference: string): string {
+  return split(reference).name;
+}
+
 /** As people write it: without what {@link fullReference} adds. */
 export function shortReference(reference: string): string {
   return reference

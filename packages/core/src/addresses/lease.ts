@@ -137,6 +137,31 @@ function ipv6LeaseBehind({ gateway, guest }: Subnet): Ipv6Lease {
   return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
 }
 
+type IpVersion = IpPrefix["version"];
+
+/** Families in which the guest is told of a way out of its networks. */
+export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
+  return [
+    ...(ipv4?.routes.some(isDefault) === true ? ([4] as const) : []),
+    ...(ipv6?.isRouter === true ? ([6] as const) : []),
+  ];
+}
+
+/** The lease without its default routes of those families. */
+export function withoutWaysOut(
+  { ipv4, ipv6 }: GuestLease,
+  versions: readonly IpVersion[],
+): GuestLease {
+  const inner = (routes: readonly NicRoute[]): readonly NicRoute[] =>
+    versions.includes(4) ? routes.filter((route) => !isDefault(route)) : routes;
+  return {
+    ...(ipv4 === undefined ? {} : { ipv4: { ...ipv4, routes: inner(ipv4.routes) } }),
+    ...(ipv6 === undefined
+      ? {}
+      : { ipv6: { ...ipv6, isRouter: ipv6.isRouter && !versions.includes(6) } }),
+  };
+}
+
 /** The bridge's own addresses that a lease is given from, each once. */
 export function serversOf({ ipv4, ipv6 }: GuestLease): readonly string[] {
   const all = [...(ipv4 === undefined ? [] : [ipv4]), ...(ipv6?.addresses ?? [])];

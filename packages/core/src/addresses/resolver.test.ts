@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { parseResolver } from "./resolver.ts";
+import { parseNetworkDns, parseResolver } from "./resolver.ts";
 
 test.each([
   { name: "nothing", text: "", want: { nameservers: [], search: [] } },
@@ -29,4 +29,17 @@ test.each([
   },
 ])("a resolv.conf gives $name", ({ text, want }) => {
   expect(parseResolver(text)).toEqual(want);
+});
+
+test.each([
+  { name: "none", dns: {}, want: undefined },
+  {
+    name: "its own",
+    dns: { nameservers: ["10.9.0.53", "127.0.0.1", 7], search: ["lan.example", "a,b"] },
+    want: { nameservers: ["10.9.0.53"], search: ["lan.example"] },
+  },
+  { name: "no names without a server", dns: { search: ["lan.example"] }, want: undefined },
+  { name: "nothing that is not a list", dns: { nameservers: "10.9.0.53" }, want: undefined },
+])("a network has $name", ({ dns, want }) => {
+  expect(parseNetworkDns(dns)).toEqual(want);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom does a guest ask for names? Whom its pod asks.
-import { parseIp, printAddress } from "@patchbay/api";
+// Whom does a guest ask for names? Whom its pod asks, or whom a network says is to be asked there.
+import { isJsonObject, parseIp, printAddress } from "@patchbay/api";
 
 /** Servers of names, and what is put behind a name that is asked for. */
 export interface DnsSettings {
@@ -30,9 +30,24 @@ export function parseResolver(text: string): DnsSettings {
   const lines = text.split("\n").map((line) => line.trim().split(/\s+/));
   const nameservers = lines.flatMap(([key, value = ""]) => (key === "nameserver" ? [value] : []));
   const lists = lines.flatMap(([key, ...values]) => (key === "search" ? [values] : []));
-  const names = (lists.at(-1) ?? []).filter((name) => name.length <= NAME_MAX && NAME.test(name));
+  return settingsOf(nameservers, lists.at(-1) ?? []);
+}
+
+function settingsOf(nameservers: readonly string[], search: readonly string[]): DnsSettings {
+  const names = search.filter((name) => name.length <= NAME_MAX && NAME.test(name));
   return {
     nameservers: nameservers.filter(isForGuest).slice(0, NAMESERVERS_MAX),
     search: names.slice(0, SEARCH_MAX),
   };
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+/** Reads what a network says of name servers, whoever wrote it; undefined: it names none. Source: CNI SPEC 1.1, "dns" */
+export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
+  const { nameservers, search } = isJsonObject(dns) ? dns : {};
+  const settings = settingsOf(textsOf(nameservers), textsOf(search));
+  return settings.nameservers.length === 0 ? undefined : settings;
 }

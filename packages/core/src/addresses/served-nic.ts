@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the DHCP server of a VM is to give its NICs: from the spec and from what the agent remembers, and nothing else.
-import type { DhcpOptions, VirtualMachineInstance } from "@patchbay/api";
+import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { macOf } from "../iface/mac.ts";
 import { namesOf } from "../iface/names.ts";
 import { leaseOf } from "../iface/wiring.ts";
 import { hostnameOf } from "../spec/hostname.ts";
-import type { GuestLease } from "./lease.ts";
+import { waysOutOf, withoutWaysOut, type GuestLease } from "./lease.ts";
 import type { DnsSettings } from "./resolver.ts";
 
 /** One NIC of a guest, as the server knows it. */
@@ -46,6 +46,30 @@ function isServable(
   return wired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
 }
 
+function isMain({ network }: IfaceFacts): boolean {
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+/**
+ * What leads out of the guest's networks is told of one NIC, since a guest takes equal ones for equally good: that on the
+ * pod's network, and where the guest has none, that on the network which has the pod's default route. A network's own
+ * name servers are its own matter.
+ */
+function outwardOf(
+  iface: IfaceFacts,
+  lease: GuestLease,
+  facts: ServingFacts,
+): Pick<ServedNic, "lease" | "dns"> {
+  const podDns = facts.dns ?? NO_DNS;
+  if (isMain(iface)) return { lease, dns: podDns };
+  const main = facts.ifaces.find(isMain);
+  const isOut = main === undefined && waysOutOf(lease).length > 0;
+  return {
+    lease: withoutWaysOut(lease, main === undefined ? [] : waysOutOf(leaseOf(main) ?? {})),
+    dns: iface.attachment?.dns ?? (isOut ? podDns : NO_DNS),
+  };
+}
+
 function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = leaseOf(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
@@ -57,8 +81,7 @@ function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic
       mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
       mtu: iface.links.mtu,
       hostname: hostnameOf(facts.vmi),
-      lease,
-      dns: facts.dns ?? NO_DNS,
+      ...outwardOf(iface, lease, facts),
       options: iface.iface?.dhcpOptions ?? {},
     },
   ];

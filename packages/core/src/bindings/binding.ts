@@ -67,7 +67,9 @@ export interface BindingModule {
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
-  /** The pod NIC's addresses move to the guest: they are written down before it is wired. */
+  /** The guest may have another MAC than CNI gave the pod NIC. */
+  readonly takesAnyMac: boolean;
+  /** Wiring takes the addresses from the pod NIC: they are written down before. */
   readonly takesAddresses: boolean;
   /** What the pod gives the guest by DHCP; undefined: nothing, and it leaves others to do so. */
   readonly leaseOf: (facts: WiringFacts) => GuestLease | undefined;

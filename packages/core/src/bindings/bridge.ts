@@ -26,6 +26,7 @@ export const BRIDGE: BindingModule = {
   },
   tapOf: ({ tapName }) => tapName,
   live: { plug: true, link: true, network: true },
+  takesAnyMac: true,
   takesAddresses: true,
   leaseOf: ({ remembered }) => leaseOfRemembered(remembered),
   addressesOf: "guest",

@@ -10,6 +10,5 @@ export const MANAGED_TAP: BindingModule = {
   // The plugin made what it makes for one network, by the name of that one's NIC.
   live: { ...BRIDGE.live, network: false },
   wiringOf: plainBridgeOf,
-  takesAddresses: false,
   leaseOf: () => undefined,
 };

@@ -40,6 +40,7 @@ export const MASQUERADE: BindingModule = {
   wiringOf,
   tapOf: ({ tapName }) => tapName,
   live: { plug: false, link: true, network: false },
+  takesAnyMac: true,
   takesAddresses: false,
   leaseOf: (facts) => leaseBehindPod(wiringOf(facts)),
   addressesOf: "pod",

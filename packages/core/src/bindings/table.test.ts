@@ -17,6 +17,8 @@ interface Row {
   /** What can be changed while the guest runs. */
   readonly live: readonly string[];
   readonly addresses: "guest" | "pod";
+  /** Whether the NIC's addresses are written down, since wiring takes them. */
+  readonly taken: boolean;
 }
 
 test.each<Row>([
@@ -26,6 +28,7 @@ test.each<Row>([
     opens: ["tap1", "tap1"],
     live: ["plug", "link", "network"],
     addresses: "guest",
+    taken: true,
   },
   {
     kind: "masquerade",
@@ -33,6 +36,7 @@ test.each<Row>([
     opens: ["tap1", "tap1"],
     live: ["link"],
     addresses: "pod",
+    taken: false,
   },
   {
     kind: "managedTap",
@@ -40,6 +44,7 @@ test.each<Row>([
     opens: ["tap1", "tap1"],
     live: ["plug", "link"],
     addresses: "guest",
+    taken: true,
   },
   {
     kind: "tap",
@@ -47,8 +52,9 @@ test.each<Row>([
     opens: ["tap1", "pod1"],
     live: ["plug", "link"],
     addresses: "guest",
+    taken: false,
   },
-])("$kind", ({ kind, wiring, opens, live, addresses }) => {
+])("$kind", ({ kind, wiring, opens, live, addresses, taken }) => {
   const module = BINDINGS[kind];
   expect(module.kind).toBe(kind);
   const made = module.wiringOf(FACTS);
@@ -60,5 +66,5 @@ test.each<Row>([
   expect(links.map((there) => module.tapOf(NAMES, there))).toEqual(opens);
   const changes = (["plug", "link", "network"] as const).filter((what) => module.live[what]);
   expect(changes).toEqual(live);
-  expect(module.addressesOf).toBe(addresses);
+  expect([module.addressesOf, module.takesAddresses]).toEqual([addresses, taken]);
 });

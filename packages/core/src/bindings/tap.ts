@@ -16,6 +16,8 @@ export const TAP: BindingModule = {
     links.has(tapName) ? tapName : podInterfaceName,
   // Another network would mean another tap, and so another device.
   live: { plug: true, link: true, network: false },
+  // A macvtap lets through what is for its own MAC only.
+  takesAnyMac: false,
   takesAddresses: false,
   leaseOf: () => undefined,
   addressesOf: "guest",

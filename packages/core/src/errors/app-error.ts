@@ -6,10 +6,9 @@ import type { RetryRule } from "./entry.ts";
 /** Flat, loggable facts about one error. Never secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
-function messageFor(code: ErrorCode, details: Details): string {
-  return CATALOGUE[code].summary.replace(/\{(\w+)\}/g, (_match, name: string) =>
-    String(details[name] ?? "unknown"),
-  );
+/** The text with each `{name}` replaced by what the details have under that name. */
+export function fillIn(text: string, details: Details): string {
+  return text.replace(/\{(\w+)\}/g, (_match, name: string) => String(details[name] ?? "unknown"));
 }
 
 /** An error with a stable code. Match on `code`, never on the message. */
@@ -19,7 +18,7 @@ export class AppError extends Error {
   readonly details: Details;
 
   constructor(code: ErrorCode, details: Details = {}, options?: ErrorOptions) {
-    super(messageFor(code, details), options);
+    super(fillIn(CATALOGUE[code].summary, details), options);
     this.code = code;
     this.details = details;
   }

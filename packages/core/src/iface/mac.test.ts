@@ -37,7 +37,7 @@ test.each([
     want: "02:00:00:00:00:0a",
   },
   {
-    name: "then what the pod's status says",
+    name: "then what the NIC has",
     facts: {
       attachment: {
         name: "a",
@@ -47,12 +47,19 @@ test.each([
       },
       links: { mac: "02:00:00:00:00:0c" },
     } as const,
-    want: "02:00:00:00:00:0b",
+    want: "02:00:00:00:00:0c",
   },
   {
-    name: "then the NIC's own, of which no status tells",
-    facts: { links: { mac: "02:00:00:00:00:0c" } },
-    want: "02:00:00:00:00:0c",
+    name: "then what the pod's status says, where nobody sees the NIC",
+    facts: {
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+    } as const,
+    want: "02:00:00:00:00:0b",
   },
 ])("the guest's MAC: $name", ({ facts, want }) => {
   expect(macOf(facts)).toBe(want);

@@ -10,11 +10,11 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
 };
 
 /**
- * The guest's MAC: what the spec says, else what CNI gave the pod NIC, as the pod's status or the NIC itself tells (nobody
- * writes the default network's into the status but Multus); lower case with colons.
+ * The guest's MAC: what the spec says, else what the pod NIC has, else, where nobody can see it, what the pod's status
+ * says of it; lower case with colons.
  */
 export function macOf({ iface, attachment, links }: MacFacts): string {
-  const mac = iface?.macAddress ?? attachment?.mac ?? links?.mac ?? "";
+  const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
 }
 

@@ -52,15 +52,28 @@ describe("the links of an iface", () => {
     ]);
   });
 
-  test("on another network hold it to what the cluster says, and to what the pod's status says that it was given", () => {
-    const attachment = { name: "one", state: "Attached" as const, ips: ["10.9.0.1"] };
+  test("on another network hold it to what the cluster says, and to what its plugin left on the NIC", () => {
     const security: ClusterSecurity = { mode: "Addresses", enforced: false };
-    const more = { attachment: { ...attachment, podInterfaceName: "pod1" } };
+    const links = { mac: MAC, mtu: 1400, addresses: ["10.9.0.1/24"] };
+    const more: Partial<WiredIface> = { binding: { kind: "tap" }, links };
     expect(ifaceOn(BLUE, { bridge: {} }, more).guard).toBeUndefined();
     expect(ifaceOn(BLUE, { bridge: {} }, { ...more, security }).guard?.addresses).toEqual([
       "10.9.0.1",
       "fe80::ff:fe00:5e01",
     ]);
+  });
+
+  test("rest on nothing that the pod's annotations say", () => {
+    const words = { mac: "02:00:00:00:5e:02", ips: ["10.88.0.1"] };
+    const attachment = { name: "one", state: "Attached" as const, ...words };
+    const remembered = {
+      podInterfaceName: "eth0",
+      ...{ index: 2, addresses: ["10.88.0.5/24"], routes: [] },
+    };
+    const told = { attachment: { ...attachment, podInterfaceName: "eth0" }, remembered };
+    expect(ifaceOn(POD, { bridge: {} }, told)).toEqual(
+      ifaceOn(POD, { bridge: {} }, { remembered }),
+    );
   });
 
   test("of a guest that has the NIC hold it to the MAC of its device", () => {

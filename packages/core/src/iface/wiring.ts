@@ -45,13 +45,16 @@ const NOTHING_SAID: ClusterSecurity = { mode: "Off", enforced: false };
 /** Behind the pod's addresses the guest is alone with its gateway: what it calls itself on that link is its own matter. */
 const ANY_LINK_LOCAL = "fe80::/10";
 
-/** What is the guest's to claim: what was taken from the pod NIC for it, or what the pod's status says that it was given. */
+/**
+ * What is the guest's to claim: what the kernel had on the pod NIC. The pod's annotations are words, which whoever may
+ * edit pods can write.
+ */
 function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
     const guests = [wiring.ipv4, wiring.ipv6].flatMap((subnet) => subnet?.guest ?? []);
     return [...guests, ANY_LINK_LOCAL];
   }
-  const given = [...(facts.remembered?.addresses ?? []), ...(facts.attachment?.ips ?? [])];
+  const given = facts.remembered?.addresses ?? facts.links?.addresses ?? [];
   return [...new Set(given.map(addressAlone))];
 }
 

@@ -264,7 +264,7 @@ describe("a VM remembers where its devices are", () => {
   });
 
   test("a VM that starts for the first time tells its VMI the rules", () => {
-    expect(keptTopology(vmiOf(aVm({})))).toEqual({
+    expect(keptTopology(vmiOf(aVm({}), {}))).toEqual({
       version: TOPOLOGY_VERSION,
       interfaces: [],
       devices: [{ name: "display", pciAddress: "0000:00:01.0" }],
@@ -275,7 +275,7 @@ describe("a VM remembers where its devices are", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "b", pciAddress: "0000:09:00.0" }] };
     const stopped = { ...vm, status: { pcieTopology } };
     expect(statusOf(stopped, undefined).pcieTopology).toEqual(pcieTopology);
-    expect(layoutOf(vmiOf(stopped))).toEqual({
+    expect(layoutOf(vmiOf(stopped, {}))).toEqual({
       ports: 34,
       places: ["b 0000:09:00.0", "a 0000:01:00.0"],
     });

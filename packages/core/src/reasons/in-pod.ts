@@ -19,21 +19,33 @@ export const REASONS_IN_POD = {
     ...ATTACHING,
     meaning: "there is no such NetworkAttachmentDefinition; its coming wakes the pod",
     who: "user",
+    advice: "make it, or name another one; the interface comes as soon as it is there",
   },
   NetworkForbidden: {
     ...ATTACHING,
     meaning: "the network is in another namespace, and the node isolates namespaces",
     who: "user, administrator",
+    advice: "use a network of the pod's own namespace or of namespace default",
   },
   NetworkInvalid: {
     ...ATTACHING,
     meaning: "the CNI configuration cannot be used, or its name is none",
     who: "user",
+    advice:
+      "correct spec.config of NetworkAttachmentDefinition {network}; the interface is tried again as soon as it is changed",
+  },
+  AddressesExhausted: {
+    ...ATTACHING,
+    meaning: "every address of the network's range is taken",
+    who: "user",
+    advice:
+      "every address of network {network} is taken: unplug an interface from it, or make the range in spec.config of its NetworkAttachmentDefinition larger; it is tried again",
   },
   RequestInvalid: {
     ...ATTACHING,
     meaning: "a MAC or an address that is asked for is malformed",
     who: "user",
+    advice: "remove the interface and add it again with another one, or with none",
   },
   RequestNotMet: {
     ...ATTACHING,
@@ -42,7 +54,8 @@ export const REASONS_IN_POD = {
   },
   InterfaceNameTaken: {
     ...ATTACHING,
-    meaning: "the pod has a NIC of that name that is not ours",
+    meaning:
+      "the pod has a NIC of that name that is not ours, or by its status another network has it",
     who: "administrator",
   },
   CniFailed: {

@@ -4,7 +4,7 @@ import { AppError } from "../errors/app-error.ts";
 import { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
 import { leastPauseMs } from "../errors/pauses.ts";
 import { hindranceOfFailure } from "../status/hindrance.ts";
-import type { LibvirtErrorCode } from "./of-error.ts";
+import { isFaultOfDefinition, reasonOf, sayWithAdvice, type LibvirtErrorCode } from "./of-error.ts";
 
 /** What is told of a code in a plug and in an unplug, and how long it is left alone at least. */
 interface Row {
@@ -82,4 +82,80 @@ describe("an error of libvirt", () => {
   test.each(TABLE)("$code is left alone for $leastMs ms at least", ({ error, leastMs }) => {
     expect(leastPauseMs(error)).toBe(leastMs);
   });
+});
+
+describe("an error of a network", () => {
+  const plugin = { plugin: "bridge", command: "ADD" };
+
+  test.each([
+    {
+      name: "whose configuration cannot be read",
+      error: new AppError("CNI_CONFIG_INVALID", { network: "ns/blue", reason: "no" }),
+      reason: "NetworkInvalid",
+      says: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the interface is",
+      isFault: true,
+    },
+    {
+      name: "whose plugin the node does not have",
+      error: new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" }),
+      reason: undefined,
+      says: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
+      isFault: true,
+    },
+    {
+      name: "whose IPAM plugin the node does not have",
+      error: new AppError("CNI_PLUGIN_FAILED", {
+        ...plugin,
+        message: 'failed to find plugin "x" in path [/opt/cni/bin]',
+      }),
+      reason: undefined,
+      says: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
+      isFault: true,
+    },
+    {
+      name: "whose range is used up, as host-local says it",
+      error: new AppError("CNI_PLUGIN_FAILED", {
+        ...plugin,
+        message: "failed to allocate for range 0: no IP addresses available in range set: a-b",
+      }),
+      reason: "AddressesExhausted",
+      says: "; every address of network ns/blue is taken: unplug an interface",
+      isFault: true,
+    },
+    {
+      name: "whose range is used up, as whereabouts says it",
+      error: new AppError("CNI_PLUGIN_FAILED", {
+        ...plugin,
+        message: "Could not allocate IP in range: ip: a / - b",
+      }),
+      reason: "AddressesExhausted",
+      says: "; every address of network ns/blue is taken: unplug an interface",
+      isFault: true,
+    },
+    {
+      name: "whose plugin fails otherwise",
+      error: new AppError("CNI_PLUGIN_FAILED", { ...plugin, message: "no such device" }),
+      reason: undefined,
+      says: "no such device; the words are the plugin's, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
+      isFault: false,
+    },
+    {
+      name: "that is not there",
+      error: new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns/blue" }),
+      reason: "NetworkNotFound",
+      says: "ns/blue; make it, or name another one",
+      isFault: false,
+    },
+  ])("$name says what to do", ({ error, reason, says, isFault }) => {
+    expect(reasonOf(error)).toBe(reason);
+    expect(sayWithAdvice(error, { network: "ns/blue" })).toContain(says);
+    expect(isFaultOfDefinition(error)).toBe(isFault);
+  });
+
+  test.each([new Error("x"), undefined, new AppError("KUBE_CONFLICT")])(
+    "is none of another kind: %s",
+    (error) => {
+      expect(isFaultOfDefinition(error)).toBe(false);
+    },
+  );
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which reason an error is, and what a person is told of it.
-import { isAppError, messageOf } from "../errors/app-error.ts";
+import { fillIn, isAppError, messageOf, type AppError, type Details } from "../errors/app-error.ts";
 import type { ErrorCode } from "../errors/catalogue.ts";
 import type { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
 import { adviceOn, type Reason } from "./table.ts";
@@ -37,6 +37,11 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
   LIBVIRT_REFUSED: IN_ITS_LOG,
 };
 
+const PLUGIN_MISSING: Advised = {
+  advice:
+    "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; it is tried again",
+};
+
 const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   ...OF_LIBVIRT,
   CRI_UNAVAILABLE: "RuntimeUnavailable",
@@ -47,13 +52,46 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
   CNI_CONFIG_INVALID: "NetworkInvalid",
+  CNI_PLUGIN_MISSING: PLUGIN_MISSING,
+  CNI_PLUGIN_FAILED: {
+    advice:
+      "the words are the plugin's, which acts on spec.config of NetworkAttachmentDefinition {network}; it is tried again",
+  },
+  CNI_TIMED_OUT: {
+    advice:
+      "an administrator finds out on the node what the plugin waits for (a DHCP server, for example); it is tried again",
+  },
   CNI_REQUEST_INVALID: "RequestInvalid",
   CNI_REQUEST_NOT_MET: "RequestNotMet",
   CNI_NAME_TAKEN: "InterfaceNameTaken",
 };
 
+/** What plugins say in words only. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */
+const OF_WORDS: readonly (readonly [RegExp, Reason | Advised])[] = [
+  [/no IP addresses available in|could not allocate IP in range/i, "AddressesExhausted"],
+  [/failed to find plugin/, PLUGIN_MISSING],
+];
+
+function knownOfPlugin({ code, details }: AppError): Reason | Advised | undefined {
+  if (code !== "CNI_PLUGIN_FAILED") return undefined;
+  const words = String(details["message"]);
+  return OF_WORDS.find(([pattern]) => pattern.test(words))?.[1];
+}
+
 function knownOf(error: unknown): Reason | Advised | undefined {
-  return isAppError(error) ? OF_CODE[error.code] : undefined;
+  return isAppError(error) ? (knownOfPlugin(error) ?? OF_CODE[error.code]) : undefined;
+}
+
+/** What only a change of the network's definition, or of what it names on the node, can mend, whoever asks for it. */
+const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
+  "NetworkInvalid",
+  "AddressesExhausted",
+  PLUGIN_MISSING,
+];
+
+/** Whether an attachment failed for what its network's definition says. */
+export function isFaultOfDefinition(error: unknown): boolean {
+  return OF_DEFINITION.includes(knownOf(error));
 }
 
 /** The reason that an error is whatever was tried; undefined where only the step gives a word. */
@@ -62,9 +100,9 @@ export function reasonOf(error: unknown): Reason | undefined {
   return typeof known === "string" ? known : undefined;
 }
 
-/** The words of an error, and what a person can do about it. */
-export function sayWithAdvice(error: unknown): string {
+/** The words of an error, and what a person can do about it; `names`: what its advice calls by name. */
+export function sayWithAdvice(error: unknown, names: Details = {}): string {
   const known = knownOf(error);
   const advice = typeof known === "string" ? adviceOn(known) : known?.advice;
-  return [messageOf(error), advice ?? []].flat().join("; ");
+  return [messageOf(error), advice === undefined ? [] : fillIn(advice, names)].flat().join("; ");
 }

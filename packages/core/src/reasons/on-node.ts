@@ -194,10 +194,12 @@ export const REASONS_ON_NODE = {
   },
   RuntimeUnavailable: {
     ...WARNED,
-    phases: "any of virt-handler; the VM as a whole",
+    phases: "`PodAttaching`; any of virt-handler; the VM as a whole",
     meaning:
-      "the node's container runtime does not tell where the launcher is; links and device are as last seen",
+      "the node's container runtime does not tell where the pod is (`CRI_UNAVAILABLE`); links and device are as last seen",
     who: "administrator",
+    from: "net-agent, virt-handler",
+    next: "the container runtime of the node answers; it is asked again and again",
     advice:
       "it is tried again; if it stays so, see whether the runtime of the node runs, and whether --cri-endpoint names it",
   },

@@ -8,9 +8,11 @@ export interface ReasonEntry {
   readonly meaning: string;
   /** Who can help, or acts next. */
   readonly who: string;
-  readonly from: "net-agent" | "virt-controller" | "virt-handler";
+  readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
   /** The event on the VMI that tells of it once: a warning, a normal one for what ends by itself, or none. */
   readonly event: "Warning" | "Normal" | "none";
-  /** What a person can do, said after the words of an error. */
+  /** What has to happen before the phase's own step can be taken, where that is another's turn. */
+  readonly next?: string;
+  /** What a person can do, said after the words of an error; `{network}` is filled in. */
   readonly advice?: string;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { bindingOf } from "../bindings/binding-of.ts";
-import { eventTypeOf, REASONS } from "./table.ts";
+import { eventTypeOf, helperOn, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
   test.each([
@@ -29,4 +29,13 @@ test.each([{ sriov: {} }, { passtBinding: {} }])("what is not built of %j has an
   const binding = bindingOf({ name: "nic", ...part }, undefined, {});
   expect(binding).toMatchObject({ kind: "refused" });
   expect(Object.keys(REASONS)).toContain("reason" in binding && binding.reason);
+});
+
+test.each([
+  { reason: "NetworkInvalid", want: "user" },
+  { reason: "CniFailed", want: "administrator" },
+  { reason: "Unheard", want: undefined },
+  { reason: undefined, want: undefined },
+])("who can help with $reason: $want", ({ reason, want }) => {
+  expect(helperOn(reason)).toBe(want);
 });

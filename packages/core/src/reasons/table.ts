@@ -22,6 +22,18 @@ export function eventTypeOf(reason: string): "Warning" | "Normal" | undefined {
   return event === "none" ? undefined : event;
 }
 
+/** Who can help where an iface waits for a reason; undefined where that is not known, or nobody is needed. */
+export function helperOn(reason: string | undefined): string | undefined {
+  return reason === undefined || !isReason(reason) ? undefined : REASONS[reason].who;
+}
+
+/** What has to happen before a phase's own step; undefined where the step itself is what is waited for. */
+export function nextOn(reason: string | undefined): string | undefined {
+  if (reason === undefined || !isReason(reason)) return undefined;
+  const entry: ReasonEntry = REASONS[reason];
+  return entry.next;
+}
+
 /** What a person can do about a reason; undefined where its words say it already. */
 export function adviceOn(reason: Reason): string | undefined {
   const entry: ReasonEntry = REASONS[reason];

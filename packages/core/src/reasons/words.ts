@@ -136,6 +136,12 @@ export function duplicateInterface(name: string, leftOut: string): Told<"Duplica
   return { reason: "DuplicateInterface", message };
 }
 
+/** The name of an attachment is that of one which somebody else made. */
+export function interfaceHeld(name: string, holder: string): Told<"InterfaceNameTaken"> {
+  const message = `${name} is ${holder}'s by the pod's network-status, and was not made for this annotation; ask for another interface name, or for none`;
+  return { reason: "InterfaceNameTaken", message };
+}
+
 /** The MAC of an attachment that stands is asked to be another. */
 export function attributesFixed(mac: string): Told<"AttributesFixed"> {
   const message = `the MAC address of a live attachment cannot become ${mac}; remove it and add it again`;

@@ -9,5 +9,5 @@ const LABEL_MAX = 63;
 export function hostnameOf({ metadata, spec }: VirtualMachineInstance): string {
   const hostname = spec.hostname ?? "";
   const [first = ""] = (hostname === "" ? metadata.name : hostname).split(".");
-  return first.slice(0, LABEL_MAX).replace(/-+$/, "");
+  return first.slice(0, LABEL_MAX).replace(/(?<!-)-+$/, "");
 }

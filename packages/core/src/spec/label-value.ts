@@ -18,6 +18,8 @@ function hashOf(text: string): string {
 /** The name, or as much of it as a label can hold, with a hash of all of it. */
 export function labelValueOf(name: string): string {
   if (name.length <= VALUE_MAX) return name;
-  const start = name.slice(0, VALUE_MAX - HASH_DIGITS - 1).replace(/[^a-zA-Z0-9]+$/, "");
+  const start = name
+    .slice(0, VALUE_MAX - HASH_DIGITS - 1)
+    .replace(/(?<=^|[a-zA-Z0-9])[^a-zA-Z0-9]+$/, "");
   return `${start}-${hashOf(name)}`;
 }

@@ -76,11 +76,18 @@ describe("an attachment that nobody was told of", () => {
       pod: {
         networkStatus: [
           { name: "default/other", interface: "net9" },
-          { ...THERE, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"], "device-info": { type: "pci" } },
+          {
+            ...{ ...THERE, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"] },
+            ...{ dns: { nameservers: ["10.0.0.2"] }, "device-info": { type: "pci" } },
+          },
         ],
       },
       want: [
-        { ...ATTACHED, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"], deviceInfo: { type: "pci" } },
+        {
+          ...{ ...ATTACHED, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"] },
+          dns: { nameservers: ["10.0.0.2"], search: [] },
+          deviceInfo: { type: "pci" },
+        },
       ],
     },
     {

@@ -12,6 +12,7 @@ import {
   type AttachmentErrors,
   type AttachmentError,
 } from "@patchbay/api";
+import { parseNetworkDns } from "../addresses/resolver.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
 import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
 import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../iface/pod-nic.ts";
@@ -36,11 +37,15 @@ interface Identity {
 function attached(identity: Identity, entry: NetworkStatus): Attachment {
   const { mac, ips } = entry;
   const deviceInfo = entry["device-info"];
+  const dns = parseNetworkDns(entry.dns);
   return {
     ...identity,
     state: "Attached",
     ...(mac === undefined ? {} : { mac }),
     ...(ips === undefined || ips.length === 0 ? {} : { ips: [...ips] }),
+    ...(dns === undefined
+      ? {}
+      : { dns: { nameservers: [...dns.nameservers], search: [...dns.search] } }),
     ...(deviceInfo === undefined ? {} : { deviceInfo }),
   };
 }

@@ -14,6 +14,9 @@ export const READY = "Ready";
 /** False: something stands in the way. Source: KubeVirt VirtualMachineInstanceSynchronized. */
 export const SYNCHRONIZED = "Synchronized";
 
+/** The guest's agent listens; there is none otherwise. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
+export const AGENT_CONNECTED = "AgentConnected";
+
 /** The condition of that type. */
 export function findCondition(
   conditions: Conditions | undefined,

@@ -97,10 +97,64 @@ describe("the phase of a VMI, as its node says it", () => {
   });
 });
 
+describe("the guest's agent", () => {
+  const READY = { type: "Ready", status: "True", lastTransitionTime: "then" } as const;
+  const TOLD = { type: "AgentConnected", status: "True", lastTransitionTime: "then" } as const;
+  const listening = aDomain();
+  const connected = { ...listening, facts: { ...listening.facts, agentConnected: true } };
+
+  test.each([
+    {
+      name: "that has come is told behind what others say",
+      stored: [READY],
+      given: { domain: connected },
+      want: [READY, { ...TOLD, lastTransitionTime: NOW }],
+    },
+    {
+      name: "that is there is told as it was",
+      stored: [TOLD, READY],
+      given: { domain: connected },
+      want: [READY, TOLD],
+    },
+    {
+      name: "that is away for a moment is there",
+      stored: [READY, TOLD],
+      given: {},
+      want: [READY, TOLD],
+    },
+    {
+      name: "that is silent is not there",
+      stored: [READY, TOLD],
+      given: { silentSince: NOW },
+      want: [READY],
+    },
+    {
+      name: "of a guest that has ended is not there",
+      stored: [READY, TOLD],
+      given: { domain: aDomain({ running: false }) },
+      want: [READY],
+    },
+    { name: "that never came is not there", stored: [READY], given: {}, want: [READY] },
+  ])("$name", ({ stored, given, want }) => {
+    const vmi = aVmi({ status: { conditions: stored } });
+    const status = nodeVmStatus(facts({ vmi, ...given }), { hindrances: {}, now: NOW });
+    expect(status.conditions).toEqual(want);
+  });
+
+  test("tells the guest's system, and takes nothing back", () => {
+    const report = { hindrances: {}, now: NOW };
+    const guestSystem = { id: "debian", kernelRelease: "6.1.0" };
+    expect(nodeVmStatus(facts({ guestSystem }), report).guestOSInfo).toEqual(guestSystem);
+    expect(nodeVmStatus(facts({ guestSystem: {} }), report)).not.toHaveProperty("guestOSInfo");
+    expect(nodeVmStatus(facts(), report)).not.toHaveProperty("guestOSInfo");
+  });
+});
+
 describe("the ports of a VMI", () => {
   test("are those of the domain that runs", () => {
     expect(nodeVmStatus(facts(), { hindrances: {}, now: NOW })).toStrictEqual({
       interfaces: [],
+      conditions: [],
       pciePorts: { total: 2, free: 1 },
     });
   });
@@ -109,7 +163,7 @@ describe("the ports of a VMI", () => {
     "are not told without one: $domain.running",
     ({ domain }) => {
       const status = nodeVmStatus(facts({ domain }), { hindrances: {}, now: NOW });
-      expect(status).toStrictEqual({ interfaces: [] });
+      expect(status).toStrictEqual({ interfaces: [], conditions: [] });
     },
   );
 

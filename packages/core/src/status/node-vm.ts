@@ -4,15 +4,65 @@ import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api"
 import { countPorts } from "@patchbay/domain";
 import type { NodeVmFacts } from "../plan/node/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
+import {
+  AGENT_CONNECTED,
+  findCondition,
+  withTimes,
+  type Conditions,
+  type NewCondition,
+} from "./conditions.ts";
 import { guestLinkStatuses, unlistedGuestLinks } from "./guest/guest-links.ts";
 import { guestHindranceField, type Hindrance } from "./hindrance.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 
-/** The fields of a VMI's status that virt-handler writes; phase only when it is its to say. */
-export type NodeVmStatus = Pick<
-  VmiStatus,
-  "interfaces" | "unlistedGuestInterfaces" | "pciePorts" | "phase" | "hindrance"
->;
+/** The fields of a VMI's status that virt-handler writes, beside its conditions. */
+export const NODE_VM_FIELDS = [
+  "phase",
+  "pciePorts",
+  "interfaces",
+  "hindrance",
+  "unlistedGuestInterfaces",
+  "guestOSInfo",
+] as const satisfies readonly (keyof VmiStatus)[];
+
+/** The conditions of a VMI that are virt-handler's; the others are left as they are. */
+export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED];
+
+/** What virt-handler reports; phase only when it is its to say. */
+export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
+
+/** An agent that is away for a moment, as that of a guest that starts again, is still told. */
+function isAgentTold({ vmi, domain, silentSince }: NodeVmFacts): boolean {
+  if (domain?.running !== true) return false;
+  const isTold = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
+  return domain.facts.agentConnected || (isTold && silentSince === undefined);
+}
+
+/** With the condition of the agent while one listens. */
+function conditionsOf(facts: NodeVmFacts, now: string): Conditions {
+  const stored = facts.vmi.status?.conditions ?? [];
+  const own: readonly NewCondition[] = isAgentTold(facts)
+    ? [{ type: AGENT_CONNECTED, status: "True" }]
+    : [];
+  const others = stored.filter(({ type }) => !NODE_VM_CONDITIONS.includes(type));
+  return [...others, ...withTimes(own, stored, now)];
+}
+
+/** What the guest says of its system; what it once said stays. */
+function systemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestOSInfo"> {
+  return Object.keys(guestSystem).length === 0 ? {} : { guestOSInfo: guestSystem };
+}
+
+/** Phases that virt-handler may tell after a phase; everything before the guest runs is virt-controller's word. */
+const PHASES_AFTER: ReadonlyMap<unknown, readonly unknown[]> = new Map([
+  ["Scheduled", ["Running"]],
+  ["Running", ["Succeeded", "Failed"]],
+]);
+
+/** Whether the phase `to` after `from` is virt-handler's to tell. */
+export function isNodesPhase(from: unknown, to: unknown): boolean {
+  return PHASES_AFTER.get(from)?.includes(to) === true;
+}
 
 /** Running, and the end of what ran; everything before is virt-controller's word. */
 function phaseOfDomain({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
@@ -52,6 +102,8 @@ export function nodeVmStatus(
   return {
     interfaces: [...interfaces, ...guestLinkStatuses(guestLinks)],
     ...unlistedGuestLinks(guestLinks),
+    ...systemField(facts),
+    conditions: conditionsOf(facts, report.now),
     ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
     ...guestHindranceField(facts.vmi, report.guest, report.now),

@@ -122,7 +122,8 @@ type End = NonNullable<ContainerStatus["state"]["terminated"]>;
 
 /** Its last words, else how it ended. */
 function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
-  const said = message.trim().replace(/\s*\n\s*/g, "; ");
+  const lines = message.split("\n").map((line) => line.trim());
+  const said = lines.filter((line) => line !== "").join("; ");
   return said === "" ? `${reason}, exit code ${String(exitCode)}` : said;
 }
 

@@ -53,9 +53,15 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
 }
 
-/** What of an iface takes effect at the next start only; one that moves to another network brings along what it asks of it. */
-function fixedPart(iface: Iface, isMoving: boolean): JsonObject {
-  const live = ["state", ...(isMoving ? OF_NETWORK : [])];
+/** What of an iface is compared with nothing; one that moves to another network brings along what it asks of it. */
+function liveFields(wanted: Iface, isMoving: boolean): readonly string[] {
+  // An iface whose MAC the template does not name keeps the one that it has.
+  const isMacOpen = (wanted.macAddress ?? "") === "";
+  return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isMoving ? OF_NETWORK : [])];
+}
+
+/** What of an iface takes effect at the next start only. */
+function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
   return { ...iface, ...Object.fromEntries(live.map((field) => [field, undefined])) };
 }
 
@@ -73,8 +79,8 @@ function changedIfaces(sides: Sides): readonly string[] {
     if (running === undefined)
       return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
-    const isMoving = moveOf(sides, iface.name) !== undefined;
-    return differingLeaves(fixedPart(iface, isMoving), fixedPart(running, isMoving), path);
+    const live = liveFields(iface, moveOf(sides, iface.name) !== undefined);
+    return differingLeaves(fixedPart(iface, live), fixedPart(running, live), path);
   });
 }
 

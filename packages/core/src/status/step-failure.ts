@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a step that the API server did not let virt-controller do.
 import { isAppError, messageOf } from "../errors/app-error.ts";
+import type { ErrorCode } from "../errors/catalogue.ts";
 import type { VmAction } from "../plan/vm/vm.ts";
 import type { VmiAction } from "../plan/vm/vmi.ts";
 
@@ -10,10 +11,22 @@ export type StepKind = VmAction["kind"] | VmiAction["kind"];
 /** A step that failed, in words. */
 export interface StepFailure {
   readonly step: StepKind;
+  /** Of the error. */
+  readonly code?: ErrorCode;
   readonly message: string;
 }
 
-/** The reason in conditions and events. Source: KubeVirt, whose words these are. */
+/** Failures that have a word of their own, whatever the step. Source: KubeVirt, whose word this is. */
+const OF_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
+  CONTROLLER_NO_DATA_VOLUMES: "FailedDataVolumeNotFound",
+};
+
+/** The reason in conditions and events. */
+function reasonOf({ step, code }: StepFailure): string {
+  return (code === undefined ? undefined : OF_CODE[code]) ?? REASONS[step];
+}
+
+/** Of a step that the server refused. Source: KubeVirt, whose words these are. */
 const REASONS: Readonly<Record<StepKind, string>> = {
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
@@ -54,5 +67,5 @@ export function sayFailures(
   const [first] = failures;
   if (first === undefined) return undefined;
   const message = failures.map((failure) => failure.message).join("; ");
-  return { reason: REASONS[first.step], message: message.slice(0, MESSAGE_MAX) };
+  return { reason: reasonOf(first), message: message.slice(0, MESSAGE_MAX) };
 }

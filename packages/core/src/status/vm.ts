@@ -10,6 +10,7 @@ import {
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { findByName, ifacesOf } from "../spec/nics.ts";
+import { keptMacsOf } from "../iface/kept-macs.ts";
 import { keptTopology } from "../pcie/kept.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
 import { startFailureOf } from "../plan/vm/start-failure.ts";
@@ -152,7 +153,8 @@ export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefi
 
 /** The VM's status; `now` is RFC 3339. */
 export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
-  const { vm, vmi } = situation;
+  const { vm, vmi, bindings } = situation;
+  const macs = keptMacsOf(vm, vmi, bindings);
   const obstacle = vmObstacle(situation);
   const conditions = conditionsOf(situation, obstacle, now);
   const run = runFields(vm, vmi, now);
@@ -161,6 +163,7 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
     ready: findCondition(conditions, READY)?.status === "True",
     printableStatus: printableStatus(situation, { obstacle, startFailure: run.startFailure }),
     conditions,
+    macAddresses: macs.length === 0 ? undefined : [...macs],
     ...topologyFields(vm, vmi),
     ...run,
     observedGeneration: vm.metadata.generation ?? 0,

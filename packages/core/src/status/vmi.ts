@@ -6,6 +6,7 @@ import {
   names,
   parseNetworkStatus,
   parseAttachmentErrors,
+  soundNetworkStatus,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -42,7 +43,9 @@ function podNetworkFacts(pod: Pod): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
     elements: podNetworkElements(pod),
-    networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]),
+    networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]).map(
+      soundNetworkStatus,
+    ),
     errors: parseAttachmentErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
     podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
   };

@@ -17,14 +17,15 @@ interface AdmissionRow extends Omit<Iface, "name"> {
 
 const NO_FIELDS = ["interfaces", "networks", "bridgeOnPodNetworkAllowed", "portRangesGate"];
 
-/** Rows with a field only are about one NIC on the pod network; gates are KubeVirt's. */
+/** Rows with a field only are about one NIC on the pod network, bound as KubeVirt's test has it; gates are KubeVirt's. */
 function nicsOf(row: AdmissionRow): {
   readonly interfaces: readonly Iface[];
   readonly networks: readonly Network[];
 } {
   const { interfaces, networks } = row;
   const known = Object.entries(row).filter(([key]) => !NO_FIELDS.includes(key));
-  const declared = interfaces ?? [{ name: "default", bridge: {}, ...Object.fromEntries(known) }];
+  const binding = row.portRanges === undefined ? { bridge: {} } : { masquerade: {} };
+  const declared = interfaces ?? [{ name: "default", ...binding, ...Object.fromEntries(known) }];
   return {
     interfaces: declared.map((iface) =>
       typeof iface === "string" ? { name: iface, bridge: {} } : iface,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that tells of sandboxes, and can do nothing else: for tests that make namespaces themselves.
 import type { Sandbox } from "@patchbay/ports";
-import { ScriptedRuntime } from "./scripted-runtime.ts";
+import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
 const UID_LABEL = "io.kubernetes.pod.uid";
 
@@ -9,6 +9,8 @@ const UID_LABEL = "io.kubernetes.pod.uid";
 export class ToldSandboxes {
   readonly #server = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
   readonly #sandboxes = new Map<string, Sandbox>();
+  /** Whether it answers nothing, as a runtime that is being started. */
+  isAway = false;
 
   private constructor() {
     const { answers } = this.#server;
@@ -18,6 +20,12 @@ export class ToldSandboxes {
       const found = [...this.#sandboxes.values()].find(({ id }) => id === podSandboxId);
       return found === undefined ? {} : { status: toWire(found), info: infoOf(found) };
     };
+    for (const [method, answer] of Object.entries(answers)) {
+      answers[method] = (request) => {
+        if (this.isAway) throw grpcError("UNAVAILABLE", "it is away");
+        return answer(request);
+      };
+    }
   }
 
   /** Resolves when it listens. */

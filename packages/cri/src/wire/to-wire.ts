@@ -50,17 +50,29 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
   return { ...resources, memoryLimitInBytes: memoryLimitBytes };
 }
 
+/**
+ * As whom a container runs. Both numbers go as one name where the group is known: a runtime that is given a user alone
+ * adds what the image's /etc/group has for that user, and `1000:1000` is a member of nothing, since no name has a colon.
+ * The user goes as a number too, which the name goes before: whoever it names owns the container's devices.
+ * Equivalent to: `supplemental_groups_policy` Strict, which containerd has from 2.0. Source: containerd 1.6 WithUser,
+ * WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
+ */
+function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
+  const number = { runAsUser: value(runAsUser) };
+  return runAsUser === undefined || runAsGroup === undefined
+    ? { runAsUsername, ...number, runAsGroup: value(runAsGroup) }
+    : { runAsUsername: `${String(runAsUser)}:${String(runAsGroup)}`, ...number };
+}
+
 function fromSecurity(security: ContainerSecurity): Wire {
-  const { capabilities, namespaces, runAsUser, runAsGroup, noNewPrivileges, seccomp } = security;
-  const { privileged, runAsUsername, readonlyRootfs, supplementalGroups } = security;
+  const { capabilities, namespaces, noNewPrivileges, seccomp } = security;
+  const { privileged, readonlyRootfs, supplementalGroups } = security;
   const { maskedPaths, readonlyPaths } = security;
   return {
     capabilities: { addCapabilities: capabilities.add, dropCapabilities: capabilities.drop },
     namespaceOptions: namespaces,
-    ...{ privileged, runAsUsername, readonlyRootfs, supplementalGroups },
-    ...{ maskedPaths, readonlyPaths },
-    runAsUser: value(runAsUser),
-    runAsGroup: value(runAsGroup),
+    ...{ privileged, readonlyRootfs, supplementalGroups, maskedPaths, readonlyPaths },
+    ...fromUser(security),
     noNewPrivs: noNewPrivileges,
     seccomp: profile(seccomp),
   };

@@ -19,3 +19,14 @@ test("a client names its program, and each request is counted by its kind", asyn
   expect(counted).toEqual([{ verb: "get", resource: "pods" }]);
   await client.close();
 });
+
+test("a body is written as Go writes it, so that what a JSON patch tests is equal to what is stored", async () => {
+  await using server = await startScriptedServer(json(200, { metadata: { name: "p" } }));
+  const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
+  const operations = [{ op: "test", path: "/status/reason", value: "a->b <nil> &\u2028" }] as const;
+  await client.store.patch(PODS, { namespace: "ns", name: "p" }, { type: "json", operations });
+  expect(server.seen[0]?.body).toBe(
+    String.raw`[{"op":"test","path":"/status/reason","value":"a-\u003eb \u003cnil\u003e \u0026\u2028"}]`,
+  );
+  await client.close();
+});

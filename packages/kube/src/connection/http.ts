@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does one request reach the API server, with a deadline, and what does failing to reach it mean?
+import { printGoJson } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/ports";
 import type { Dispatcher } from "undici";
@@ -163,7 +164,7 @@ export class HttpClient {
     const response = await send.call(transport.dispatcher, {
       ...{ origin, path: `${pathname}${search}`, method: request.method },
       headers: { ...headersOf(request, this.#userAgent), ...transport.headers },
-      body: request.body === undefined ? null : JSON.stringify(request.body),
+      body: request.body === undefined ? null : printGoJson(request.body),
       signal,
     });
     this.#tellWarnings(response.headers["warning"], request);

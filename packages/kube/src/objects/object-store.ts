@@ -13,6 +13,7 @@ import type {
 } from "@patchbay/ports";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./resource-path.ts";
+import { LostWrites } from "./lost-writes.ts";
 import { parseStatus, toStatusError, type Asked } from "../connection/status-error.ts";
 
 /** Deadline of a call, milliseconds. Source: ports, CallOptions. */
@@ -54,6 +55,7 @@ export interface Page {
 /** Kubernetes objects over HTTP. */
 export class HttpStore implements Store {
   readonly #http: HttpClient;
+  readonly #lost = new LostWrites();
 
   constructor(http: HttpClient) {
     this.#http = http;
@@ -130,7 +132,7 @@ export class HttpStore implements Store {
   ): Promise<T> {
     const isJson = patch.type === "json";
     const isTested = isJson && patch.operations.some((operation) => operation.op === "test");
-    return this.#call<T>(
+    return this.#write<T>(
       {
         request: {
           method: "PATCH",
@@ -175,7 +177,18 @@ export class HttpStore implements Store {
   ): Promise<T> {
     const { method, path, verb, resource } = to;
     const asked = { verb, resource, object: printKey(keyOf(object)) };
-    return this.#call<T>({ request: { method, path, body: object }, asked }, options);
+    return this.#write<T>({ request: { method, path, body: object }, asked }, options);
+  }
+
+  async #write<T>(call: Call, options: WriteOptions): Promise<T> {
+    const { path } = call.request;
+    try {
+      const written = await this.#call<T>(call, options);
+      this.#lost.succeed(path);
+      return written;
+    } catch (error) {
+      throw this.#lost.judge(path, error);
+    }
   }
 
   async #call<T>(call: Call, options: WriteOptions): Promise<T> {

@@ -82,6 +82,11 @@ export class Queue {
     return this.#waiting.size;
   }
 
+  /** The keys that wait to be taken, in order. */
+  waiting(): readonly string[] {
+    return [...this.#waiting];
+  }
+
   /**
    * Queues the key, unless it waits already. One that failed is left alone until its pause is over, but for a few
    * early wakes, and unless its circumstances have changed.

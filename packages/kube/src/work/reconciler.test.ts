@@ -9,7 +9,7 @@ import {
 } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue } from "./queue.ts";
-import { after, done, runReconciler, type Next } from "./reconciler.ts";
+import { after, done, runReconciler, type LostWriteTeller, type Next } from "./reconciler.ts";
 
 interface Loop {
   readonly clock: FakeClock;
@@ -22,7 +22,11 @@ interface Loop {
   readonly stop: () => Promise<void>;
 }
 
-function start(reconcile: (key: string, pass: number) => Promise<Next>, concurrency = 1): Loop {
+function start(
+  reconcile: (key: string, pass: number) => Promise<Next>,
+  concurrency = 1,
+  lostWrites?: LostWriteTeller,
+): Loop {
   const clock = createFakeClock();
   const queue = createQueue({ clock, concurrency, random: () => 0 });
   const log = createFakeLogger();
@@ -36,6 +40,7 @@ function start(reconcile: (key: string, pass: number) => Promise<Next>, concurre
       queue,
       log,
       clock,
+      ...(lostWrites !== undefined && { lostWrites }),
       metrics: {
         observeReconcile: (pass) => {
           results.push(pass.result);
@@ -118,6 +123,34 @@ describe("a reconciler", () => {
       fields: { key: "a", reconciler: "test", retryMs: want.dueMs },
     });
     expect(loop.results).toEqual(["failed"]);
+    await loop.stop();
+  });
+
+  test("writes that are always lost are warned of, and told in an event on the object", async () => {
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "one", namespace: "ns" } };
+    const details = { resource: "pods", object: "ns/one", count: 5, message: "the test failed" };
+    const told: unknown[] = [];
+    const teller: LostWriteTeller = {
+      events: {
+        record: (object, note) => void told.push([object, note]),
+        flush: () => Promise.resolve(),
+      },
+      find: (resource, key) => (`${resource} ${key.name}` === "pods one" ? pod : undefined),
+    };
+    const errors = [
+      new AppError("KUBE_CONFLICT", details),
+      new AppError("KUBE_WRITES_LOST", { ...details, object: "ns/gone" }),
+    ];
+    const lost = new AppError("KUBE_WRITES_LOST", details);
+    const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? lost), 1, teller);
+    loop.add("a");
+    await settle();
+    await loop.clock.advance(100);
+    expect(told).toEqual([]);
+    await loop.clock.advance(200);
+    const message = "5 writes of pods ns/one in a row were refused as too late: the test failed";
+    expect(told).toEqual([[pod, { type: "Warning", reason: "WritesLost", message }]]);
+    expect(loop.lines.at(-1)).toMatchObject({ level: "warn", fields: { reason: message } });
     await loop.stop();
   });
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who works on the keys of a queue, and what happens when that fails?
+import type { KubeObject } from "@patchbay/api";
 import { isAppError, messageOf, retryRuleOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger, ObjectKey } from "@patchbay/ports";
+import type { EventRecorder } from "../event-recorder.ts";
+import { parseKey } from "../objects/resource-path.ts";
+import type { LoopWatch } from "./loop-watch.ts";
 import type { Queue } from "./queue.ts";
 
 /** When to look at a key again: when something changes, or also after a time. */
@@ -27,16 +31,27 @@ export interface ReconcileMetrics {
   }): void;
 }
 
+/** Tells people of writes that lose again and again. */
+export interface LostWriteTeller {
+  readonly events: EventRecorder;
+  /** The object that was written, as it is known; `resource` is plural. */
+  readonly find: (resource: string, key: ObjectKey) => KubeObject | undefined;
+}
+
 /** One loop. */
 export interface Reconciler {
   /** For logs and metrics. */
   readonly name: string;
   readonly queue: Queue;
-  /** One pass over one key. Safe to repeat. */
-  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Next>;
+  /** One pass over one key. Safe to repeat. One of many slow steps calls `turned` after each. */
+  readonly reconcile: (key: string, signal: AbortSignal, turned: () => void) => Promise<Next>;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: ReconcileMetrics;
+  /** Whoever wants to know whether the loop stands still. */
+  readonly watch?: LoopWatch;
+  /** Absent: lost writes are logged only. */
+  readonly lostWrites?: LostWriteTeller;
 }
 
 /**
@@ -80,14 +95,26 @@ function logFailure(
   });
 }
 
+/** An event on the object, where the error is that its writes are lost. */
+function tellLostWrites(teller: LostWriteTeller | undefined, error: unknown): void {
+  if (teller === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
+  const { resource, object: key } = error.details;
+  const object = teller.find(String(resource), parseKey(String(key)));
+  if (object === undefined) return;
+  teller.events.record(object, { type: "Warning", reason: "WritesLost", message: error.message });
+}
+
 async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
+  const watched = reconciler.watch?.begin(key);
+  let hasWorked = false;
   const start = clock.monotonicMs();
   const observe = (result: "done" | "after" | "failed"): void => {
     metrics?.observeReconcile({ name, result, seconds: (clock.monotonicMs() - start) / 1000 });
   };
   try {
-    const next = await reconciler.reconcile(key, signal);
+    const next = await reconciler.reconcile(key, signal, () => watched?.turned());
+    hasWorked = true;
     queue.forget(key);
     if (next.kind === "after") queue.addAfter(key, next.ms);
     observe(next.kind);
@@ -96,9 +123,11 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
     const retryMs = requeue(reconciler, key, error);
     const durationMs = Math.round(clock.monotonicMs() - start);
     logFailure(reconciler, error, { key, attempt: queue.failuresOf(key), retryMs, durationMs });
+    tellLostWrites(reconciler.lostWrites, error);
     observe("failed");
   } finally {
     queue.done(key);
+    watched?.end(hasWorked);
   }
 }
 
@@ -114,6 +143,7 @@ async function work(reconciler: Reconciler, signal: AbortSignal): Promise<void> 
  * again, as its error's retry rule says; one key's failure holds up no other.
  */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+  reconciler.watch?.start(reconciler.queue.waiting());
   const workers = Array.from({ length: reconciler.queue.concurrency }, () =>
     work(reconciler, signal),
   );

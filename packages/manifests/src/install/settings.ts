@@ -38,7 +38,9 @@ export function withSettings(
     }
     // Only where it is on the host: in the agents' pods it stays where it is.
     if (member === "path" && text === PODS_DIR) {
-      return kubeletRootDir === undefined ? text : `${kubeletRootDir.replace(/\/+$/, "")}/pods`;
+      return kubeletRootDir === undefined
+        ? text
+        : `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}/pods`;
     }
     return text;
   };

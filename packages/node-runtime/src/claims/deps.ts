@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do claims need of the API server and of the machine?
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
-import type { EventRecorder } from "@patchbay/kube";
+import type { EventRecorder, LoopWatch } from "@patchbay/kube";
 import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/ports";
 
 /** What is known of storage, by watches. */
@@ -26,4 +26,5 @@ export interface ClaimDeps extends ClaimMachine, StorageCaches {
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly nodeName: string;
+  readonly watches?: { readonly claim: LoopWatch; readonly volume: LoopWatch };
 }

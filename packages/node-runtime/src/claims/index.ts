@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door of claims: what the node's composition and the binder take.
-export type { ClaimMachine, StorageCaches } from "./deps.ts";
+export type { ClaimDeps, ClaimMachine, StorageCaches } from "./deps.ts";
 export { keepClaims } from "./keep-claims.ts";
 export { podClaimsOf } from "./plan/pod-claims.ts";
 export { createClaimUses, type ClaimUses } from "./use/claim-uses.ts";

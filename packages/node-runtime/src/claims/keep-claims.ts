@@ -112,7 +112,7 @@ async function tellOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promi
 
 /** Keeps them until the signal is aborted; the caches are in step. */
 export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<void> {
-  const { claims, clock, log, volumes } = deps;
+  const { claims, clock, log, volumes, watches } = deps;
   await tellOrphans(deps);
   const claimQueue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumeQueue = createQueue({ clock, concurrency: CONCURRENCY });
@@ -125,6 +125,7 @@ export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<
       runReconciler(
         {
           ...{ ...loop, name: "claim", queue: claimQueue },
+          ...(watches && { watch: watches.claim }),
           reconcile: (key) => reconcileClaim(deps, key),
         },
         signal,
@@ -132,6 +133,7 @@ export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<
       runReconciler(
         {
           ...{ ...loop, name: "volume", queue: volumeQueue },
+          ...(watches && { watch: watches.volume }),
           reconcile: (name) => reconcileVolume(deps, name),
         },
         signal,

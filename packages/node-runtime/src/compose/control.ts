@@ -9,11 +9,20 @@ import {
   loadKubeConfig,
   waitForCaches,
   type KubeClient,
+  type LoopWatch,
 } from "@patchbay/kube";
 import type { Files } from "@patchbay/ports";
-import { runBinder } from "../binder.ts";
-import { keepClaims, type ClaimMachine, type StorageCaches } from "../claims/index.ts";
+import { runBinder } from "../schedule/binder.ts";
+import {
+  keepClaims,
+  type ClaimDeps,
+  type ClaimMachine,
+  type StorageCaches,
+} from "../claims/index.ts";
 import type { Flags } from "../config.ts";
+
+/** The machine with the storage, and the loops over what is on it. */
+type WatchedClaims = ClaimMachine & Pick<ClaimDeps, "watches">;
 
 async function startStorage(
   client: KubeClient,
@@ -31,21 +40,31 @@ async function startStorage(
 async function control(
   client: KubeClient,
   context: DaemonContext,
-  at: { readonly claims?: ClaimMachine; readonly nodeName: string },
+  at: { readonly nodeName: string; readonly watch: LoopWatch; readonly claims?: WatchedClaims },
 ): Promise<void> {
   const { clock, log, signal } = context;
-  const { claims: machine, nodeName } = at;
+  const { claims: machine, nodeName, watch } = at;
   const storage = await startStorage(client, context);
   if (signal.aborted) return;
   const { store } = client;
   const component = { component: "binder", host: nodeName };
   const recorder = createEventRecorder({ store, clock, logger: log, ...component });
-  const loops = [runBinder({ client, clock, log, nodeName, storage }, signal)];
+  const binder = { client, clock, log, recorder, nodeName, storage, watch };
+  const loops = [runBinder(binder, signal)];
   if (machine !== undefined) {
     const deps = { ...machine, ...storage, store, clock, log, recorder, nodeName };
     loops.push(keepClaims(deps, signal));
   }
   await Promise.all(loops);
+}
+
+function watchClaims(
+  claims: ClaimMachine | undefined,
+  { health }: DaemonContext,
+): { readonly claims?: WatchedClaims } {
+  if (claims === undefined) return {};
+  const watches = { claim: health.watchLoop("claim"), volume: health.watchLoop("volume") };
+  return { claims: { ...claims, watches } };
 }
 
 /** Acts with an account of its own: a node's may not. Without one somebody else does it. */
@@ -56,6 +75,9 @@ export async function controlNode(
 ): Promise<void> {
   if (kubeconfig === undefined) return;
   const { files, claims } = machine;
+  // Before anything is waited for: until these loops are under way, the service is not ready.
+  const watch = context.health.watchLoop("binder");
+  const at = { nodeName, watch, ...watchClaims(claims, context) };
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);
   const { clock, log, metrics } = context;
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), {
@@ -67,7 +89,6 @@ export async function controlNode(
     },
   });
   try {
-    const at = { nodeName, ...(claims === undefined ? {} : { claims }) };
     await control(client, context, at);
   } finally {
     await client.close();

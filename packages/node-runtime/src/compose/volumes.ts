@@ -25,6 +25,9 @@ import {
   type VolumeDeps,
 } from "../volumes/index.ts";
 
+/** How long a pass over a pod may go without a turn, milliseconds: two of its claims may be checked, 600 s each. */
+export const PASS_MS = 1_800_000;
+
 /** What volumes need of the machine. */
 export interface VolumeMachine {
   readonly files: Files;
@@ -109,6 +112,7 @@ export async function keepVolumes(
   const { pods, runtime } = from;
   const { clock, log, signal } = context;
   const { disk, files, node } = deps;
+  const watch = context.health.watchLoop("volumes", PASS_MS);
   const storage = {
     ...{ disk, files, node, pods, clock, log },
     runtime,
@@ -121,7 +125,7 @@ export async function keepVolumes(
     },
   };
   await Promise.all([
-    keepVolumesCurrent(deps, { pods, uidIndex: BY_UID }, signal),
+    keepVolumesCurrent(deps, { pods, uidIndex: BY_UID, watch }, signal),
     keepStorageLimits(storage, signal),
   ]);
 }

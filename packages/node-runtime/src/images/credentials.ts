@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As whom is an image fetched? Pure. Source: Kubernetes, "Images", pull secrets and the reading of config.json.
 import { isJsonObject, parseJson, type JsonObject, type Secret } from "@patchbay/api";
-import { fullReference } from "@patchbay/containerd";
+import { fullReference, repositoryOf } from "@patchbay/containerd";
 import type { RegistryCredentials } from "@patchbay/ports";
 
 /** One entry of a configuration: for which registry, or part of one, and what is told there. */
@@ -55,16 +55,27 @@ function entriesOf({ data = {} }: Secret): readonly Entry[] {
   return Object.entries(auths).flatMap(([registry, value]) => entryOf(registry, value));
 }
 
+/** Whether the text is the pattern with something, or nothing, for each `*`; the first place that fits is taken. */
+function fits(pattern: string, text: string): boolean {
+  const [start = "", ...parts] = pattern.split("*");
+  const end = parts.pop();
+  if (end === undefined) return text === start;
+  if (!text.startsWith(start)) return false;
+  let next = start.length;
+  for (const part of parts) {
+    const found = text.indexOf(part, next);
+    if (found < 0) return false;
+    next = found + part.length;
+  }
+  return text.length - next >= end.length && text.endsWith(end);
+}
+
 /** Label by label, so that `*.example.org` is not `example.org`, nor what is below a name below it. */
 function isOfHost(pattern: string, host: string): boolean {
   const labels = pattern.split(".");
   const own = host.split(".");
   return (
-    labels.length === own.length &&
-    labels.every((label, index) => {
-      const isLabel = /^[A-Za-z0-9:*-]*$/.test(label);
-      return isLabel && new RegExp(`^${label.replaceAll("*", ".*")}$`).test(own[index] ?? "");
-    })
+    labels.length === own.length && labels.every((label, index) => fits(label, own[index] ?? ""))
   );
 }
 
@@ -76,9 +87,7 @@ export function credentialsFor(
   reference: string,
   secrets: readonly Secret[],
 ): readonly RegistryCredentials[] {
-  const [host = "", ...path] = fullReference(reference)
-    .replace(/[:@][^/]*$/, "")
-    .split("/");
+  const [host = "", ...path] = repositoryOf(fullReference(reference)).split("/");
   const name = path.join("/");
   return secrets
     .flatMap(entriesOf)

@@ -39,6 +39,7 @@ beforeEach(async () => {
   await files.writeAtomic("/proc/cpuinfo", "processor : 0\nprocessor : 1\n");
   await files.writeAtomic("/proc/loadavg", "0.1 0.1 0.1 1/200 4711\n");
   await files.writeAtomic("/proc/sys/kernel/threads-max", "30000\n");
+  await files.writeAtomic("/proc/sys/kernel/pid_max", "4194304\n");
   await files.writeAtomic("/dev/net/tun", "");
   await files.writeAtomic("/cni/10-default.conflist", "{}");
   const clock: Clock = {
@@ -84,6 +85,7 @@ describe("the first heartbeat", () => {
       ...{ cpu: "2", memory: "2Gi", "ephemeral-storage": "1Ti", pods: "110" },
       "devices.kubevirt.io/tun": "1k",
     });
+    expect(status?.allocatable).toEqual({ ...status?.capacity, memory: "1536Mi" });
     expect(status?.nodeInfo).toMatchObject({
       ...{ machineID: "m", bootID: "b", architecture: "amd64", operatingSystem: "linux" },
       kubeletVersion: expect.stringMatching(/^v1\.\d+\.\d+\+patchbay$/) as unknown,

@@ -2,7 +2,7 @@
 // This machine as a node: made when it is not there, its status kept true, its lease renewed.
 import { apiVersionOf, NODES, type KubeNode } from "@patchbay/api";
 import { covers, isAppError } from "@patchbay/core";
-import { after, createQueue, printTime, runReconciler } from "@patchbay/kube";
+import { after, createQueue, printTime, runReconciler, type LoopWatch } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
 import { RENEW_MS, renewLease } from "./lease.ts";
 import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
@@ -17,6 +17,7 @@ export interface NodeDeps extends MachineSources {
   readonly identity: MachineIdentity;
   /** Where the API server asks for logs; 0: nowhere. */
   readonly port: number;
+  readonly watch?: LoopWatch;
 }
 
 /** After a failure the lease must not run out. Source: Kubernetes component-helpers lease, maxBackoff 7 s. */
@@ -74,12 +75,12 @@ export async function keepNode(
   nodes: Cache<KubeNode>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, log, nodeName } = deps;
+  const { clock, nodeName } = deps;
   const queue = createQueue({ clock, backoff: BACKOFF });
   const reconcile = async (): Promise<ReturnType<typeof after>> => {
     await beat(deps, nodes.find({ name: nodeName }));
     return after(RENEW_MS);
   };
   queue.addAfter(nodeName, RENEW_MS);
-  await runReconciler({ name: "node", queue, reconcile, log, clock }, signal);
+  await runReconciler({ ...deps, name: "node", queue, reconcile }, signal);
 }

@@ -110,6 +110,13 @@ async function runtimeProblem({ runtime }: MachineSources): Promise<string | und
   }
 }
 
+/** Each thread has a number of its own as well. Source: proc(5) threads-max, pid_max; Kubernetes kubelet, node.stats.rlimit */
+async function readThreadsMax(files: Files): Promise<number> {
+  const names = ["threads-max", "pid_max"];
+  const most = names.map((name) => readLine(files, `/proc/sys/kernel/${name}`));
+  return Math.min(...(await Promise.all(most)).map(Number));
+}
+
 /** Reads how it stands now. */
 export async function readMachine(sources: MachineSources): Promise<MachineFacts> {
   const { files, podsDir, cniConfDir } = sources;
@@ -122,8 +129,8 @@ export async function readMachine(sources: MachineSources): Promise<MachineFacts
     memoryAvailableKiB: numberIn(memory, /^MemAvailable:\s*(\d+) kB$/m),
     diskKiB: Math.floor(sizeBytes / 1024),
     diskFreeKiB: Math.floor(freeBytes / 1024),
-    threads: numberIn(await readLine(files, "/proc/loadavg"), /\d+\/(\d+)/),
-    threadsMax: Number(await readLine(files, "/proc/sys/kernel/threads-max")),
+    threads: numberIn(await readLine(files, "/proc/loadavg"), /\/(\d+)/),
+    threadsMax: await readThreadsMax(files),
     devices: await listDevices(files),
     hasDefaultNetwork: (await files.list(cniConfDir)).some((name) => /\.conf(list)?$/.test(name)),
     runtimeProblem: await runtimeProblem(sources),

@@ -3,6 +3,7 @@
 import type { KubeNode, NodeCondition } from "@patchbay/api";
 import { covers } from "@patchbay/core";
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
+import { podShareOf } from "./reserve.ts";
 
 /** The status that the runtime writes. */
 export type NodeStatus = NonNullable<KubeNode["status"]>;
@@ -148,10 +149,10 @@ function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readon
 /** The whole status; conditions of others stay as they are. */
 export function nodeStatusOf(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
   const { name, identity, machine, port } = facts;
-  const resources = resourcesOf(machine);
+  const capacity = resourcesOf(machine);
   return {
-    capacity: resources,
-    allocatable: resources,
+    capacity,
+    allocatable: { ...capacity, memory: printKiB(podShareOf(machine).memoryKiB) },
     conditions: conditionsOf(before?.status?.conditions ?? [], facts),
     addresses: [
       { type: "InternalIP", address: identity.hostIp },

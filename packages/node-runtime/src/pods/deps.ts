@@ -2,7 +2,16 @@
 // What does the loop over pods work with?
 import type { Pod } from "@patchbay/api";
 import type { EventRecorder, Pauses } from "@patchbay/kube";
-import type { Cache, Clock, ContainerRuntime, Files, Logger, Store } from "@patchbay/ports";
+import type {
+  Cache,
+  Clock,
+  ContainerRuntime,
+  Files,
+  Logger,
+  Store,
+  VolumeDisk,
+} from "@patchbay/ports";
+import type { Admission } from "../schedule/admission.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { ContainerHealth, ContainerFacts, Reason } from "./facts.ts";
 import type { Owners } from "./work/owners.ts";
@@ -51,12 +60,14 @@ export interface PodDeps {
   /** Name of the runtime in the ids of containers. */
   readonly runtimeName: string;
   readonly files: Files;
+  readonly disk: Pick<VolumeDisk, "kindOf">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly node: NodeFacts;
   readonly volumes: Volumes;
   readonly probes: Probes;
+  readonly admission: Admission;
   /** Steps that failed. */
   readonly pauses: Pauses<Reason>;
   readonly owners: Owners;

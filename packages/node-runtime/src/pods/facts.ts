@@ -2,7 +2,6 @@
 // What is known of one pod: its object, and what the container runtime has of it.
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/ports";
-import type { PodProblem } from "../policy/problem.ts";
 
 /** A sandbox; only the newest one's addresses are asked for. */
 export interface SandboxFacts extends SandboxSummary {
@@ -65,8 +64,8 @@ export interface PodFacts {
   /** By reference; of the containers that do not run. */
   readonly images: ReadonlyMap<string, ImageFacts>;
   readonly held: ReadonlyMap<string, HeldStep>;
-  /** Why the pod may not run here. */
-  readonly problems: readonly PodProblem[];
+  /** Why the pod may not begin here. */
+  readonly refusal: Reason | undefined;
   /** Sandboxes that were stopped since this process began: their network has been given back. */
   readonly released: ReadonlySet<string>;
   /** By id of the container; absent: it has no probes. */
@@ -116,4 +115,9 @@ export function nextAttempt(facts: PodFacts, name: string): number {
 /** Init containers first. */
 export function containersOf({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
+}
+
+/** Why the pod never begins here; undefined: it may, or has begun. */
+export function lastingRefusal({ refusal, sandboxes }: PodFacts): Reason | undefined {
+  return sandboxes.length > 0 ? undefined : refusal;
 }

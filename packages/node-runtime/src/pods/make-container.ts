@@ -2,6 +2,7 @@
 // Makes and starts one container, with what its variables refer to.
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS, type Container, type Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import type { SandboxConfig } from "@patchbay/ports";
 import { containerConfigOf } from "../translate/container.ts";
 import { envReferencesOf, type EnvSources } from "../translate/environment.ts";
@@ -46,6 +47,20 @@ async function readSources(deps: PodDeps, pod: Pod, container: Container): Promi
   return { configMaps, secrets };
 }
 
+/** A runtime walks a directory that it is given as a device, and gives the container every device that lies in it. */
+async function mustBeDevices(
+  deps: PodDeps,
+  container: Container,
+  paths: readonly string[],
+): Promise<void> {
+  for (const path of paths) {
+    const kind = (await deps.disk.kindOf(path)) ?? "not there";
+    if (kind === "BlockDevice" || kind === "CharDevice") continue;
+    const reason = `${path} would be its device, and is ${kind}`;
+    throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
+  }
+}
+
 /** Makes the container; its id. */
 async function make(deps: PodDeps, making: Making): Promise<string | undefined> {
   const { pod, container, action, image, home, volumes } = making;
@@ -58,6 +73,8 @@ async function make(deps: PodDeps, making: Making): Promise<string | undefined> 
     podIps: home.ips,
     sources: await readSources(deps, pod, container),
   });
+  const devices = config.devices.map(({ hostPath }) => hostPath);
+  await mustBeDevices(deps, container, devices);
   const log = join(home.config.logDirectory, config.logPath);
   await deps.files.ensureDirectory(join(log, ".."), 0o700);
   return deps.runtime.createContainer(home.id, config, home.config);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is there of the pod with this uid?
-import type { Pod } from "@patchbay/api";
-import { podProblems } from "../policy/pod-policy.ts";
+import { isPodFinished, type Pod } from "@patchbay/api";
+import { forbid } from "../policy/refusal.ts";
 import { UID_LABEL } from "../translate/labels.ts";
 import { BY_UID, type PodDeps } from "./deps.ts";
 import {
@@ -14,6 +14,7 @@ import {
   type ImageFacts,
   type LivePodFacts,
   type PodFacts,
+  type Reason,
   type SandboxFacts,
 } from "./facts.ts";
 import { imageUsesOf } from "./image-uses.ts";
@@ -94,6 +95,15 @@ async function observeImages(
   return images;
 }
 
+/** What is over or on its way out asks for nothing any more. */
+function refusalOf(
+  pod: Pod,
+  { deps, sandboxes }: { readonly deps: PodDeps; readonly sandboxes: readonly SandboxFacts[] },
+): Reason | undefined {
+  if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return undefined;
+  return forbid(pod) ?? deps.admission.refuse(pod, sandboxes.length > 0);
+}
+
 /** Reads the facts of one uid. */
 export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
   const directory = podDirectoryOf(uid, deps.node.podsDir);
@@ -111,7 +121,7 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     ...{ uid, pod, sandboxes, containers, hasRemains, released: deps.released },
     images: new Map(),
     held: pod === undefined ? new Map() : observeHeld(uid, pod, deps),
-    problems: pod === undefined ? [] : podProblems(pod),
+    refusal: pod === undefined ? undefined : refusalOf(pod, { deps, sandboxes }),
     health: deps.probes.healthOf(uid),
   };
   if (pod === undefined) return facts;

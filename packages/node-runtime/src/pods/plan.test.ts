@@ -136,7 +136,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   { name: "nothing is left to do", facts: podFacts({ pod: undefined }), want: [] },
   {
     name: "a pod that may not run is left alone",
-    facts: podFacts({ pod: aPod({ hostPID: true }), problems: [{ field: "f", message: "m" }] }),
+    facts: podFacts({ pod: aPod({ hostPID: true }), refusal: { reason: "r", message: "m" } }),
     want: [],
   },
 ])("$name", ({ facts, want }) => {

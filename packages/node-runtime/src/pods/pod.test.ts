@@ -377,3 +377,11 @@ test.each(
     expect(world.files.paths).toEqual([]);
   },
 );
+
+test("a pod that asks for more than the node has is over before it begins, and says of what", async () => {
+  const resources = { requests: { memory: "200Gi" } };
+  const world = await aWorld(aPod({ containers: [aContainer({ resources })] }));
+  expect(await world.remains()).toEqual([]);
+  expect((await world.pod())?.status).toMatchObject({ phase: "Failed", reason: "OutOfmemory" });
+  expect(world.notes).toMatchObject([{ type: "Warning", reason: "OutOfmemory" }]);
+});

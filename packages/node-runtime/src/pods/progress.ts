@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far is a pod? Questions that both the plan and the status ask of the facts. Pure.
 import type { Container, Pod } from "@patchbay/api";
-import { latestOf, readySandbox, statusBefore, wasMade, type LivePodFacts } from "./facts.ts";
+import {
+  lastingRefusal,
+  latestOf,
+  readySandbox,
+  statusBefore,
+  wasMade,
+  type LivePodFacts,
+} from "./facts.ts";
 import { isToRestart, type End } from "./restart.ts";
 
 /** What is reported of a container whose end nobody saw. Source: Kubernetes kubelet, "ContainerStatusUnknown". */
@@ -69,7 +76,7 @@ export function finalPhaseOf(facts: LivePodFacts): Phase | undefined {
   const told = facts.pod.status?.phase;
   if (told === "Succeeded" || told === "Failed") return told;
   const { containers } = facts.pod.spec;
-  if (facts.problems.length > 0 && facts.sandboxes.length === 0) return "Failed";
+  if (lastingRefusal(facts) !== undefined) return "Failed";
   if (hasInitFailed(facts)) return "Failed";
   if (containers.every((one) => isOver(facts, one, false))) {
     return containers.every((one) => endOf(facts, one)?.exitCode === 0) ? "Succeeded" : "Failed";

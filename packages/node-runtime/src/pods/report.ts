@@ -4,9 +4,9 @@ import { PODS } from "@patchbay/api";
 import { covers } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import { hasForeignCondition } from "../status/conditions.ts";
-import { FORBIDDEN_REASON, podStatusOf } from "../status/pod-status.ts";
+import { podStatusOf } from "../status/pod-status.ts";
 import type { PodDeps } from "./deps.ts";
-import type { LivePodFacts } from "./facts.ts";
+import { lastingRefusal, type LivePodFacts } from "./facts.ts";
 
 /** Reports on `facts`, which were read after the actions. */
 export async function report(facts: LivePodFacts, deps: PodDeps): Promise<void> {
@@ -15,10 +15,8 @@ export async function report(facts: LivePodFacts, deps: PodDeps): Promise<void> 
   const { runtimeName: runtime, node } = deps;
   const status = podStatusOf(facts, { printTime, runtime, hostIp: node.hostIp, now });
   if (covers(pod.status, status)) return;
-  if (status.reason === FORBIDDEN_REASON) {
-    const message = status.message ?? "";
-    deps.recorder.record(pod, { type: "Warning", reason: FORBIDDEN_REASON, message });
-  }
+  const refusal = lastingRefusal(facts);
+  if (refusal !== undefined) deps.recorder.record(pod, { type: "Warning", ...refusal });
   // Lists that others write too are written whole: not over what they have added meanwhile.
   const isShared = hasForeignCondition(status.conditions ?? []);
   const { resourceVersion } = pod.metadata;

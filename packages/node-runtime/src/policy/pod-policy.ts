@@ -2,12 +2,12 @@
 // May this pod run on the node? Pods are other people's: what would give them the node is the product's own only.
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
 import { hostPathProblems } from "./host-paths.ts";
+import { ID_MAX, isUnprivilegedUser } from "./ids.ts";
+import { oneOfProblems } from "./one-of.ts";
 import { problem, type PodProblem } from "./problem.ts";
 import { isProductPod } from "./product.ts";
 import { unsupportedProblems } from "./unsupported.ts";
 
-/** Largest id of a user or group. Source: Linux, ids beyond are taken for -1 somewhere. */
-const ID_MAX = 2 ** 31 - 1;
 /** Groups below are a system's own, which only an image gives. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
 const FIRST_FREE_GROUP = 1000;
 /** What becomes a directory's name, or part of one. Source: RFC 1123 label, Kubernetes names. */
@@ -47,7 +47,7 @@ function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
 }
 
 function userProblems(user: number | undefined, field: string): readonly PodProblem[] {
-  const isBad = user !== undefined && (!Number.isInteger(user) || user < 1 || user > ID_MAX);
+  const isBad = user !== undefined && !isUnprivilegedUser(user);
   return problem(isBad, field, `must be from 1 to ${String(ID_MAX)}: no container runs as root`);
 }
 
@@ -134,7 +134,7 @@ function nodeProblems(pod: Pod): readonly PodProblem[] {
 /** Why the pod may not run, all reasons at once; none: it may. */
 export function podProblems(pod: Pod): readonly PodProblem[] {
   const { initContainers = [], containers } = pod.spec;
-  const common = [...nameProblems(pod), ...unsupportedProblems(pod)];
+  const common = [...nameProblems(pod), ...oneOfProblems(pod), ...unsupportedProblems(pod)];
   if (isProductPod(pod)) return common;
   return [
     ...common,

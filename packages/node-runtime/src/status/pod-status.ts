@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the pod's status say? From facts; pure.
 import type { Pod } from "@patchbay/api";
-import { readySandbox, type LivePodFacts } from "../pods/facts.ts";
+import { lastingRefusal, readySandbox, type LivePodFacts } from "../pods/facts.ts";
 import { finalPhaseOf, nextInit, phaseOf } from "../pods/progress.ts";
 import { qosClassOf } from "../translate/resources.ts";
 import { conditionsOf } from "./conditions.ts";
@@ -18,14 +18,6 @@ export interface StatusContext extends Words {
   readonly now: string;
 }
 
-/** Reason of a pod that may not run here; its message names the fields. */
-export const FORBIDDEN_REASON = "PodForbidden";
-
-/** Why a pod may not run here, in one line. */
-export function printProblems({ problems }: Pick<LivePodFacts, "problems">): string {
-  return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
-}
-
 /** Those of the sandbox, else those that were told: a pod that is over keeps them. */
 function addressesOf(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
@@ -35,11 +27,6 @@ function addressesOf(facts: LivePodFacts, { hostIp }: StatusContext): Partial<Po
   const ips = spec.hostNetwork === true && sandbox !== undefined ? [hostIp] : own;
   const [podIP] = ips;
   return podIP === undefined ? {} : { podIP, podIPs: ips.map((ip) => ({ ip })) };
-}
-
-function refusalOf(facts: LivePodFacts): Partial<PodStatus> {
-  if (facts.problems.length === 0 || facts.sandboxes.length > 0) return {};
-  return { reason: FORBIDDEN_REASON, message: printProblems(facts) };
 }
 
 /** The status; equal to the one that is there when nothing has changed. */
@@ -52,7 +39,7 @@ export function podStatusOf(facts: LivePodFacts, context: StatusContext): PodSta
   const final = finalPhaseOf(facts);
   return {
     phase: phaseOf(facts),
-    ...refusalOf(facts),
+    ...lastingRefusal(facts),
     qosClass: qosClassOf(pod),
     hostIP: context.hostIp,
     ...addressesOf(facts, context),

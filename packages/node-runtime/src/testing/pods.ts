@@ -3,7 +3,7 @@
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage } from "@patchbay/ports";
 import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
-import { podProblems } from "../policy/pod-policy.ts";
+import { forbid } from "../policy/refusal.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 
 export const UID = "0f1e2d3c";
@@ -83,7 +83,7 @@ export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
     ...{ uid: UID, pod, sandboxes: [], containers: [], hasRemains: false },
     images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
     ...{ held: new Map(), released: new Set(), health: new Map() },
-    problems: pod === undefined ? [] : podProblems(pod),
+    refusal: pod && forbid(pod),
     ...change,
   };
 }

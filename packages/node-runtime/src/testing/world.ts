@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node in memory for the tests of the loop: API server, runtime and disk outlive the process, which can die at any effect.
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createPauses, type Note } from "@patchbay/kube";
 import type { ContainerRuntime, Store } from "@patchbay/ports";
@@ -11,6 +11,7 @@ import {
   createFakeFiles,
   createFakeLogger,
   createFakeStore,
+  createFakeVolumeDisk,
   settle,
 } from "@patchbay/ports/testing";
 import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
@@ -20,6 +21,7 @@ import { createOwners } from "../pods/work/owners.ts";
 import { createPulls } from "../pods/work/pulls.ts";
 import { createStops } from "../pods/work/stops.ts";
 import { UID_LABEL } from "../translate/labels.ts";
+import { createAdmission } from "../schedule/admission.ts";
 import { Death, Mortality } from "./mortality.ts";
 import { IMAGE, NODE, UID } from "./pods.ts";
 
@@ -35,10 +37,18 @@ export class PodWorld {
   readonly runtime = createFakeContainerRuntime(this.clock);
   readonly store = createFakeStore();
   readonly files = createFakeFiles();
+  readonly disk = createFakeVolumeDisk();
   readonly log = createFakeLogger();
   readonly pods = createFakeCache<Pod>({ [BY_UID]: (pod) => [pod.metadata.uid ?? ""] });
   readonly notes: Note[] = [];
   readonly health = new Map<string, ContainerHealth>();
+  /** What the node has. */
+  readonly node: KubeNode = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: NODE.name },
+    status: { allocatable: { cpu: "2", memory: "4Gi", pods: "110" } },
+  };
   /** Why volumes cannot be made. */
   volumeProblem: string | undefined;
   /** How often it was told that a start was cut off. */
@@ -135,16 +145,17 @@ export class PodWorld {
   }
 
   #newProcess(): PodDeps {
-    const { clock, files, log, pods } = this;
+    const { clock, disk, files, log, pods } = this;
     const runtime: ContainerRuntime = this.mortality.wrap(this.runtime);
     const store: Store = this.mortality.wrap(this.store);
     const wake = (): void => undefined;
     return {
-      ...{ store, pods, runtime, files, clock, log, node: NODE, runtimeName: "fake" },
+      ...{ store, pods, runtime, files, disk, clock, log, node: NODE, runtimeName: "fake" },
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),
       },
+      admission: createAdmission({ pods, findNode: () => this.node }),
       volumes: this.#volumes(),
       probes: { keep: () => undefined, healthOf: () => this.health },
       pauses: createPauses({ clock, random: () => 0 }),

@@ -29,7 +29,7 @@ function amountOf(
 }
 
 /** What is requested; a limit without a request is one. Source: Kubernetes defaulting of resources. */
-function requestOf({ resources }: Container, resource: string): number {
+export function requestOf({ resources }: Container, resource: string): number {
   return amountOf(resources?.requests, resource) ?? amountOf(resources?.limits, resource) ?? 0;
 }
 

@@ -12,7 +12,7 @@ const HOSTNAME_MAX = 63;
 /** Name of the machine as the pod sees it; the node's own where it has the node's network. */
 export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
   if (spec.hostNetwork === true) return nodeName;
-  return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/[-.]+$/, "");
+  return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
 /** What the pod says of name servers; undefined: those of the node. */

@@ -9,6 +9,7 @@ import type {
   SandboxConfig,
   SecurityProfile,
 } from "@patchbay/ports";
+import { ID_MAX, isUnprivilegedUser } from "../policy/ids.ts";
 import { isProductPod } from "../policy/product.ts";
 
 /** Source: Kubernetes securitycontext, default proc mount: what a container does not see. */
@@ -61,8 +62,7 @@ export function sandboxSecurityOf(pod: Pod): SandboxConfig["security"] {
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   return {
     namespaces: namespacesOf(pod),
-    ...(runAsUser !== undefined && { runAsUser }),
-    ...(runAsUser !== undefined && runAsGroup !== undefined && { runAsGroup }),
+    ...(runAsUser !== undefined && { runAsUser, runAsGroup: runAsGroup ?? runAsUser }),
     supplementalGroups: groupsOf(pod),
     readonlyRootfs: true,
     privileged: all.some(isPrivileged),
@@ -82,10 +82,14 @@ function imageUserOf(
   { uid, username }: ContainerImage,
   mayBeRoot: boolean,
 ): User {
-  if (uid !== undefined && uid > 0) return { runAsUser: uid };
+  if (uid !== undefined && isUnprivilegedUser(uid)) return { runAsUser: uid };
   if (uid === undefined && username !== "") {
     if (mayBeRoot) return { runAsUsername: username };
     const reason = `its image runs as ${username}, which may be root: set securityContext.runAsUser`;
+    throw refusal(container, reason);
+  }
+  if (uid !== undefined && uid !== 0) {
+    const reason = `its image runs as ${String(uid)}, which is no user's number (1 to ${String(ID_MAX)}): set securityContext.runAsUser`;
     throw refusal(container, reason);
   }
   if (mayBeRoot) return { runAsUser: 0 };
@@ -104,7 +108,8 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * As whom a container runs.
+ * As whom a container runs. Where no group is named it is the user's own number, not what the image has for the user: that
+ * is any group that its author likes, and root's where the image knows no such user.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED when that would be root, or cannot be known not to be
  */
 function userOf(pod: Pod, container: Container, image: ContainerImage): User {
@@ -114,7 +119,8 @@ function userOf(pod: Pod, container: Container, image: ContainerImage): User {
   if (user.runAsUser === 0 && !mayBeRoot) {
     throw refusal(container, "it would run as root: set securityContext.runAsUser");
   }
-  return { ...user, ...(runAsGroup !== undefined && { runAsGroup }) };
+  const group = runAsGroup ?? user.runAsUser;
+  return { ...user, ...(group !== undefined && { runAsGroup: group }) };
 }
 
 /** What others than the product's pods have: nothing. */

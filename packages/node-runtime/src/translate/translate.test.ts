@@ -165,6 +165,8 @@ describe("a container", () => {
     { name: "root by its image", image: { uid: 0 }, context: {} },
     { name: "nobody in particular", image: { username: "" }, context: {} },
     { name: "whoever has that name", image: { username: "daemon" }, context: {} },
+    { name: "whoever has that number as a name", image: { uid: 2 ** 32 }, context: {} },
+    { name: "a number below all", image: { uid: -1 }, context: {} },
     { name: "root by its pod", image: {}, context: { runAsUser: 0 } },
   ])("does not run as $name", ({ image, context }) => {
     const { uid, ...rest } = IMAGE;
@@ -174,6 +176,18 @@ describe("a container", () => {
     expect(() => containerConfigOf(make(container, { pod, image: found }))).toThrow(AppError);
   });
 
+  test.each<{ name: string; context: Pod["spec"]["securityContext"]; want: readonly number[] }>([
+    { name: "its image's user", context: {}, want: [107, 107] },
+    { name: "the pod's user", context: { runAsUser: 1000 }, want: [1000, 1000] },
+    { name: "a group of its own", context: { runAsGroup: 2000 }, want: [107, 2000] },
+  ])("has one group, and never the image's, with $name", ({ context, want }) => {
+    const container = aContainer();
+    const pod = aPod({ containers: [container], securityContext: context ?? {} });
+    const { security } = containerConfigOf(make(container, { pod }));
+    expect([security.runAsUser, security.runAsGroup]).toEqual(want);
+    expect(security.supplementalGroups).toEqual([]);
+  });
+
   test("of the product has what it asks for", () => {
     const container = aContainer({
       securityContext: { privileged: true, capabilities: { add: ["SYS_ADMIN"] } },
@@ -181,7 +195,13 @@ describe("a container", () => {
     const pod = productPod({ containers: [container] });
     const image = { ...IMAGE, uid: 0 };
     expect(containerConfigOf(make(container, { pod, image })).security).toMatchObject({
-      ...{ privileged: true, runAsUser: 0, seccomp: "Unconfined", noNewPrivileges: false },
+      ...{
+        privileged: true,
+        runAsUser: 0,
+        runAsGroup: 0,
+        seccomp: "Unconfined",
+        noNewPrivileges: false,
+      },
       ...{ capabilities: { add: ["SYS_ADMIN"], drop: [] }, maskedPaths: [], readonlyPaths: [] },
     });
   });

@@ -2,7 +2,7 @@
 // Keeps what volumes show as it is now, while their pods run: objects, labels, annotations, tokens.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
-import { after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";
+import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
 import type { Cache } from "@patchbay/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { isShown } from "./content/references.ts";
@@ -21,6 +21,7 @@ const CONCURRENCY = 2;
 export interface CurrentPods {
   readonly pods: Cache<Pod>;
   readonly uidIndex: string;
+  readonly watch?: LoopWatch;
 }
 
 function uidOf({ metadata }: Pod): string {
@@ -79,7 +80,8 @@ export async function keepVolumesCurrent(
     deps.turns.take(uid, () => keepOne(deps, from, uid));
   const metrics = createMetrics();
   try {
-    await runReconciler({ name: "volumes", queue, reconcile, log, clock, metrics }, signal);
+    const loop = { name: "volumes", queue, reconcile, log, clock, metrics };
+    await runReconciler({ ...loop, ...(from.watch && { watch: from.watch }) }, signal);
   } finally {
     stopObjects();
     stopPods();

@@ -27,8 +27,8 @@ function typeOf(status: Stats | undefined): "b" | "c" | undefined {
   return status?.isBlockDevice() === true ? "b" : undefined;
 }
 
-/** Major and minor number. Source: linux/kdev_t.h new_decode_dev */
-function numbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
+/** Major and minor number of a device. Source: linux/kdev_t.h new_decode_dev */
+export function deviceNumbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
   return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
 }
 
@@ -60,7 +60,7 @@ class MachineDevices implements DeviceNodes {
       }
       if (isCopy(await look(copy.path), source, copy)) return "unchanged";
       await makeDirectory(dirname(copy.path));
-      await this.#make(copy, [type, ...numbersOf(source).map(String)]);
+      await this.#make(copy, [type, ...deviceNumbersOf(source).map(String)]);
       return "made";
     } catch (error) {
       throw toFileError(error, "copy device", copy.path);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port ClaimDisk on this machine: sparse files, ext4 in them or loop devices over them.
-import { open, rename, rm, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError } from "@patchbay/core/errors";
 import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/ports";
+import { deviceNumbersOf } from "../files/device-nodes.ts";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { fileBytesOf, formatOf, MOUNT_OPTIONS } from "./claim-image.ts";
 import { listMounts } from "./mounts.ts";
@@ -62,7 +64,9 @@ class MachineClaims implements ClaimDisk {
     await mustBeThere(file, "attach");
     // One that is there already is taken, and stays from now on: two devices over one file would not know of each other.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
-    return stdout.trim();
+    const device = stdout.trim();
+    await mustBeDeviceOf(device, file);
+    return device;
   }
 
   async release(file: string, directory: string): Promise<void> {
@@ -134,6 +138,24 @@ async function mustBeThere(path: string, call: string): Promise<void> {
   if (await isThere(path)) return;
   const reason = "it is not there: bring it back from a backup, or delete the claim";
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
+}
+
+/** Opens the device and looks: a runtime takes it by its path, and gives whatever is there. */
+async function mustBeDeviceOf(device: string, file: string): Promise<void> {
+  const opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const status = await opened.stat();
+    const numbers = deviceNumbersOf(status).join(":");
+    const source = `/sys/dev/block/${numbers}/loop/backing_file`;
+    const backing = status.isBlockDevice() ? (await readFile(source, "utf8")).trim() : "";
+    if (backing === (await realpath(file))) return;
+  } catch (error) {
+    throw toFileError(error, "attach", device);
+  } finally {
+    await opened.close();
+  }
+  const reason = `it is not the device of ${file}`;
+  throw new AppError("OS_FILE_FAILED", { call: "attach", path: device, reason });
 }
 
 async function makeHole(path: string, bytes: number): Promise<void> {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { printError } from "../print/error.ts";
 import { createProgram } from "../program.ts";
 import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "../testing/fake-machine.ts";
 
@@ -61,7 +62,7 @@ const ADD_RED = [...ADD, "--network-attachment-definition-name", "nets/red"] as 
 
 /** The text without times. */
 function timeless(text: string): string {
-  return text.replace(/\d+\.\d{3}/g, "T").replace(/^ +/gm, "");
+  return text.replace(/(?<!\d)\d+\.\d{3}/g, "T").replace(/^ +/gm, "");
 }
 
 function changes(): readonly { readonly path: string; readonly body: unknown }[] {
@@ -303,6 +304,16 @@ describe("start, stop and restart", () => {
     const { out, error } = await patchbay("restart", "one", "--wait");
     expect(error).toBeUndefined();
     expect(timeless(out)).toContain("T s  Pending\nT s  Running\n");
+  });
+
+  test("one that is refused says where to look", async () => {
+    machine.refusal = { code: 409, body: { kind: "Status", message: "VM is already running" } };
+    const { error } = await patchbay("start", "one");
+    expect(error).toMatchObject({
+      code: "KUBE_CONFLICT",
+      details: { look: "kubectl describe vm,vmi one -n blue" },
+    });
+    expect(printError(error)).toContain("hint: look at the current state with: kubectl describe");
   });
 
   test("there is no starting a VMI without a VM", async () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/core";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
@@ -19,6 +19,8 @@ export interface Change {
   readonly body: Readonly<Record<string, unknown>>;
   /** What is asked for, for example `interface blue: plug`. */
   readonly what: string;
+  /** The command that shows how it stands. */
+  readonly look: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: (vmi: VirtualMachineInstance | undefined) => Stage;
@@ -47,6 +49,13 @@ async function send(session: Session, context: Context, change: Change): Promise
     timeoutMs: REQUEST_TIMEOUT_MS,
     signal: context.signal,
   });
+}
+
+/** The same error, which also says where to look. */
+function withLook(error: unknown, { look }: Change): unknown {
+  if (!isAppError(error)) return error;
+  const { code, details, cause } = error;
+  return new AppError(code, { ...details, look }, { cause });
 }
 
 /** What is waited for, and for how long. */
@@ -132,8 +141,12 @@ export async function requestChange(
     steps: [],
     ...(note === undefined ? {} : { note }),
   };
-  if (isWaiting) outcome = await sendAndWait(session, context, { change, timeoutMs });
-  else await send(session, context, change);
+  try {
+    if (isWaiting) outcome = await sendAndWait(session, context, { change, timeoutMs });
+    else await send(session, context, change);
+  } catch (error) {
+    throw withLook(error, change);
+  }
   const { kind, namespace, name } = change.target;
   await printResult(context, {
     table: () => `${sentence(change, outcome)}\n`,

@@ -49,16 +49,21 @@ describe("an error for people", () => {
       status: 409,
       message: "cannot plug",
       causes: "name: is taken\nmacAddress: is taken",
+      look: "patchbay explain one red -n blue",
     });
     expect(printError(error)).toBe(
       [
         "error: cannot plug",
         "  name: is taken",
         "  macAddress: is taken",
-        "hint: look at the current state with: patchbay get interfaces VM; then try again",
+        "hint: look at the current state with: patchbay explain one red -n blue; then try again",
         "",
       ].join("\n"),
     );
+  });
+
+  test("has no hint that would need a name which is not known", () => {
+    expect(printError(new AppError("KUBE_CONFLICT"))).not.toContain("hint");
   });
 
   test("has no cause that the server's words name already", () => {

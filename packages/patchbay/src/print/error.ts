@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a person learn when a command fails, and what does a script?
-import { isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
+import { fillIn, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
+import { indented, oneLine } from "./safe.ts";
 
 const FAILED = 1;
 const USAGE = 2;
@@ -37,19 +38,19 @@ const CAUSES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
+/** `{look}`: the command that shows the object, which whoever failed at it has put into the details. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
   KUBE_NOT_FOUND: "see what there is with: kubectl get vm,vmi; another namespace with -n",
-  KUBE_CONFLICT: "look at the current state with: patchbay get interfaces VM; then try again",
+  KUBE_CONFLICT: "look at the current state with: {look}; then try again",
   KUBE_FORBIDDEN: "ask your administrator for this right, or use another --kubeconfig",
   KUBE_UNAUTHORIZED:
     "the kubeconfig's credentials may have expired; name another with --kubeconfig",
   KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
-  KUBE_WAIT_TIMED_OUT:
-    "it goes on in the background; see why it waits with: patchbay explain VM IFACE",
-  KUBE_WAIT_FAILED: "see what stands in the way with: patchbay explain VM IFACE",
-  KUBE_WAIT_INTERRUPTED: "see how it stands with: patchbay get interfaces VM",
+  KUBE_WAIT_TIMED_OUT: "it goes on in the background; see why it waits with: {look}",
+  KUBE_WAIT_FAILED: "see what stands in the way with: {look}",
+  KUBE_WAIT_INTERRUPTED: "see how it stands with: {look}",
   CONSOLE_IN_USE: "leave it there with Ctrl-], or end that process",
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   INSTALL_NOT_OURS:
@@ -100,14 +101,21 @@ function linesOf(error: unknown, head: string): readonly string[] {
   return [...fields, ...causeChain(error)].filter((line) => !head.includes(withoutPath(line)));
 }
 
+/** What to do next; nothing where it would need a name that is not known. */
+function hintOf({ code, details }: AppError): string | undefined {
+  const hint = HINTS[code];
+  if (hint?.includes("{look}") !== true) return hint;
+  return details["look"] === undefined ? undefined : fillIn(hint, details);
+}
+
 /** Message, causes one on each line with the paths of their fields, and a hint. */
 export function printError(error: unknown): string {
   const head = isAppError(error) ? headOf(error) : messageOf(error);
-  const hint = isAppError(error) ? HINTS[error.code] : undefined;
+  const hint = isAppError(error) ? hintOf(error) : undefined;
   return [
-    `error: ${head}`,
-    ...linesOf(error, head).map((line) => `  ${line}`),
-    ...(hint === undefined ? [] : [`hint: ${hint}`]),
+    `error: ${indented(head, "  ")}`,
+    ...linesOf(error, head).map((line) => `  ${indented(line, "  ")}`),
+    ...(hint === undefined ? [] : [`hint: ${oneLine(hint)}`]),
     "",
   ].join("\n");
 }

@@ -103,6 +103,19 @@ describe("the explanation of an interface", () => {
     expect(text.split("\n")[2]).toBe(`does not start: ${trouble}`);
   });
 
+  test("names the container runtime as next while it does not answer, whoever says so", () => {
+    const hotplug = { type: "Plug", phase: "PodAttaching" } as const;
+    const silent = "RuntimeUnavailable";
+    const next = "next:   the container runtime of the node answers";
+    const titled = { title: "vm ns/one", isRunning: true };
+    const row = { name: "blue", status: { name: "blue", hotplug } };
+    const told = { ...row, status: { name: "blue", hotplug: { ...hotplug, reason: silent } } };
+    const flat = (text: string): string => text.replace(/next: +/, "next:   ");
+    expect(flat(printExplanation(told, titled))).toContain(next);
+    expect(flat(printExplanation(row, { ...titled, hindrance: silent }))).toContain(next);
+    expect(flat(printExplanation(row, titled))).not.toContain(next);
+  });
+
   test("goes through the layers and names who acts next", () => {
     const [, blue] = toIfaceRows({ vm, vmi });
     const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };
@@ -134,10 +147,11 @@ device
   none
 
 progress
-  phase:   PodAttaching
-  reason:  CniFailed
-  message: no lease
-  next:    net-agent runs CNI ADD in the pod
+  phase:        PodAttaching
+  reason:       CniFailed
+  message:      no lease
+  who can help: administrator
+  next:         net-agent runs CNI ADD in the pod
 `);
   });
 });

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of one interface, layer by layer, and who acts next? Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
-import { networkOf, phaseOfRow, type IfaceRow } from "./iface-rows.ts";
+import { helperOn, nextOn } from "@patchbay/core";
+import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
 /** Who does what from each phase on. Source: ARCHITECTURE.md, "The loops". */
 const NEXT: Readonly<Record<IfacePhase, string>> = {
-  Pending: "virt-controller names the network in the pod's annotation",
+  Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
   Wiring: "virt-handler makes bridge and tap",
   Attaching: "virt-handler attaches the device",
@@ -23,6 +24,8 @@ export interface ExplainedVm {
   readonly title: string;
   readonly isRunning: boolean;
   readonly node?: string;
+  /** Why virt-handler cannot work with it, as a reason. */
+  readonly hindrance?: string;
   /** Why it does not come up, in words. */
   readonly trouble?: string;
 }
@@ -56,10 +59,12 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
   ];
 }
 
-function nextOf(row: IfaceRow, isRunning: boolean): string {
+function nextOf(row: IfaceRow, { isRunning, hindrance }: ExplainedVm): string {
   if (!isRunning) return "it comes with the VM's next start";
   const { hotplug } = row.status ?? {};
-  return NEXT[hotplug?.phase ?? (row.status === undefined ? "Pending" : "Ready")];
+  const phase = hotplug?.phase ?? (row.status === undefined ? "Pending" : "Ready");
+  if (phase === "Ready") return NEXT[phase];
+  return nextOn(reasonOf(row)) ?? nextOn(hindrance) ?? NEXT[phase];
 }
 
 function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
@@ -73,15 +78,16 @@ function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
   ];
 }
 
-function progressPairs(row: IfaceRow, isRunning: boolean): Pairs {
+function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
   const hotplug = row.status?.hotplug;
   return [
-    ["phase", phaseOfRow(row, isRunning)],
+    ["phase", phaseOfRow(row, explained.isRunning)],
     ["since", hotplug?.since],
     ["attempts", hotplug?.attempts?.toString()],
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
-    ["next", nextOf(row, isRunning)],
+    ["who can help", helperOn(reasonOf(row))],
+    ["next", nextOf(row, explained)],
   ];
 }
 
@@ -100,6 +106,6 @@ export function printExplanation(row: IfaceRow, explained: ExplainedVm): string 
     printSection("interface in the VMI", ifacePairs(row.vmiIface), "not declared"),
     printSection("attachment of the pod", attachmentPairs(row.attachment), "none"),
     printSection("device", statusPairs(row.status), "none"),
-    printSection("progress", progressPairs(row, explained.isRunning), "none"),
+    printSection("progress", progressPairs(row, explained), "none"),
   ].join("\n");
 }

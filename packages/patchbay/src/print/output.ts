@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a result printed in the format that the user wants?
 import type { Context } from "../command.ts";
+import { oneLine } from "./safe.ts";
 
 /** A result in all forms. */
 export interface Result {
@@ -30,6 +31,6 @@ export async function printResult(
       return;
     }
     case "name":
-      context.out.write(result.names.map((name) => `${name}\n`).join(""));
+      context.out.write(result.names.map((name) => `${oneLine(name)}\n`).join(""));
   }
 }

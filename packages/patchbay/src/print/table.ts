@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do rows become aligned columns, as kubectl prints them?
+import { indented, oneLine } from "./safe.ts";
 
 /** Text with two or more spaces between columns; an empty cell is `-`. */
 export function printTable(
@@ -7,7 +8,7 @@ export function printTable(
   rows: readonly (readonly (string | undefined)[])[],
 ): string {
   const cells = rows.map((row) =>
-    row.map((cell) => (cell === undefined || cell === "" ? "-" : cell)),
+    row.map((cell) => (cell === undefined || cell === "" ? "-" : oneLine(cell))),
   );
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...cells.map((row) => row[column]?.length ?? 0)),
@@ -20,14 +21,18 @@ export function printTable(
   return `${[headers, ...cells].map(printRow).join("\n")}\n`;
 }
 
-/** `name: value` lines with the values aligned; pairs without a value are left out. */
+/** `name: value` lines with the values aligned, all their lines; pairs without a value are left out. */
 export function printPairs(
   pairs: readonly (readonly [string, string | undefined])[],
   indent: string,
 ): string {
   const present = pairs.filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(0, ...present.map(([name]) => name.length)) + 1;
+  const hanging = `${indent}${" ".repeat(width)} `;
   return present
-    .map(([name, value]) => `${indent}${`${name}:`.padEnd(width)} ${value ?? ""}\n`)
+    .map(([name, value = ""]) => {
+      const label = `${name}:`.padEnd(width);
+      return `${indent}${label} ${indented(value, hanging)}\n`;
+    })
     .join("");
 }

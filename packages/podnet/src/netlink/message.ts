@@ -93,7 +93,8 @@ export function findNumber(attributes: Attributes, type: number): number | undef
 
 /** A text, which ends with a zero; empty where it is absent. */
 export function textIn(attributes: Attributes, type: number): string {
-  return Buffer.from(attributes.get(type) ?? [])
+  const [text = ""] = Buffer.from(attributes.get(type) ?? [])
     .toString("utf8")
-    .replace(/\0.*$/s, "");
+    .split("\0", 1);
+  return text;
 }

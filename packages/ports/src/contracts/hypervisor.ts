@@ -130,6 +130,7 @@ export function describeHypervisorContract(
     test("a guest that does not run has no agent", async () => {
       await connection.defineDomain(bench.domainXml("vm1"));
       await expect(connection.readGuestInterfaces("vm1")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestSystem("vm1")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestInterfaces("nobody")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",
       });

@@ -36,7 +36,7 @@ class MemoryFiles implements FakeFiles {
     const prefix = `${directory}/`;
     const below = [...this.#texts.keys(), ...this.#directories]
       .filter((path) => path.startsWith(prefix))
-      .map((path) => path.slice(prefix.length).replace(/\/.*$/, ""));
+      .map((path) => path.slice(prefix.length).split("/", 1)[0] ?? "");
     return Promise.resolve([...new Set(below)].toSorted());
   }
 

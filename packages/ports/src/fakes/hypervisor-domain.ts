@@ -3,7 +3,13 @@
 import { AppError } from "@patchbay/core";
 import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
-import type { AttachTarget, DeviceTarget, DomainInfo, GuestInterface } from "../hypervisor.ts";
+import type {
+  AttachTarget,
+  DeviceTarget,
+  DomainInfo,
+  GuestInterface,
+  GuestSystem,
+} from "../hypervisor.ts";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
 const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;
@@ -29,6 +35,8 @@ export class FakeDomain {
   readonly #held = new Set<string>();
   #hasCrashed = false;
   #agent: readonly GuestInterface[] | undefined;
+  /** What the agent tells of the guest beside its NICs. */
+  system: GuestSystem = {};
 
   /** `newUuid` is for XML that has none. */
   constructor(xml: string, newUuid: string) {

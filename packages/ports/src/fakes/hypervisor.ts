@@ -7,6 +7,7 @@ import type {
   DeviceTarget,
   DomainInfo,
   GuestInterface,
+  GuestSystem,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
@@ -40,6 +41,8 @@ export interface FakeDaemon {
   grantUnplugs(name: string): void;
   /** The agent of a running guest, by what it tells of the guest's NICs; undefined: it ends. */
   setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void;
+  /** What the agent tells of the guest's system; nothing at first. */
+  setGuestSystem(name: string, system: GuestSystem): void;
   /** The guest ends by itself, or its process dies. */
   endDomain(name: string, how: "stopped" | "crashed"): void;
   /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
@@ -134,6 +137,10 @@ class MemoryDaemon implements FakeDaemon {
     this.get(name).setAgent(interfaces);
     const kind = interfaces === undefined ? "agentDisconnected" : "agentConnected";
     this.emit({ kind, domain: name });
+  }
+
+  setGuestSystem(name: string, system: GuestSystem): void {
+    this.get(name).system = system;
   }
 
   endDomain(name: string, how: "stopped" | "crashed"): void {
@@ -285,6 +292,14 @@ class MemoryConnection implements HypervisorConnection {
 
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]> {
     return this.#call("readGuestInterfaces", [name], (daemon) => daemon.get(name).askAgent());
+  }
+
+  readGuestSystem(name: string): Promise<GuestSystem> {
+    return this.#call("readGuestSystem", [name], (daemon) => {
+      const domain = daemon.get(name);
+      domain.askAgent(); // which refuses where there is none
+      return domain.system;
+    });
   }
 
   onEvent(listener: (event: HypervisorEvent) => void): () => void {

@@ -58,6 +58,11 @@ export function pathsOf(dataDir: string): Paths {
   };
 }
 
+/** Where a component answers whether it lives. */
+export function healthSocketOf({ run }: Paths, component: string): string {
+  return join(run, `${component}.sock`);
+}
+
 /** Only root reads what holds keys, objects or logs. */
 const PRIVATE = 0o700;
 const PUBLIC = 0o755;

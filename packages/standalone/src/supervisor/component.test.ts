@@ -13,13 +13,16 @@ import {
   waitForLine,
   type ProcessName,
 } from "@patchbay/os";
+import { createFakeClock } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Component, type ComponentDeps } from "./component.ts";
+import { askHealth } from "./liveness.ts";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
 
 const DEADLINE_MS = 5000;
+const WITHIN = { timeout: DEADLINE_MS };
 const files = createFiles();
 let deps: ComponentDeps;
 let components: Component[];
@@ -82,6 +85,31 @@ test("one that is killed is started again", async () => {
   await promise;
   again.abort();
   expect(await isRunning(await processOf())).toBe(true);
+});
+
+test("one that stands still is killed, and started again", async () => {
+  const clock = createFakeClock();
+  const healthSocket = join(deps.paths.run, "it.sock");
+  const serve = `require("node:http").createServer((_, r) => r.end()).listen(process.argv[1], () => console.log("ready"))`;
+  const argv = [process.execPath, "-e", serve, healthSocket] as const;
+  const made = new Component({ name: "it", argv, healthSocket }, { ...deps, clock });
+  components.push(made);
+  await made.start();
+  const first = await processOf();
+  process.kill(first.pid, "SIGSTOP");
+  const nextPeriod = async (): Promise<number> => {
+    await clock.advance(10_000);
+    return (await processOf()).pid;
+  };
+  try {
+    await expect.poll(nextPeriod, WITHIN).not.toBe(first.pid);
+    expect(await isRunning(first)).toBe(false);
+  } finally {
+    await signalProcess(first, "SIGKILL"); // it would not end by itself
+  }
+  const lives = (): Promise<string> =>
+    askHealth(healthSocket, AbortSignal.timeout(DEADLINE_MS)).then(() => "lives", String);
+  await expect.poll(lives, WITHIN).toBe("lives");
 });
 
 test("one that runs already is adopted, not doubled", async () => {

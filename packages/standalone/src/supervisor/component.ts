@@ -13,6 +13,7 @@ import {
 import type { Clock, Files, Logger } from "@patchbay/ports";
 import { numberOf, parseFields, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
+import { askHealth, waitForStandstill } from "./liveness.ts";
 
 /** How long a component may take until it says that it is ready, milliseconds. */
 const READY_TIMEOUT_MS = 60_000;
@@ -33,6 +34,8 @@ export interface ComponentProgram {
   readonly beforeStart?: () => Promise<void>;
   /** Resolves when it is ready; absent: it prints the line `ready`. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
+  /** Where it answers `/healthz`: one that no longer does is killed. Absent: nobody asks. */
+  readonly healthSocket?: string;
 }
 
 /** Where a component's process is noted, and by which start of the host the note is believed. */
@@ -81,6 +84,7 @@ export class Component {
     const running = adopted ?? (await this.#spawn());
     this.#running = running;
     await this.#waitUntilReady(running);
+    this.#watch(running);
     this.#kept = this.#keep(running);
   }
 
@@ -155,6 +159,7 @@ export class Component {
     const { files, clock, log, bootId } = this.#deps;
     const { argv } = this.#program;
     await this.#program.beforeStart?.();
+    if (this.#program.healthSocket !== undefined) await files.remove(this.#program.healthSocket);
     const started = await startDetached({
       argv,
       env: { PATH },
@@ -202,6 +207,25 @@ export class Component {
     return names.map((name) => textOf(fields, name)).find((text) => text !== "") ?? "";
   }
 
+  /** Kills a process that stands still; its end is then noticed like any other. */
+  async #killAtStandstill(running: Running): Promise<void> {
+    const { healthSocket } = this.#program;
+    if (healthSocket === undefined) return;
+    const { clock, log } = this.#deps;
+    const over = new AbortController();
+    void running.ended.then(() => {
+      over.abort(new Error("ended"));
+    });
+    const signal = AbortSignal.any([this.#stopping.signal, over.signal]);
+    await waitForStandstill({ clock, signal, ask: (until) => askHealth(healthSocket, until) });
+    log.warn("component stands still and is killed", this.#fields(running));
+    await signalProcess(running, "SIGKILL");
+  }
+
+  #watch(running: Running): void {
+    this.#killAtStandstill(running).catch(() => undefined); // it has ended, or is to stop
+  }
+
   /** Waits for the end, pauses, starts again, for ever. */
   async #keep(first: Running): Promise<void> {
     const { clock, log } = this.#deps;
@@ -235,6 +259,7 @@ export class Component {
       pauseMs = Math.min(pauseMs * 2, BACKOFF_MAX_MS);
       running = await this.#startAgain();
       this.#running = running;
+      if (running !== undefined) this.#watch(running);
     }
   }
 

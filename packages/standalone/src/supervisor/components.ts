@@ -13,8 +13,11 @@ import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
 import type { ComponentProgram } from "./component.ts";
-import type { Paths } from "../data-dir/paths.ts";
+import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
+
+/** The component that is this package's own. */
+const API_SERVER = "apiserver";
 
 /** The executable of a package of this project. */
 function executableOf(name: string): string {
@@ -41,8 +44,9 @@ export interface ProgramDeps {
 }
 
 function serviceOf(paths: Paths, name: string, args: readonly string[]): ComponentProgram {
-  const kubeconfig = kubeconfigOf(paths, name);
-  return { name, argv: [executableOf(name), "--kubeconfig", kubeconfig, ...args] };
+  const healthSocket = healthSocketOf(paths, name);
+  const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
+  return { name, argv: [executableOf(name), ...common, ...args], healthSocket };
 }
 
 /** Where pods find the API server, if they are to. */
@@ -74,7 +78,11 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
   const pki = (file: string): string => join(paths.pki, file);
   return {
-    apiServer: { name: "apiserver", argv: commandFor("apiserver", paths.dataDir) },
+    apiServer: {
+      name: API_SERVER,
+      argv: commandFor(API_SERVER, paths.dataDir),
+      healthSocket: healthSocketOf(paths, API_SERVER),
+    },
     containerd: containerdProgram(deps),
     nodeRuntime: serviceOf(paths, "node-runtime", nodeRuntimeFlags(paths, settings)),
     virtApi: serviceOf(paths, "virt-api", [

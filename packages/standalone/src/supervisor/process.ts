@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of the supervisor's process: lock, start, wait, stop.
 import { messageOf } from "@patchbay/core/errors";
-import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 import type { Logger } from "@patchbay/ports";
 import { stopSignal, type ProcessArguments } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
@@ -9,6 +9,11 @@ import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const DAY_MS = 24 * 3_600_000;
+/**
+ * Of this process and, by inheritance, of the services and containerd, whose shims take one more: pods are ended first.
+ * Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj
+ */
+const OOM_SCORE = -999;
 
 /**
  * Starts everything and keeps it until this process is told to stop.
@@ -24,6 +29,10 @@ export async function supervise(
   const paths = pathsOf(dataDir);
   const { lock, bootId, state } = await holdMachine({ files, clock, paths });
   await state.enter("starting");
+  if (!(await setOomScore(OOM_SCORE)))
+    log.warn("the services are ended like any process when memory is short", {
+      reason: "this machine lets nobody lower oom_score_adj",
+    });
   const runner = createProcessRunner();
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   try {

@@ -9,7 +9,12 @@ const AGENT = "system:serviceaccount:patchbay:virt-handler";
 const CLAIM = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 const POD_UID = "authentication.kubernetes.io/pod-uid";
-const OLD = { nodeName: "a", activePods: { one: "a" }, attachments: [{ name: "n" }] };
+const OLD = {
+  phase: "Scheduled",
+  nodeName: "a",
+  activePods: { one: "a" },
+  attachments: [{ name: "n" }],
+};
 
 /** Nodes of pods. */
 const NODES: Readonly<Record<string, string>> = { "patchbay/agent-x x-uid": "a" };
@@ -36,7 +41,7 @@ function agent(node: string): User {
   return { name: AGENT, groups: [`patchbay.io:node:${node}`] };
 }
 
-const MOVING = { nodeName: "a", activePods: { one: "a", two: "b" } };
+const MOVING = { phase: "Scheduled", nodeName: "a", activePods: { one: "a", two: "b" } };
 const BY_TOKEN: User = { name: AGENT, groups: [], extra: { [CLAIM]: ["a"] } };
 const IN_DISPUTE: User = { ...agent("b"), extra: { [CLAIM]: ["a"] } };
 
@@ -51,8 +56,8 @@ function byPod(
 }
 
 const BY_POD = byPod(["agent-x"], ["x-uid"]);
-const ELSEWHERE = { nodeName: "a", activePods: { one: "b" } };
-const ON_B = { nodeName: "b", activePods: { two: "b" } };
+const ELSEWHERE = { phase: "Scheduled", nodeName: "a", activePods: { one: "b" } };
+const ON_B = { phase: "Scheduled", nodeName: "b", activePods: { two: "b" } };
 
 test.each([
   { name: "its own node, by certificate", user: agent("a"), before: OLD, want: true },
@@ -69,7 +74,12 @@ test.each([
     want: true,
   },
   { name: "a VMI whose pod runs where it is not", user: agent("b"), before: ELSEWHERE, want: true },
-  { name: "a VMI that only has a node", user: agent("a"), before: { nodeName: "a" }, want: true },
+  {
+    name: "a VMI that only has a node",
+    user: agent("a"),
+    before: { phase: "Scheduled", nodeName: "a" },
+    want: true,
+  },
   { name: "two pods", user: byPod(["agent-x", "y"], ["x-uid"]), before: OLD, want: false },
   {
     name: "the token's node, whatever its pod",
@@ -91,10 +101,52 @@ test.each([
   { field: "nodeName", value: "b" },
   { field: "activePods", value: {} },
   { field: "attachments", value: undefined },
+  { field: "conditions", value: [{ type: "Ready", status: "True" }] },
+  { field: "conditions", value: [{ status: "True" }] },
+  { field: "volumeStatus", value: [{ name: "root" }] },
+  { field: "migrationState", value: { completed: true } },
+  { field: "reason", value: "x" },
+  { field: "phaseTransitionTimestamps", value: [] },
+  { field: "somethingNew", value: 1 },
 ])("an agent does not write $field", async ({ field, value }) => {
   expect(await judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
     allowed: false,
     code: 403,
+    message: `User "${AGENT}" may not write status.${field}: that is not virt-handler's`,
+  });
+});
+
+test.each([
+  { field: "interfaces", value: [{ name: "n" }] },
+  { field: "unlistedGuestInterfaces", value: 3 },
+  { field: "conditions", value: [{ type: "AgentConnected", status: "True" }] },
+  { field: "guestOSInfo", value: { id: "debian" } },
+  { field: "pciePorts", value: { total: 1, free: 1 } },
+  { field: "hindrance", value: { reason: "LauncherUnreachable", message: "x" } },
+])("an agent writes $field, and takes it away", async ({ field, value }) => {
+  const told = { ...OLD, [field]: value };
+  expect(await judge(agent("a"), OLD, told)).toMatchObject({ allowed: true });
+  expect(await judge(agent("a"), told, OLD)).toMatchObject({ allowed: true });
+});
+
+test.each([
+  { from: "Scheduled", to: "Running", want: true },
+  { from: "Running", to: "Succeeded", want: true },
+  { from: "Running", to: "Failed", want: true },
+  { from: "Scheduled", to: "Failed", want: false },
+  { from: "Scheduled", to: undefined, want: false },
+  { from: "Running", to: "Scheduled", want: false },
+  { from: "Failed", to: "Running", want: false },
+  { from: undefined, to: "Running", want: false },
+  { from: "constructor", to: "name", want: false },
+])("the phase $to after $from is an agent's word: $want", async ({ from, to, want }) => {
+  const [before, after] = [from, to].map((phase) => ({ ...OLD, phase }));
+  expect((await judge(agent("a"), before ?? {}, after)).allowed).toBe(want);
+});
+
+test("a phase that is not an agent's word is named with the one before", async () => {
+  expect(await judge(agent("a"), OLD, { ...OLD, phase: "Failed" })).toMatchObject({
+    message: expect.stringContaining("status.phase: Failed after Scheduled") as string,
   });
 });
 
@@ -125,4 +177,18 @@ test.each([
     causes: [],
     message: expect.stringMatching(message) as string,
   });
+});
+
+test("an agent leaves the conditions of others as they are", async () => {
+  const [ready, own] = [
+    { type: "Ready", status: "True" },
+    { type: "AgentConnected", status: "True" },
+  ];
+  const before = { ...OLD, conditions: [own, ready] };
+  const judged = async (...conditions: readonly object[]) =>
+    (await judge(agent("a"), before, { ...OLD, conditions })).allowed;
+  expect(await judged(ready)).toBe(true);
+  expect(await judged(ready, { ...own, status: "False" })).toBe(true);
+  expect(await judged(own)).toBe(false);
+  expect(await judged(own, { ...ready, status: "False" })).toBe(false);
 });

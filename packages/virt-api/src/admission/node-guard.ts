@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
 import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import { isEqual } from "@patchbay/core";
+import { isEqual, isNodesPhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import type { TokenPod } from "../callers/token-pod.ts";
 import type { User } from "../callers/user.ts";
@@ -16,8 +16,8 @@ const POD_CLAIMS = {
 } as const;
 /** Node of that pod. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30: older servers name the pod only. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
-/** Fields of virt-controller that say where the VMI is and what its pod has: docs/reference/ownership.md. */
-const FOREIGN_FIELDS = ["nodeName", "activePods", "attachments"] as const;
+/** As docs/reference/ownership.md gives them to virt-handler. */
+const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
 /** Where the pods of tokens are looked up. */
 type Pods = Pick<Deps, "nodeOfPod">;
@@ -61,6 +61,43 @@ function refuse(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
+/** A field of the status that is another after a write. */
+interface Change {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+function changesOf(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): readonly Change[] {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...fields]
+    .map((field) => ({ field, from: before[field], to: after[field] }))
+    .filter(({ from, to }) => !isEqual(from, to));
+}
+
+/** The conditions that are others', as they stand. */
+function foreignConditions(conditions: unknown): readonly unknown[] {
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  return all.filter((condition) => {
+    const { type } = fieldsOf(condition);
+    return typeof type !== "string" || !NODE_VM_CONDITIONS.includes(type);
+  });
+}
+
+function isOwn({ field, from, to }: Change): boolean {
+  if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
+  return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
+}
+
+function printChange({ field, from, to }: Change): string {
+  if (field !== "phase") return `status.${field}`;
+  const [old, next] = [from, to].map((phase) => (typeof phase === "string" ? phase : "none"));
+  return `status.phase: ${next ?? ""} after ${old ?? ""}`;
+}
+
 /** Judges a write by the agent of a node, if of one. */
 function judge({ user, oldObject, object }: AdmissionRequest, node: string | undefined): Verdict {
   if (node === undefined) {
@@ -72,10 +109,10 @@ function judge({ user, oldObject, object }: AdmissionRequest, node: string | und
     return refuse(`User "${user.name}" of node "${node}" may not write what is of another node`);
   }
   const [before, after] = [statusOf(oldObject), statusOf(object)];
-  const foreign = FOREIGN_FIELDS.find((field) => !isEqual(before[field], after[field]));
-  return foreign === undefined
+  const wrong = changesOf(before, after).find((change) => !isOwn(change));
+  return wrong === undefined
     ? ALLOWED
-    : refuse(`User "${user.name}" may not write status.${foreign}: it is virt-controller's`);
+    : refuse(`User "${user.name}" may not write ${printChange(wrong)}: that is not virt-handler's`);
 }
 
 /**

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
-import { isJsonObject, type Cause, type JsonPatchOperation, type JsonObject } from "@patchbay/api";
+import {
+  isJsonObject,
+  printGoJson,
+  type Cause,
+  type JsonPatchOperation,
+  type JsonObject,
+} from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { User } from "../callers/user.ts";
 
@@ -97,7 +103,7 @@ function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
 
 function allowedFields(verdict: Extract<Verdict, { allowed: true }>): object {
   const { warnings = [], patch = [] } = verdict;
-  const text = Buffer.from(JSON.stringify(patch)).toString("base64");
+  const text = Buffer.from(printGoJson(patch)).toString("base64");
   return {
     ...(warnings.length === 0 ? {} : { warnings }),
     ...(patch.length === 0 ? {} : { patchType: "JSONPatch", patch: text }),

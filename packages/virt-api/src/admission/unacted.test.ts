@@ -98,6 +98,40 @@ describe("fields that are not acted on", () => {
     });
   });
 
+  test("warns of sidecars where a guest would have them, and where nobody looks for them", async () => {
+    const annotations = { "hooks.kubevirt.io/hookSidecars": "[]" };
+    const name = "annotations[hooks.kubevirt.io/hookSidecars]";
+    const plain = aVm();
+    const template = { ...plain.spec.template, metadata: { annotations } };
+    const hooked = aVm({ template });
+    const misplaced = { ...plain, metadata: { ...plain.metadata, annotations } };
+    const vmi = vmiWith("lone", { bridge: {} });
+    const alone = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+    const warningsOf = async (object: Parameters<typeof asked>[0]) => {
+      const verdict = await validate(deps(), asked(object));
+      return verdict.allowed ? verdict.warnings?.filter((text) => text.includes("hook")) : verdict;
+    };
+    const kept = "is kept and cannot be started: not supported yet:";
+    expect(await warningsOf(hooked)).toEqual([`the VM ${kept} spec.template.metadata.${name}`]);
+    expect(await warningsOf(misplaced)).toEqual([`kept without effect: metadata.${name}`]);
+    expect(await warningsOf(alone)).toEqual([`the VMI ${kept} metadata.${name}`]);
+  });
+
+  test("warns of DataVolumes where nobody makes them, once", async () => {
+    const plain = aVm();
+    const volumes = [{ name: "root", dataVolume: { name: "root" } }];
+    const template = { spec: { ...plain.spec.template.spec, volumes } };
+    const source = { metadata: { name: "root" }, spec: { pvc: {} } };
+    const vm = aVm({ template, dataVolumeTemplates: [source] });
+    const without = { ...deps(), servesDataVolumes: () => Promise.resolve(false) };
+    expect(JSON.stringify(await validate(without, asked(vm)))).toMatch(
+      /the VM is kept and cannot be started: the DataVolume root cannot be made: .*PersistentVolumeClaim/,
+    );
+    const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
+    expect(JSON.stringify(await validate(without, asked(halted, vm)))).not.toContain("root");
+    expect(JSON.stringify(await validate(deps(), asked(vm)))).not.toContain("root");
+  });
+
   test("never stands in the way of a finalizer or a label", async () => {
     const bare = vmWith({});
     const labelled = { ...bare, metadata: { ...bare.metadata, labels: { a: "b" } } };

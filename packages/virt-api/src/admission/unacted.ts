@@ -3,12 +3,13 @@
 import {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
+  unbuiltAnnotations,
   type BindingRegistry,
   type FieldProblem,
   type UnactedFields,
 } from "@patchbay/api";
 import { bindingProblems } from "@patchbay/core";
-import { vmiSpecOf, type Subject } from "./subject.ts";
+import { metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 
 /** Fields that are named in one warning; the rest is counted, so that all warnings reach the client. */
 const NAMED_MAX = 10;
@@ -22,12 +23,17 @@ interface Told extends UnactedFields {
 const NOTHING: Told = { unbuilt: [], harmless: [], unbound: [] };
 
 function fieldsOf(subject: Subject, bindings: BindingRegistry): Told {
-  const isVm = subject.kind === "vm";
-  const fields = isVm
-    ? unactedFieldsOfVm(subject.vm.spec)
-    : unactedFieldsOfVmi(subject.vmi.spec, "spec");
-  const base = isVm ? "spec.template.spec" : "spec";
-  return { ...fields, unbound: bindingProblems(vmiSpecOf(subject), base, bindings) };
+  const unbound = (base: string): Told["unbound"] =>
+    bindingProblems(vmiSpecOf(subject), base, bindings);
+  const own = unbuiltAnnotations(metadataOf(subject), "metadata");
+  if (subject.kind === "vm") {
+    const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
+    // On the VM itself nobody looks for it: the guest's are the template's.
+    const unread = own.map(({ field }) => field);
+    return { unbuilt, harmless: [...harmless, ...unread], unbound: unbound("spec.template.spec") };
+  }
+  const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
+  return { unbuilt: [...unbuilt, ...own], harmless, unbound: unbound("spec") };
 }
 
 function sayFields(fields: readonly string[]): string {

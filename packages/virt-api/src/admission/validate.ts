@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: whether an object may be stored.
+import { NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import type { Deps } from "../deps.ts";
+import { guardLauncher } from "./launcher-guard.ts";
+import { warnOfDefinition } from "./network-definition.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
 import { guardStatus } from "./node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -24,6 +27,8 @@ function judge(
 /** Judges a request by its kind. The schema was checked before. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
+  if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnOfDefinition(request);
+  if (request.kind === PODS.kind) return guardLauncher(request);
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);

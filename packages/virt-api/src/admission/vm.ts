@@ -19,6 +19,7 @@ import {
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./capacity.ts";
+import { dataVolumeWarnings } from "./data-volumes.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
 import { unactedWarnings } from "./unacted.ts";
@@ -100,6 +101,7 @@ export async function validateVm(
     [],
     [
       ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, bindings),
+      ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, spec, bindings),
     ],

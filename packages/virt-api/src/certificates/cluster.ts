@@ -122,7 +122,8 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
 
 /** Makes and renews virt-api's own certificate until the signal is aborted; resolves when there is one. */
 export async function keepOwnCertificate(context: DaemonContext): Promise<Source<KeyPair>> {
-  const { client, clock, log, signal } = context;
+  const { client, clock, log, health, signal } = context;
+  const watch = health.watchLoop("certificates");
   const webhooks = { name: names.WEBHOOKS_NAME };
   const caches = {
     secrets: watchOne(context, SECRETS, SECRET_KEY),
@@ -141,7 +142,7 @@ export async function keepOwnCertificate(context: DaemonContext): Promise<Source
   queue.add(key);
   const reconcile = (): ReturnType<typeof keepCertificates> =>
     keepCertificates({ ...caches, store: client.store, clock, log });
-  void runReconciler({ name: "certificates", queue, reconcile, log, clock }, signal);
+  void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
   const source = certificateInSecret(caches.secrets);
   await untilReadable(source, signal);
   return source;

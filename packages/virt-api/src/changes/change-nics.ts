@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan for one iface is carried out: one write, tried again when somebody else was faster. It is planned on what is
 // known already, and on what the server says where that is not enough.
-import { isAppError, ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
+import { ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import {
   toAcceptedAnswer,
-  toLostAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
@@ -46,19 +45,13 @@ async function write(
   deps: Deps,
   written: { readonly target: NicTarget; readonly plan: PatchPlan },
   call: Call,
-): Promise<boolean> {
+): Promise<void> {
   const { target, plan } = written;
   const object = target.kind === "vm" ? target.vm : target.vmi;
   const key = { namespace: call.namespace, name: object.metadata.name };
   const patch = { type: "json", operations: plan.operations } as const;
-  try {
-    const made = await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
-    if (!call.dryRun) deps.ownWrites.note(made);
-    return true;
-  } catch (error) {
-    if (isAppError(error, "KUBE_CONFLICT")) return false;
-    throw error;
-  }
+  const made = await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
+  if (!call.dryRun) deps.ownWrites.note(made);
 }
 
 async function planOn(reader: Reader, { change, call }: Asked): Promise<Planned> {
@@ -79,13 +72,9 @@ async function planOn(reader: Reader, { change, call }: Asked): Promise<Planned>
   }
 }
 
-async function carryOut(
-  deps: Deps,
-  { change, call }: Asked,
-  planned: Planned,
-): Promise<Answer | "again"> {
+async function carryOut(deps: Deps, { change, call }: Asked, planned: Planned): Promise<Answer> {
   if (planned.kind === "answer") return planned.answer;
-  if (!(await write(deps, planned, call))) return "again";
+  await write(deps, planned, call);
   if (!call.dryRun) change.done(planned.target, call);
   return toAcceptedAnswer(planned.plan.message);
 }
@@ -105,17 +94,16 @@ async function tryOnWhatIsKnown(deps: Deps, asked: Asked): Promise<Answer | "aga
   return holds(planned) ? carryOut(deps, asked, planned) : "again";
 }
 
-async function tryOnce(deps: Deps, asked: Asked): Promise<Answer | "again"> {
+async function tryOnce(deps: Deps, asked: Asked): Promise<Answer> {
   return carryOut(deps, asked, await planOn(deps.store, asked));
 }
 
 /** Reads, plans, writes with tests, and reads again when the tests fail. Throws what the store throws. */
 export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
-  return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
-    const asked = { change, call };
-    const answer = await insist((count) =>
-      count === 0 ? tryOnWhatIsKnown(deps, asked) : tryOnce(deps, asked),
-    );
-    return answer ?? toLostAnswer(aboutTarget(change.asked, call));
-  });
+  const asked = { change, call };
+  const attempt = (count: number): Promise<Answer | "again"> =>
+    count === 0 ? tryOnWhatIsKnown(deps, asked) : tryOnce(deps, asked);
+  return deps.turns.take(`${call.namespace}/${call.name}`, () =>
+    insist(attempt, deps, aboutTarget(change.asked, call)),
+  );
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan about running is carried out: one write, tried again when somebody else was faster.
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
-import { isAppError, type RunStateFacts, type RunStatePlan } from "@patchbay/core";
+import type { RunStateFacts, RunStatePlan } from "@patchbay/core";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import { insist } from "./races.ts";
 import {
   toAcceptedAnswer,
-  toLostAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
@@ -42,18 +41,13 @@ async function tryOnce(
   deps: Deps,
   call: Call,
   plan: (facts: RunStateFacts) => RunStatePlan,
-): Promise<Answer | "again"> {
+): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await observeVm(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
   const planned = plan({ ...facts, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
-  try {
-    await write(deps, planned, call);
-  } catch (error) {
-    if (isAppError(error, "KUBE_CONFLICT")) return "again";
-    throw error;
-  }
+  await write(deps, planned, call);
   const vm = `${call.namespace}/${call.name}`;
   if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user.name });
   return toAcceptedAnswer(planned.message);
@@ -65,8 +59,8 @@ export function changeRunState(
   call: Call,
   plan: (facts: RunStateFacts) => RunStatePlan,
 ): Promise<Answer> {
-  return deps.turns.take(`${call.namespace}/${call.name}`, async () => {
-    const answer = await insist(() => tryOnce(deps, call, plan));
-    return answer ?? toLostAnswer({ type: VIRTUAL_MACHINES, name: call.name });
-  });
+  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  return deps.turns.take(`${call.namespace}/${call.name}`, () =>
+    insist(() => tryOnce(deps, call, plan), deps, about),
+  );
 }

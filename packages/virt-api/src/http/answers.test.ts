@@ -61,9 +61,12 @@ describe("a failure", () => {
   });
 
   test("of races that are never won is a conflict that may be tried again", () => {
-    expect(toLostAnswer(ABOUT)).toMatchObject({
+    expect(toLostAnswer(ABOUT, "")).toMatchObject({
       code: 409,
-      body: { message: expect.stringContaining("try again") as string, details: DETAILS },
+      body: { message: expect.stringMatching(/try again$/) as string, details: DETAILS },
+    });
+    expect(toLostAnswer(ABOUT, "the test failed")).toMatchObject({
+      body: { message: expect.stringMatching(/try again \(the test failed\)$/) as string },
     });
   });
 });

@@ -82,8 +82,9 @@ export function toNotFoundAnswer(about: About): Answer {
 }
 
 /** 409: others were faster each time. */
-export function toLostAnswer(about: About): Answer {
-  const message = `${about.type.resource} "${about.name}" is being changed by others; try again`;
+export function toLostAnswer(about: About, words: string): Answer {
+  const lost = `${about.type.resource} "${about.name}" is being changed by others; try again`;
+  const message = words === "" ? lost : `${lost} (${words})`;
   return toFailureAnswer({ code: 409, message, about });
 }
 

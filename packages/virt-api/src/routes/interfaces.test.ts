@@ -43,7 +43,7 @@ async function ask(
 ) {
   const logged: unknown[] = [];
   const info = (message: string, fields?: LogFields): void => void logged.push([message, fields]);
-  const deps = depsOn(on, { log: { ...createSilentLogger(), info } });
+  const deps = depsOn(on, { log: { ...createSilentLogger(), info, warn: info } });
   const { code, body } = await route(deps, kind)(aCall(call));
   const writes = store.calls.filter((each) => !each.startsWith("get"));
   // Every answer is a Status.
@@ -147,13 +147,19 @@ describe("a write", () => {
     return { on: { ...store, find: store.find.bind(store), patch }, tries };
   }
 
-  test("that loses every race is given up after ten, and may be asked for again", async () => {
-    const { on, tries } = failing("KUBE_CONFLICT");
-    const { code, status, logged } = await ask(addIface, "vm", { body: BLUE, on });
-    expect(tries).toHaveLength(10);
-    expect({ code, logged }).toEqual({ code: 409, logged: [] });
-    expect(status.message).toBe('virtualmachines "vm" is being changed by others; try again');
-  });
+  const LOST = { resource: "virtualmachines", object: "vm", reason: "no" };
+  test.each(["KUBE_CONFLICT", "KUBE_WRITES_LOST"] as const)(
+    "that loses every race (%s) is given up after ten, is logged, and may be asked for again",
+    async (lost) => {
+      const { on, tries } = failing(lost);
+      const { code, status, logged } = await ask(addIface, "vm", { body: BLUE, on });
+      expect(tries).toHaveLength(10);
+      expect({ code, logged }).toEqual({ code: 409, logged: [["every race lost", LOST]] });
+      expect(status.message).toBe(
+        'virtualmachines "vm" is being changed by others; try again (no)',
+      );
+    },
+  );
 
   test("that is refused is not tried again", async () => {
     const { on, tries } = failing("KUBE_FORBIDDEN");

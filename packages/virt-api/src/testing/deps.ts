@@ -17,6 +17,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     randomBytes: (size) => new Uint8Array(size).fill(1),
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),
+    servesDataVolumes: () => Promise.resolve(true),
     listMacOwners: () => [],
     networkConfig: () => networkConfigOf(undefined),
     ...others,

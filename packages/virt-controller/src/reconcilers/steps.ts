@@ -72,7 +72,7 @@ class Performing<A extends { readonly kind: StepKind }> {
     };
     const held = pauses.findHeld(step);
     if (held !== undefined) {
-      this.#tell(action.kind, held.shown, held.pauseMs);
+      this.#tell(held.shown, held.pauseMs);
       return;
     }
     try {
@@ -83,7 +83,8 @@ class Performing<A extends { readonly kind: StepKind }> {
       if (code === undefined) this.thrown.push(error);
       else {
         const message = sayError(error);
-        this.#tell(action.kind, message, pauses.fail(step, { code, shown: message }));
+        const shown = { step: action.kind, code, message };
+        this.#tell(shown, pauses.fail(step, { code, shown }));
         log.warn("step failed", {
           object: printKey(keyOf(object)),
           step: action.kind,
@@ -94,8 +95,8 @@ class Performing<A extends { readonly kind: StepKind }> {
     }
   }
 
-  #tell(kind: StepKind, message: string, pauseMs: number): void {
-    this.failures.push({ step: kind, message });
+  #tell(failure: StepFailure, pauseMs: number): void {
+    this.failures.push(failure);
     this.#againMs = Math.min(pauseMs, this.#againMs ?? pauseMs);
   }
 }

@@ -3,6 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
+import { DaemonHealth } from "@patchbay/daemon/testing";
 import type { Clock } from "@patchbay/ports";
 import { noteCalls } from "@patchbay/ports/testing";
 import type { TestServer } from "@patchbay/testing/api-server";
@@ -123,6 +124,7 @@ export async function startController(
     clock,
     log: server.log,
     metrics,
+    health: new DaemonHealth({ clock, log: server.log }),
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);

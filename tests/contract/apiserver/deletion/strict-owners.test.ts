@@ -57,7 +57,7 @@ test("a VM waits for its VMI, and the VMI for its pod", async () => {
   const { name, namespace = "" } = metadata;
   const path = `${KUBEVIRT}/virtualmachines`;
   const { uid } = (await api.post(path, { ...vm, metadata: { name, namespace } })).body.metadata;
-  const planned = vmiOf({ ...vm, metadata: { name, namespace, uid } });
+  const planned = vmiOf({ ...vm, metadata: { name, namespace, uid } }, {});
   const made = await as(CONTROLLER, `${KUBEVIRT}/virtualmachineinstances`, planned);
   expect(made.text).toContain('"blockOwnerDeletion":true');
   expect(made.code).toBe(201);

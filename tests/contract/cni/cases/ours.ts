@@ -45,7 +45,13 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     why: "keys of others are kept: who writes the annotation anew must not lose them",
   },
   "no file matches": { notBuilt: "definitions in files of the node" },
-  "invalid JSON in spec.config": { ours: { error: "is no JSON object" }, why: OWN_WORDS },
+  "invalid JSON in spec.config": {
+    ours: {
+      error:
+        "is no JSON object: Expected property name or '}' in JSON at position 1 (line 1 column 2)",
+    },
+    why: OWN_WORDS,
+  },
   "deviceID and pciBusID put into every plugin of a list": {
     notBuilt: "devices of device plugins (SR-IOV)",
   },

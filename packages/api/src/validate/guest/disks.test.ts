@@ -109,7 +109,7 @@ const NAME_ROWS: readonly GuestRow[] = [
     want: [
       invalid(
         "spec.domain.devices.disks[1].name",
-        "spec.domain.devices.disks[1].Name 'b' not found.",
+        "spec.domain.devices.disks[1].Name 'b' not found. No volume is named \"b\": add one to spec.volumes, or give the disk the name of one",
       ),
     ],
   },

@@ -44,11 +44,11 @@ const notTooMany: Rule = ({ disks, volumes, base }) =>
     }),
   );
 
-const hasVolume = forEachDisk(({ name }, path, { volumes }) =>
+const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
   causeIf(!volumes.some((volume) => volume.name === name), {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
-    message: `${path}.Name '${name}' not found.`,
+    message: `${path}.Name '${name}' not found. No volume is named "${name}": add one to ${base}.volumes, or give the disk the name of one`,
   }),
 );
 

@@ -23,7 +23,7 @@ export interface Mutated {
 function patched(object: KubeObject, patch: string): unknown {
   try {
     const operations = parseJson(patch);
-    return operations === null ? object : applyJsonPatch(object, toOperations(operations));
+    return operations === null ? object : applyJsonPatch(object, toOperations(operations, patch));
   } catch (error) {
     throw internalError(messageOf(error));
   }

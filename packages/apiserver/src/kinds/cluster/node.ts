@@ -11,8 +11,8 @@ function readyCell(node: KubeObject): string {
   const ready = listOf(valueAt(node, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Ready",
   );
-  const words: Readonly<Record<string, string>> = { True: "Ready", False: "NotReady" };
-  const state = words[textAt(ready, "status")] ?? "Unknown";
+  const says = textAt(ready, "status") === "True" ? "Ready" : "NotReady";
+  const state = ready === undefined ? "Unknown" : says;
   return valueAt(node, "spec", "unschedulable") === true ? `${state},SchedulingDisabled` : state;
 }
 

@@ -10,6 +10,12 @@ import {
 } from "../../meta/causes.ts";
 import { labelFault } from "../../meta/names.ts";
 import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import {
+  handlerCauses,
+  variableSourceCauses,
+  variablesSourceCauses,
+  volumeSourceCauses,
+} from "./one-of-causes.ts";
 import { CONTAINER_LISTS, itemsOf } from "./pod-defaults.ts";
 
 const PORT_MAX = 65_535;
@@ -24,6 +30,11 @@ const CONTAINER_CHOICES: Readonly<Record<string, readonly string[]>> = {
   imagePullPolicy: ["Always", "IfNotPresent", "Never"],
   terminationMessagePolicy: ["FallbackToLogsOnError", "File"],
 };
+
+/** What a volume may have that is given as a device. */
+const CLAIM_FIELDS = ["name", "persistentVolumeClaim", "ephemeral"];
+const NOT_BLOCK =
+  "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
 
 function choiceCauses(
   fields: Fields,
@@ -62,26 +73,53 @@ function portCauses(container: Fields, path: string): Cause[] {
 }
 
 function environmentCauses(container: Fields, path: string): Cause[] {
-  return itemsOf(container, "env").flatMap((variable, index) =>
-    textAt(variable, "name") === "" ? [requiredValue(`${path}.env[${String(index)}].name`)] : [],
+  const single = itemsOf(container, "env").flatMap((variable, index) => {
+    const field = `${path}.env[${String(index)}]`;
+    const unnamed = textAt(variable, "name") === "" ? [requiredValue(`${field}.name`)] : [];
+    return [...unnamed, ...variableSourceCauses(variable, field)];
+  });
+  return [...single, ...variablesSourceCauses(container, `${path}.envFrom`)];
+}
+
+/** Volumes by name; of those that a controller adds only the name is known. */
+type Volumes = ReadonlyMap<string, Fields>;
+
+/** Causes for which the name of a volume, or where it is in the container, is refused. */
+function useCauses(use: Fields, place: string, at: { field: string; volumes: Volumes }): Cause[] {
+  const { field, volumes } = at;
+  const name = textAt(use, "name");
+  const unknown = volumes.has(name) ? [] : [notFoundValue(`${field}.name`, name)];
+  const named = name === "" ? [requiredValue(`${field}.name`)] : unknown;
+  return textAt(use, place) === "" ? [...named, requiredValue(`${field}.${place}`)] : named;
+}
+
+function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
+  return itemsOf(container, "volumeMounts").flatMap((mount, index) =>
+    useCauses(mount, "mountPath", { field: `${path}.volumeMounts[${String(index)}]`, volumes }),
   );
 }
 
-function mountCauses(container: Fields, path: string, volumes: ReadonlySet<string>): Cause[] {
-  return itemsOf(container, "volumeMounts").flatMap((mount, index) => {
-    const field = `${path}.volumeMounts[${String(index)}]`;
-    const name = textAt(mount, "name");
-    const unknown = volumes.has(name) ? [] : [notFoundValue(`${field}.name`, name)];
-    const named = name === "" ? [requiredValue(`${field}.name`)] : unknown;
-    return textAt(mount, "mountPath") === ""
-      ? [...named, requiredValue(`${field}.mountPath`)]
-      : named;
+/** Only what a claim gives can be a device. Source: Kubernetes ValidateVolumeDevices. */
+function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
+  const mounted = new Set(itemsOf(container, "volumeMounts").map((mount) => textAt(mount, "name")));
+  return itemsOf(container, "volumeDevices").flatMap((device, index) => {
+    const field = `${path}.volumeDevices[${String(index)}]`;
+    const name = textAt(device, "name");
+    const volume = volumes.get(name) ?? {};
+    const isClaim = Object.keys(volume).every((key) => CLAIM_FIELDS.includes(key));
+    return [
+      ...useCauses(device, "devicePath", { field, volumes }),
+      ...(isClaim ? [] : [invalidValue(`${field}.name`, name, NOT_BLOCK)]),
+      ...(mounted.has(name)
+        ? [invalidValue(`${field}.name`, name, "must not already exist in volumeMounts")]
+        : []),
+    ];
   });
 }
 
 interface Known {
   readonly containers: Set<string>;
-  readonly volumes: ReadonlySet<string>;
+  readonly volumes: Volumes;
 }
 
 function containerCauses(container: Fields, path: string, known: Known): Cause[] {
@@ -91,7 +129,9 @@ function containerCauses(container: Fields, path: string, known: Known): Cause[]
     ...choiceCauses(container, CONTAINER_CHOICES, path),
     ...portCauses(container, path),
     ...environmentCauses(container, path),
+    ...handlerCauses(container, path),
     ...mountCauses(container, path, known.volumes),
+    ...deviceCauses(container, path, known.volumes),
   ];
 }
 
@@ -130,13 +170,17 @@ export function podSpecCauses(
   const names = new Set<string>();
   const known = {
     containers: new Set<string>(),
-    volumes: new Set([...claims, ...volumes.map((volume) => textAt(volume, "name"))]),
+    volumes: new Map([
+      ...claims.map((name) => [name, {}] as const),
+      ...volumes.map((volume) => [textAt(volume, "name"), volume] as const),
+    ]),
   };
   const none = listOf(spec["containers"]).length === 0 ? [requiredValue(`${path}.containers`)] : [];
   return [
-    ...volumes.flatMap((volume, index) =>
-      nameCauses(volume, `${path}.volumes[${String(index)}]`, names),
-    ),
+    ...volumes.flatMap((volume, index) => {
+      const field = `${path}.volumes[${String(index)}]`;
+      return [...nameCauses(volume, field, names), ...volumeSourceCauses(volume, field)];
+    }),
     ...none,
     ...CONTAINER_LISTS.flatMap((list) =>
       itemsOf(spec, list).flatMap((container, index) =>

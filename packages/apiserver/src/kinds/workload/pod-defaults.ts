@@ -4,8 +4,10 @@ import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../
 
 /** Fields that hold containers. */
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
-const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
-const HOOKS = ["postStart", "preStop"] as const;
+/** Fields of a container that hold probes. */
+export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
+/** Fields of a container's lifecycle. */
+export const HOOKS = ["postStart", "preStop"] as const;
 /** 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
 /** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */

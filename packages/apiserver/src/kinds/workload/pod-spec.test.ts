@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which defaults do specifications of pods get, and for which causes are they refused?
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { typeShape } from "../../shapes/shape.ts";
 import { podSpecCauses } from "./pod-causes.ts";
 import { defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
 
@@ -108,4 +109,140 @@ test.each([
 test("volumes that a controller adds are known", () => {
   const spec = defaulted({ volumeMounts: [{ name: "data", mountPath: "/d" }] });
   expect(podSpecCauses(spec, "spec", ["data"])).toEqual([]);
+});
+
+describe("where two could be meant", () => {
+  function causesOf(container: object, more: object = {}) {
+    return podSpecCauses(defaulted({ ...container }, more), "spec").map(
+      ({ field = "", message }) => `${field}: ${message}`,
+    );
+  }
+  const claim = { persistentVolumeClaim: { claimName: "c" } };
+  const image = { image: { reference: "i" } };
+  const reference = { name: "n", key: "k" };
+  const fieldRef = { fieldPath: "metadata.name" };
+  const one = "may not specify more than 1";
+  const single = "may not have more than one field specified at a time";
+
+  test.each<{ name: string; container?: object; volume?: object; want: readonly string[] }>([
+    {
+      name: "a volume that is a claim and an image",
+      volume: { ...image, ...claim },
+      want: [`spec.volumes[0].image: Forbidden: ${one} volume type`],
+    },
+    {
+      name: "a volume of three sources",
+      volume: { ...image, ...claim, emptyDir: {} },
+      want: [
+        `spec.volumes[0].persistentVolumeClaim: Forbidden: ${one} volume type`,
+        `spec.volumes[0].image: Forbidden: ${one} volume type`,
+      ],
+    },
+    {
+      name: "a projected source of two kinds",
+      volume: {
+        projected: { sources: [{ secret: { name: "s" } }, { secret: {}, configMap: {} }] },
+      },
+      want: [`spec.volumes[0].projected.sources[1]: Forbidden: ${one} volume type`],
+    },
+    {
+      name: "a file of two fields, and one of none",
+      volume: {
+        downwardAPI: {
+          items: [{ path: "a", fieldRef, resourceFieldRef: { resource: "r" } }, { path: "b" }],
+        },
+      },
+      want: [
+        'spec.volumes[0].downwardAPI.items[0]: Invalid value: "resource": fieldRef and resourceFieldRef can not be specified simultaneously',
+        "spec.volumes[0].downwardAPI.items[1]: Required value: one of fieldRef and resourceFieldRef is required",
+      ],
+    },
+    {
+      name: "a variable from two places",
+      container: { env: [{ name: "E", valueFrom: { fieldRef, secretKeyRef: reference } }] },
+      want: [`spec.containers[0].env[0].valueFrom: Invalid value: "": ${single}`],
+    },
+    {
+      name: "a variable with a value and a place",
+      container: { env: [{ name: "E", value: "v", valueFrom: { fieldRef } }] },
+      want: [
+        'spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty',
+      ],
+    },
+    {
+      name: "a variable from nowhere",
+      container: { env: [{ name: "E", valueFrom: {} }] },
+      want: [
+        'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
+      ],
+    },
+    {
+      name: "variables of two objects, and of none",
+      container: { envFrom: [{ configMapRef: {}, secretRef: {} }, { prefix: "P" }] },
+      want: [
+        `spec.containers[0].envFrom: Invalid value: "": ${single}`,
+        'spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`',
+      ],
+    },
+    {
+      name: "a probe that asks in two ways, and one in none",
+      container: { livenessProbe: { exec: {}, tcpSocket: { port: 1 } }, startupProbe: {} },
+      want: [
+        `spec.containers[0].livenessProbe.tcpSocket: Forbidden: ${one} handler type`,
+        "spec.containers[0].startupProbe: Required value: must specify a handler type",
+      ],
+    },
+    {
+      name: "a hook that does two things",
+      container: { lifecycle: { preStop: { exec: {}, httpGet: { port: 1 } } } },
+      want: [`spec.containers[0].lifecycle.preStop.httpGet: Forbidden: ${one} handler type`],
+    },
+    {
+      name: "a device that is no claim",
+      container: { volumeDevices: [{ name: "v", devicePath: "/dev/v" }] },
+      volume: image,
+      want: [
+        'spec.containers[0].volumeDevices[0].name: Invalid value: "v": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
+      ],
+    },
+    {
+      name: "a claim as files and as a device",
+      container: {
+        volumeMounts: [{ name: "v", mountPath: "/v" }],
+        volumeDevices: [{ name: "v", devicePath: "/dev/v" }],
+      },
+      volume: claim,
+      want: [
+        'spec.containers[0].volumeDevices[0].name: Invalid value: "v": must not already exist in volumeMounts',
+      ],
+    },
+    {
+      name: "a device of no volume, at no place",
+      container: { volumeDevices: [{ name: "w" }] },
+      want: [
+        'spec.containers[0].volumeDevices[0].name: Not found: "w"',
+        "spec.containers[0].volumeDevices[0].devicePath: Required value",
+      ],
+    },
+    {
+      name: "each of them once",
+      container: {
+        volumeDevices: [{ name: "v", devicePath: "/dev/v" }],
+        env: [{ name: "E", valueFrom: { fieldRef } }],
+        envFrom: [{ prefix: "P", secretRef: {} }],
+        livenessProbe: { exec: {} },
+      },
+      volume: claim,
+      want: [],
+    },
+  ])("$name", ({ container = {}, volume, want }) => {
+    const more = volume === undefined ? {} : { volumes: [{ name: "v", ...volume }] };
+    expect(causesOf(container, more)).toEqual(want);
+  });
+
+  test("every source that a volume can have is known", () => {
+    const sources = [...typeShape("core.v1.Volume").fields.keys()].filter((key) => key !== "name");
+    const all = Object.fromEntries(sources.map((key) => [key, {}]));
+    expect(causesOf({}, { volumes: [{ name: "v", ...all }] })).toHaveLength(sources.length - 1);
+  });
 });

@@ -12,7 +12,7 @@ export const CONTROLLER_ERRORS = {
   },
   CONTROLLER_NO_DATA_VOLUMES: {
     summary:
-      "the DataVolume {object} cannot be made: this cluster serves no cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or make a PersistentVolumeClaim and name it in the volume",
+      "the DataVolume {object} cannot be made: this cluster serves no cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or take dataVolumeTemplates out, make a PersistentVolumeClaim and name that in the volume",
     who: "environment",
     retry: "on-change",
     http: 409,

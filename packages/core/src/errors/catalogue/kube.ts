@@ -15,6 +15,12 @@ export const KUBE_ERRORS = {
     retry: "backoff",
     http: 409,
   },
+  KUBE_WRITES_LOST: {
+    summary: "{count} writes of {resource} {object} in a row were refused as too late: {message}",
+    who: "bug",
+    retry: "backoff",
+    http: 409,
+  },
   KUBE_ALREADY_EXISTS: {
     summary: "{resource} {object} exists already",
     who: "environment",

@@ -2,6 +2,7 @@
 // What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
 import {
   names,
+  type GuestOsInfo,
   type IfacePhase,
   type IfaceStatus,
   type NetworkConfig,
@@ -88,6 +89,8 @@ export interface NodeVmFacts {
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
   readonly silentSince?: string;
+  /** What the guest says of its system, as far as it can be shown. */
+  readonly guestSystem?: GuestOsInfo;
   /** What the DHCP server gives; absent: none runs. */
   readonly served?: readonly ServedNic[];
   /** The pod's resolver; absent: it has none. */

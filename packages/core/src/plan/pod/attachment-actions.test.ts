@@ -144,8 +144,43 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "what somebody else attached is not added again",
-    given: facts([A], { foreign: [{ network: "other/a", interfaceName: "net1" }] }),
+    name: "a name that another network holds is refused, and the rest goes on",
+    given: facts([A, B, { name: "c", interface: "net3" }], {
+      owned: [owned("ns1/c", "net3")],
+      foreign: [{ network: "other/a", interfaceName: "net1" }],
+    }),
+    want: ["error InterfaceNameTaken@net1", "add ns1/b@net2"],
+  },
+  {
+    name: "what names no NIC is not missed where the runtime counted otherwise",
+    given: facts([{ name: "a" }], {
+      foreign: [
+        { network: "kube-system/side", interfaceName: "net1" },
+        { network: "ns1/a", interfaceName: "net2" },
+      ],
+    }),
+    want: [],
+  },
+  {
+    name: "what names no NIC is refused the name that another network holds",
+    given: facts([{ name: "a" }], {
+      foreign: [{ network: "kube-system/side", interfaceName: "net1" }],
+    }),
+    want: ["error InterfaceNameTaken@net1"],
+  },
+  {
+    name: "the name of the pod's own NIC is refused",
+    given: facts([{ name: "a", interface: "eth0" }], {
+      foreign: [{ network: "cbr0", interfaceName: "eth0" }],
+    }),
+    want: ["error InterfaceNameTaken@eth0"],
+  },
+  {
+    name: "a name that another network holds is nothing to a pod that ends",
+    given: facts([A], {
+      pod: "ending",
+      foreign: [{ network: "other/a", interfaceName: "net1" }],
+    }),
     want: [],
   },
   {

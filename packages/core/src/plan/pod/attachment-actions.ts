@@ -7,6 +7,7 @@ import {
   attributesFixed,
   duplicateInterface,
   HOST_NETWORK,
+  interfaceHeld,
   type Told,
 } from "../../reasons/words.ts";
 
@@ -54,6 +55,14 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly pod: "alive" | "ending" | "over";
 }
 
+/** What only a change of the pod can mend. */
+type Finding =
+  | "AnnotationInvalid"
+  | "HostNetwork"
+  | "DuplicateInterface"
+  | "AttributesFixed"
+  | "InterfaceNameTaken";
+
 /** One step, in the order in which it is taken. */
 export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "add"; readonly wanted: WantedAttachment }
@@ -66,12 +75,20 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
       readonly kind: "reportError";
       /** NIC in the pod; empty for the annotation as a whole. */
       readonly interfaceName: string;
-    } & Told<"AnnotationInvalid" | "HostNetwork" | "DuplicateInterface" | "AttributesFixed">);
+    } & Told<Finding>);
+
+/** The NIC that an element names; empty where it names none. */
+function namedInterfaceOf({
+  interface: asked = "",
+  interfaceRequest = "",
+}: NetworkSelection): string {
+  return asked === "" ? interfaceRequest : asked;
+}
 
 /** Fills in the pod's namespace, and `net<index>` where no interface is named; the default network has index 0. Source: Multus getIfname. */
 function toWanted(selection: NetworkSelection, index: number, namespace: string): WantedAttachment {
-  const { name, namespace: own = "", interface: asked = "", interfaceRequest = "" } = selection;
-  const link = asked === "" ? interfaceRequest : asked;
+  const { name, namespace: own = "" } = selection;
+  const link = namedInterfaceOf(selection);
   return {
     network: `${own === "" ? namespace : own}/${name}`,
     interfaceName: link === "" ? `net${String(index + 1)}` : link,
@@ -107,22 +124,34 @@ function leave<Owned extends OwnedAttachment>(
   return { kind: isRuntimes ? "forget" : "del", owned };
 }
 
+/** What an attachment needs whose name somebody else's has: that is it, or the name is not to be had. */
+function planHeld(
+  { network, interfaceName, selection }: WantedAttachment,
+  holder: ForeignAttachment,
+  foreign: readonly ForeignAttachment[],
+): readonly AttachmentAction<never>[] {
+  if (holder.network === network) return [{ kind: "adopt", foreign: holder }];
+  // Multus counts the networks that it gives to every pod too: what names no NIC may be there under another name.
+  const isThere = foreign.some((entry) => entry.network === network);
+  if (isThere && namedInterfaceOf(selection) === "") return [];
+  const told = interfaceHeld(interfaceName, holder.network);
+  return [{ kind: "reportError", interfaceName, ...told }];
+}
+
 /** What one wanted attachment needs; a name that is held by another attachment of ours is freed first. */
 function planOne<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
-  const { interfaceName, network } = wanted;
+  const { interfaceName } = wanted;
   const rows = facts.owned.filter(
     (owned) => owned.interfaceName === interfaceName && owned.state !== "removed",
   );
   const current = rows.find((owned) => isSame(owned, wanted) && isInPlace(owned));
   if (current !== undefined) return attributesError(wanted, current);
   if (facts.pod !== "alive") return [];
-  const foreign = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
-  if (rows.length === 0 && foreign !== undefined) {
-    return foreign.network === network ? [{ kind: "adopt", foreign }] : [];
-  }
+  const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
+  if (rows.length === 0 && holder !== undefined) return planHeld(wanted, holder, facts.foreign);
   return [...rows.map((owned) => leave(owned, facts.pod)), { kind: "add", wanted }];
 }
 

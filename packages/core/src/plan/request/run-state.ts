@@ -77,7 +77,7 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
 
 /** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
 function ifStartable({ vm, config }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
-  const problems = vmStartProblems(vm, vmiOf(vm), config);
+  const problems = vmStartProblems(vm, vmiOf(vm, config.bindings), config);
   if (plan.kind === "refused" || problems.length === 0) return plan;
   const causes = problems.map((problem) => ({
     reason: "FieldValueNotSupported" as const,

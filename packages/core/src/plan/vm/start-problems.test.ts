@@ -3,6 +3,7 @@
 import { networkConfigOf, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/testing";
 import { describe, expect, test } from "vitest";
+import { withNics } from "../../spec/nics.ts";
 import { sayProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
 
 const NETWORK = networkConfigOf(undefined);
@@ -94,6 +95,38 @@ test("a VM is told in the terms of its own specification, and of the places of i
     "spec.template.spec.domain.memory.guest",
     "spec.template.spec.domain.devices.interfaces[0].pciAddress",
   ]);
+});
+
+test("sidecars that would change the domain are refused, on a VM's template and on a VMI", () => {
+  const annotations = { "hooks.kubevirt.io/hookSidecars": '[{"image":"x"}]' };
+  const [vm, vmi] = [aVm(), aVmi()];
+  const template = { ...vm.spec.template, metadata: { annotations } };
+  const name = "annotations[hooks.kubevirt.io/hookSidecars]";
+  const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, NETWORK);
+  expect(sayProblems(ofVm)).toMatch(/^spec\.template\.metadata\.annotations\[hooks.*take it out/);
+  const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+  const ofVmi = vmiStartProblems(hooked, NETWORK);
+  expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}`]);
+});
+
+test.each([
+  { isDefault: true, want: ["networks[0].multus.default"] },
+  { isDefault: false, want: [] },
+])("a network in place of the pod's own ($isDefault) is refused at a start", (row) => {
+  const networks = [{ name: "own", multus: { networkName: "blue", default: row.isDefault } }];
+  const spec = withNics(aVmi().spec, networks, [{ name: "own", bridge: {} }]);
+  const vm = { ...aVm(), spec: { template: { spec } } };
+  const problems = [
+    ...vmiStartProblems({ ...aVmi(), spec }, NETWORK),
+    ...vmStartProblems(vm, { ...aVmi(), spec }, NETWORK),
+  ];
+  const want = ["spec", "spec.template.spec"].flatMap((base) =>
+    row.want.map((field) => ({
+      field: `${base}.${field}`,
+      message: "is not supported yet; use pod: {}, or join the network beside it",
+    })),
+  );
+  expect(problems).toEqual(want);
 });
 
 test("all problems are said in one text", () => {

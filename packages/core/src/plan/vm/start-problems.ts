@@ -4,6 +4,7 @@ import {
   guestProblems,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
+  unbuiltAnnotations,
   unreadableQuantities,
   type FieldProblem,
   type NetworkConfig,
@@ -82,6 +83,7 @@ export function vmiStartProblems(
   return [
     ...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
     ...unbuilt,
+    ...unbuiltAnnotations(vmi.metadata, "metadata"),
     ...bindingProblems(vmi.spec, "spec", config.bindings),
   ];
 }

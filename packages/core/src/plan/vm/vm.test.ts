@@ -41,7 +41,7 @@ function running(nics: readonly NicSketch[], phase = "Running"): VirtualMachineI
 describe("without a VMI", () => {
   test("one is made of the template", () => {
     const vm = vmWith([ONE]);
-    expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm) }]);
+    expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm, {}) }]);
   });
 
   test.each<{ name: string; change: Partial<VmFacts> }>([
@@ -162,7 +162,7 @@ describe("the VMI of a VM", () => {
     const vm = vmWith([ONE]);
     const metadata = { labels: { app: "db" }, annotations: { note: "x" } };
     const template = { ...vm.spec.template, metadata };
-    expect(vmiOf({ ...vm, spec: { ...vm.spec, template } })).toEqual({
+    expect(vmiOf({ ...vm, spec: { ...vm.spec, template } }, {})).toEqual({
       apiVersion: "kubevirt.io/v1",
       kind: "VirtualMachineInstance",
       metadata: {
@@ -195,14 +195,14 @@ describe("the VMI of a VM", () => {
 
   test("is laid out as at the last start", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "one", pciAddress: "0000:02:00.0" }] };
-    const { annotations } = vmiOf(vmWith([], { status: { pcieTopology } })).metadata;
+    const { annotations } = vmiOf(vmWith([], { status: { pcieTopology } }), {}).metadata;
     expect(annotations?.["patchbay.io/pcie-topology"]).toBe(JSON.stringify(pcieTopology));
   });
 
   test("has no lists where the template has none", () => {
     const vm = aVm();
     const spec = { domain: {} };
-    expect(vmiOf({ ...vm, spec: { ...vm.spec, template: { spec } } }).spec).toEqual(spec);
+    expect(vmiOf({ ...vm, spec: { ...vm.spec, template: { spec } } }, {}).spec).toEqual(spec);
   });
 });
 

@@ -19,6 +19,7 @@ import {
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { isEqual } from "../../equal.ts";
+import { withKeptMacs } from "../../iface/kept-macs.ts";
 import { printedDevicesOf } from "../../pcie/printed.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
@@ -61,19 +62,21 @@ function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMac
 }
 
 /**
- * The VMI that a VM starts: its template without what is absent. It is told where its NICs were, at the first start the
- * rules by which they are to be laid out, and where its other devices are, which are not plugged while it runs.
+ * The VMI that a VM starts: its template without what is absent, with the MACs that were kept. It is told where its NICs
+ * were, at the first start the rules by which they are to be laid out, and where its other devices are, which are not
+ * plugged while it runs.
  */
-export function vmiOf(vm: VirtualMachine): VirtualMachineInstance {
+export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = toldOf(bareVmiOf(vm), before);
+  const vmi = toldOf(bareVmiOf(vm, bindings), before);
   const devices = printedDevicesOf(vmi);
   return devices.length === 0 ? vmi : toldOf(vmi, { ...before, devices });
 }
 
-function bareVmiOf(vm: VirtualMachine): VirtualMachineInstance {
+function bareVmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
+  const ifaces = withKeptMacs(vm, nics.ifaces, bindings);
   const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -98,7 +101,7 @@ function bareVmiOf(vm: VirtualMachine): VirtualMachineInstance {
         },
       ],
     },
-    spec: needsNics ? withNics(template.spec, nics.networks, nics.ifaces) : template.spec,
+    spec: needsNics ? withNics(template.spec, nics.networks, ifaces) : template.spec,
   };
 }
 
@@ -141,7 +144,7 @@ function planRunning({ vm, bindings }: VmFacts, vmi: VirtualMachineInstance): re
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
-  const { vm, now, startProblems, isNameTaken, missingDataVolumes } = facts;
+  const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
   const { step } = decideRun(runFactsOf(vm, undefined));
   const mayStart =
     startProblems.length === 0 && !isNameTaken && startPauseMs(vm.status?.startFailure, now) === 0;
@@ -150,7 +153,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
-    ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm) } as const] : []),
+    ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm, bindings) } as const] : []),
   ];
 }
 

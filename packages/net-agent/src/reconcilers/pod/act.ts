@@ -8,7 +8,7 @@ import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
 import { nameInUseError, type Holder } from "./name-in-use.ts";
 import type { PodFacts } from "./observe.ts";
-import { interfaceOf, stepOf, type Action } from "./step.ts";
+import { interfaceOf, networkOf, stepOf, type Action } from "./step.ts";
 import { tellFailed, tellFound } from "./tell.ts";
 
 /** What is still wrong after the steps of a plan, and when to look again. */
@@ -39,6 +39,7 @@ export async function act(
       action.kind === "add" && holder !== undefined
         ? { error: nameInUseError(action, { facts, holder }, deps) }
         : await tryOne(action, facts, deps);
+    deps.turned?.();
     if (failed === undefined) {
       // What was adopted may be to go, which only the next look tells.
       if (action.kind === "adopt") pauses.push(0);
@@ -52,6 +53,15 @@ export async function act(
     if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
   }
   return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
+}
+
+/** What is told while the runtime does not answer: each NIC that is to come or to go waits for it. */
+export function heldUp(actions: readonly Action[], told: AttachmentError): Outcome {
+  const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
+  return {
+    errors: new Map(waits.map((action) => [interfaceOf(action), told])),
+    againMs: undefined,
+  };
 }
 
 interface FailedAction {
@@ -74,7 +84,7 @@ async function tryOne(
     deps.failures.succeed(step);
     return undefined;
   } catch (thrown) {
-    const failed = deps.failures.fail(step, thrown);
+    const failed = deps.failures.fail(step, thrown, networkOf(action));
     tellFailed(action, { facts, thrown, failed }, deps);
     return failed;
   }

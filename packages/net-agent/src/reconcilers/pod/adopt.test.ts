@@ -84,6 +84,22 @@ test("it is swapped for another network", async () => {
   ]);
 });
 
+test("its name is not another network's, which is told once; the rest is attached", async () => {
+  await world.putPod({ networks: "b@net7,b@net2" });
+  await settle();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
+  expect(await world.errorReasons()).toEqual({ net7: "InterfaceNameTaken" });
+  const told = world.notes.filter(({ reason }) => reason === "InterfaceNameTaken");
+  expect(told).toMatchObject([
+    {
+      type: "Warning",
+      about: "net7",
+      message: expect.stringContaining("net7 is kube-system/side's") as string,
+    },
+  ]);
+  expect((await world.networkStatus()).map(({ name }) => name)).toContain("kube-system/side");
+});
+
 test("it is left to the runtime when the pod ends", async () => {
   await settle();
   await world.deletePod();

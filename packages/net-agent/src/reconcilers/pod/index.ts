@@ -3,7 +3,7 @@
 import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
 import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { act } from "./act.ts";
+import { act, heldUp } from "./act.ts";
 import { listUids, observe } from "./observe.ts";
 import { report } from "./report.ts";
 
@@ -59,6 +59,10 @@ async function passOver(key: string, uid: string, deps: Deps): Promise<number | 
   const plan = planAttachmentActions(facts.attachments); // pure
   if (plan.length > 0) {
     deps.log.debug("plan for pod", { pod: key, plan: plan.map((action) => action.kind) });
+  }
+  if (facts.silence !== undefined) {
+    await report(facts, heldUp(plan, facts.silence.told), deps);
+    throw facts.silence.error; // it comes again by itself
   }
   const outcome = await act(plan, facts, deps);
   await report(facts, outcome, deps);

@@ -20,7 +20,7 @@ import {
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
-import { findSandbox } from "./sandbox.ts";
+import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
 import { entriesOf, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** One pod, or what is left of one. */
@@ -31,6 +31,8 @@ export interface PodFacts {
   /** Absent: it is gone. */
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
+  /** The container runtime does not answer: nothing can be done, and what is there is taken to be as it was. */
+  readonly silence?: Silence;
   readonly attachments: AttachmentFacts<OwnedRow>;
 }
 
@@ -96,23 +98,41 @@ export function listUids(key: string, deps: Deps): readonly string[] {
   return current === undefined ? past : [current, ...past];
 }
 
+/** Where the pod lives, or why nobody says. */
+type Place = Pick<PodFacts, "sandbox" | "silence">;
+
+async function findPlace(
+  key: string,
+  uid: string,
+  found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
+): Promise<Place | "none"> {
+  try {
+    const sandbox = await findSandbox(key, uid, found);
+    return sandbox === undefined || sandbox === "none" ? (sandbox ?? {}) : { sandbox };
+  } catch (error) {
+    const silence = findSilence({ pod: found.pod, uid, error }, found.deps);
+    if (silence === undefined) throw error;
+    return { silence };
+  }
+}
+
 /** The facts of one pod, by uid; undefined when there is nothing for us in it. */
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
   if (pod !== undefined && !concernsUs(pod, rows)) return undefined;
-  const sandbox = await findSandbox(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
-  if (sandbox === "none") return undefined;
+  const place = await findPlace(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
+  if (place === "none") return undefined;
   return {
     key,
     uid,
     ...(pod === undefined ? {} : { pod }),
-    ...(sandbox === undefined ? {} : { sandbox }),
+    ...place,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
       networks: networksOf(pod),
       isHostNetwork: pod?.spec.hostNetwork === true,
-      owned: rows.map((row) => toOwned(row, sandbox, deps.bootId)),
+      owned: rows.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
       foreign: foreignOf(pod, rows),
       pod: stageOf(pod),
     },

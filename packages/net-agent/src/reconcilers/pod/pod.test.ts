@@ -133,11 +133,32 @@ describe("a running pod", () => {
     expect(world.notes).toMatchObject([
       {
         ...{ type: "Warning", reason: "RuntimeUnavailable" },
-        message: expect.stringMatching(/at unix:\/\/\/x: refused; it is tried again/) as string,
+        message: expect.stringMatching(
+          /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; it is tried again/,
+        ) as string,
       },
     ]);
+    expect(await world.errorReasons()).toEqual({ net1: "RuntimeUnavailable" });
     world.runtimeError = undefined;
     expect(await world.again()).toBeUndefined();
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("keeps what it has while the runtime of its node is away, and says what waits for it", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    const before = await interfacesOf(world);
+    world.runtimeError = new AppError("CRI_TIMED_OUT", { call: "ListPodSandbox", timeoutMs: 1 });
+    expect(await world.again()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.errorReasons()).toEqual({});
+    await world.putPod({ networks: "b@net2" });
+    expect(await world.again()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.errorReasons()).toEqual({
+      net1: "RuntimeUnavailable",
+      net2: "RuntimeUnavailable",
+    });
+    expect(await interfacesOf(world)).toEqual(before);
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
   });
 

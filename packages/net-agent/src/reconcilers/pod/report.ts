@@ -31,7 +31,8 @@ async function writeOnce(
 ): Promise<boolean> {
   const { annotations, resourceVersion = "" } = pod.metadata;
   const current = parseNetworkStatus(annotations?.[names.NETWORK_STATUS_ANNOTATION]);
-  const owned = what.rows.map((row) => toOwned(row, what.facts.sandbox, deps.bootId));
+  const now = { ...what.facts, bootId: deps.bootId };
+  const owned = what.rows.map((row) => toOwned(row, now));
   const entries = mergeNetworkStatus(current, owned);
   const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);
   if (Object.keys(changed).length === 0) return true;

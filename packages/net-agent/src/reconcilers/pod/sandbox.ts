@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does the pod live? As the container runtime tells it; that it does not answer is told to people.
-import type { Pod } from "@patchbay/api";
-import { AppError, sayWithAdvice } from "@patchbay/core";
+// Where does the pod live, and what is told when the container runtime does not say?
+import type { AttachmentError, Pod } from "@patchbay/api";
+import { AppError, reasonOf } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 
-/** The container runtime does not tell where the pod is. The pass fails, and comes again by itself. */
-function tellNoAnswer(
-  { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
-  deps: Deps,
-): void {
-  if (pod === undefined) return;
-  const told = { reason: "RuntimeUnavailable", message: sayWithAdvice(error) };
-  if (!deps.failures.isNews({ scope: uid, name: "sandbox", circumstances: "" }, told)) return;
-  deps.events.record(pod, { type: "Warning", ...told, about: "sandbox" });
+/** The container runtime does not answer. */
+export interface Silence {
+  readonly error: unknown;
+  /** What is told of it; the words of its first failure. */
+  readonly told: AttachmentError;
 }
 
-/** What the runtime says; that it does not answer is told. One that is of another pod is none. */
-async function askRuntime(
-  key: string,
-  uid: string,
-  { pod, deps }: { readonly pod: Pod | undefined; readonly deps: Deps },
-): Promise<Sandbox | undefined> {
-  try {
-    const sandbox = await deps.sandboxes.find(uid);
-    return sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key
-      ? sandbox
-      : undefined;
-  } catch (error) {
-    tellNoAnswer({ pod, uid, error }, deps);
-    throw error;
+/** What is told of an error of the runtime, once of the pod; undefined for an error that is none of it. */
+export function findSilence(
+  { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
+  deps: Deps,
+): Silence | undefined {
+  if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
+  const step = { scope: uid, name: "sandbox", circumstances: "" };
+  const before = deps.failures.lastOf(step);
+  const { error: told } = deps.failures.fail(step, error);
+  if (pod !== undefined && told !== before) {
+    deps.events.record(pod, { type: "Warning", ...told, about: "sandbox" });
   }
+  return { error, told };
 }
 
 /** The sandbox, where the pod still needs one; `none` when it is too early for it. */
@@ -39,8 +33,11 @@ export async function findSandbox(
   uid: string,
   found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<Sandbox | undefined | "none"> {
-  const sandbox = await askRuntime(key, uid, found);
-  if (sandbox !== undefined || found.isOver) return sandbox;
+  const sandbox = await found.deps.sandboxes.find(uid);
+  // One that is of another pod is none.
+  const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
+  if (isOwn) return sandbox;
+  if (found.isOver) return undefined;
   if (found.pod?.spec.hostNetwork === true) return undefined;
   // Before it runs, the pod's own changes tell when to look again.
   if (found.pod?.status?.phase !== "Running") return "none";

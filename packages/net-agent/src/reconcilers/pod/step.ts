@@ -24,6 +24,21 @@ export function interfaceOf(action: Action): string {
   }
 }
 
+/** The network that an action is about, as NAMESPACE/NAME; undefined for the annotation as a whole. */
+export function networkOf(action: Action): string | undefined {
+  switch (action.kind) {
+    case "add":
+      return action.wanted.network;
+    case "del":
+    case "forget":
+      return action.owned.network;
+    case "adopt":
+      return action.foreign.network;
+    case "reportError":
+      return undefined;
+  }
+}
+
 /** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
 function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {

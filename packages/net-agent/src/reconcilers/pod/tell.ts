@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do people hear of a pod's attachments? Events of the pod, and lines of the log.
+// What do people hear of a pod's attachments? Events of the pod and of networks at fault, and lines of the log.
 import type { AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { isAppError, messageOf, type WantedAttachment } from "@patchbay/core";
+import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Failed } from "../../failures.ts";
@@ -69,10 +70,21 @@ export function tellFailed(
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });
+  if (action.kind === "add") tellDefinition(action.wanted, { thrown, failed }, deps);
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
   const message = `${link}: ${failed.error.message}`;
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
+}
+
+/** Whoever looks at a network's definition learns what is wrong with it; of the pod nothing is said, which may be another's. */
+function tellDefinition(
+  { network }: WantedAttachment,
+  { thrown, failed }: { thrown: unknown; failed: Failed },
+  deps: Deps,
+): void {
+  const nad = isFaultOfDefinition(thrown) ? deps.nads.find(parseKey(network)) : undefined;
+  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...failed.error });
 }
 
 /** The plan has found something that only a change of the pod can mend. */

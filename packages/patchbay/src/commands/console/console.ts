@@ -10,7 +10,7 @@ async function run(context: Context, input: Input): Promise<void> {
   const { joinTerminal } = await import("./terminal.ts");
   const { socket, lock, hint } = await openConsole(context, input);
   try {
-    if (stdin.isTTY) context.err.write(`connected; leave with Ctrl-]\r\n${hint}\r\n`);
+    if (stdin.isTTY) context.err.write(`connected; leave with Ctrl-]\n${hint}\n`);
     // The guest stops at a console that is connected and not read: a terminal may stop, the relay does not.
     const ends = { input: stdin, output: stdout, socket: startRelay(socket) };
     await joinTerminal(ends, context.signal);

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay explain: shows what is known of one interface and what happens next.
+import type { VmiStatus } from "@patchbay/api";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { Target } from "../../target.ts";
 import { VMI } from "../flags.ts";
+
+/** Where the VM runs, and why it cannot be worked with there. */
+function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
+  readonly node?: string;
+  readonly hindrance?: string;
+} {
+  return {
+    ...(nodeName !== undefined && { node: nodeName }),
+    ...(hindrance !== undefined && { hindrance: hindrance.reason }),
+  };
+}
 
 async function explainIn(context: Context, target: Target, iface: string): Promise<void> {
   const { AppError } = await import("@patchbay/core/errors");
@@ -20,12 +32,11 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
       object: `${iface} of ${title}`,
     });
   }
-  const node = vmi?.status?.nodeName;
   const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
   const explained = {
     title,
     isRunning: vmi !== undefined,
-    ...(node !== undefined && { node }),
+    ...toldOfNode(vmi?.status),
     ...(trouble !== undefined && { trouble }),
   };
   await printResult(context, {

@@ -40,6 +40,7 @@ export async function requestIface(
       subresource,
       body,
       what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
+      look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
       fields: { interface: iface },
       stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
       verdictOf: (now: Sight, first: Sight) =>

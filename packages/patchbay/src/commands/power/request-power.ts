@@ -27,6 +27,7 @@ export async function requestPower(
       subresource,
       body: {},
       what: subresource,
+      look: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},
       stageOf: vmiStage,
       verdictOf: VERDICTS[subresource],

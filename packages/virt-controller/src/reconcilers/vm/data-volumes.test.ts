@@ -58,13 +58,21 @@ test("one that somebody made meanwhile is as good", async () => {
 
 test("where nobody serves the kind the VM says so, and is not started", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith());
+  bench.refuse("find datavolumes", "KUBE_NOT_FOUND");
   bench.refuse("create datavolumes", "KUBE_NOT_FOUND");
   expect(await bench.passVm()).toMatchObject({ kind: "after" });
   expect(await bench.vmi()).toBeUndefined();
   const { status } = (await bench.vm()) ?? {};
   expect(findObstacle(status?.conditions)).toMatchObject({
-    reason: "FailedCreate",
+    reason: "FailedDataVolumeNotFound",
     message: expect.stringContaining("install CDI") as string,
   });
-  expect(status?.printableStatus).toBe("ErrorCreateRefused");
+  expect(status?.printableStatus).toBe("ErrorDataVolumeNotFound");
+  expect(bench.events).toEqual([
+    expect.stringMatching(/^VirtualMachine Warning FailedDataVolumeNotFound: .*install CDI/),
+  ]);
+  bench.calls = [];
+  expect(await bench.passVm()).toMatchObject({ kind: "after" });
+  expect(bench.calls).not.toContain(CREATE);
+  expect((await bench.vm())?.status?.printableStatus).toBe("ErrorDataVolumeNotFound");
 });

@@ -4,10 +4,18 @@ import {
   DATA_VOLUMES,
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
+  type DataVolume,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { dataVolumesOf, isOwnedBy, vmiOf, vmStartProblems, type VmFacts } from "@patchbay/core";
+import {
+  dataVolumesOf,
+  isAppError,
+  isOwnedBy,
+  vmiOf,
+  vmStartProblems,
+  type VmFacts,
+} from "@patchbay/core";
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
@@ -24,6 +32,14 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
+/** A kind that nobody serves has no objects: that is told when one is to be made. */
+function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | undefined> {
+  return store.find(DATA_VOLUMES, key).catch((error: unknown) => {
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    return undefined;
+  });
+}
+
 /** Asked of the server, which need not serve the kind: there is nothing to watch then. Only a VM that has no VMI needs to know. */
 async function findMissing(
   vm: VirtualMachine,
@@ -32,9 +48,7 @@ async function findMissing(
 ): Promise<VmFacts["missingDataVolumes"]> {
   if (vmi !== undefined || vm.metadata.deletionTimestamp !== undefined) return [];
   const all = dataVolumesOf(vm);
-  const found = await Promise.all(
-    all.map((dataVolume) => deps.store.find(DATA_VOLUMES, keyOf(dataVolume))),
-  );
+  const found = await Promise.all(all.map((dataVolume) => findDataVolume(keyOf(dataVolume), deps)));
   return all.filter((_, index) => found[index] === undefined);
 }
 
@@ -47,7 +61,7 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const vmi = await findVmi(vm, object, deps);
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
-  const startProblems = vmStartProblems(vm, vmiOf(vm), network);
+  const startProblems = vmStartProblems(vm, vmiOf(vm, network.bindings), network);
   const missingDataVolumes = await findMissing(vm, vmi, deps);
   const { bindings } = network;
   const facts = { vm, now, startProblems, missingDataVolumes, bindings };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the guest's agent what it calls its NICs and which addresses they have: soon after something has changed that it may
+// Asks the guest's agent what it calls its NICs, which addresses they have, and which system it is: soon after something has changed that it may
 // have words for, and now and then while it listens.
 import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { GuestInterface } from "@patchbay/ports";
+import type { GuestInterface, GuestSystem } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions/sessions.ts";
 
@@ -34,6 +34,21 @@ async function linksFrom(
   }
 }
 
+/** Asked once for each time that an agent comes; one that does not know the question is not asked again. */
+async function systemFrom(
+  { vmi }: NodeVmFacts,
+  { connection }: Session,
+  deps: Deps,
+): Promise<GuestSystem | undefined> {
+  if (deps.guests.systemOf(vmi.metadata.uid ?? "") !== undefined) return undefined;
+  try {
+    return await connection.readGuestSystem(domainNameOf(vmi));
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
+    return isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE") ? undefined : {};
+  }
+}
+
 /**
  * Asks if it is time to; a guest that takes long delays nobody but itself. Milliseconds until there is something to do
  * again, 0 when there is something to report; undefined: not before something changes.
@@ -49,6 +64,7 @@ export async function askGuest(
   const dueInMs = deps.guests.askInMs(uid, listeners);
   if (dueInMs !== 0) return dueInMs ?? deps.guests.tellSilenceInMs(uid);
   const links = await linksFrom(facts, session, deps);
-  const isNew = deps.guests.note(vmi, { links, macs: macsOf(facts) });
+  const system = links === undefined ? undefined : await systemFrom(facts, session, deps);
+  const isNew = deps.guests.note(vmi, { links, macs: macsOf(facts), system });
   return isNew ? 0 : deps.guests.askInMs(uid, listeners);
 }

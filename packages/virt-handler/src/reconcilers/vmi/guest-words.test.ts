@@ -223,6 +223,60 @@ describe("links of the guest's own", () => {
   });
 });
 
+describe("that the agent is there, and the guest's system,", () => {
+  const SYSTEM = { id: "debian", kernelRelease: "6.1.0-9-amd64", machine: "x86_64" };
+
+  async function conditions(bench: Bench): Promise<readonly string[]> {
+    return ((await bench.vmi()).status?.conditions ?? []).map(({ type }) => type);
+  }
+
+  function systemQuestions(bench: Bench): number {
+    return bench.daemon.calls.filter((call) => call.startsWith("readGuestSystem")).length;
+  }
+
+  test("are told, and the system is asked for once", async () => {
+    const bench = await running();
+    bench.daemon.setGuestSystem(DOMAIN, { ...SYSTEM, name: "\u001b[2J" });
+    say(bench, FIRST);
+    await bench.run();
+    await later(bench, 1_000);
+    expect(await conditions(bench)).toEqual(["AgentConnected"]);
+    expect((await bench.vmi()).status?.guestOSInfo).toEqual(SYSTEM);
+    for (const ms of [3_000, 15_000, 60_000, 120_000]) await later(bench, ms);
+    expect(systemQuestions(bench)).toBe(1);
+  });
+
+  test("are told anew when the agent comes back, of another system perhaps", async () => {
+    const bench = await withAgent();
+    say(bench, undefined);
+    await later(bench, 0);
+    await later(bench, 30_000);
+    expect(await conditions(bench)).toEqual(["AgentConnected"]);
+    await later(bench, 31_000);
+    expect(await conditions(bench)).toEqual([]);
+    bench.daemon.setGuestSystem(DOMAIN, SYSTEM);
+    say(bench, FIRST);
+    await bench.run();
+    await later(bench, 1_000);
+    expect(await conditions(bench)).toEqual(["AgentConnected"]);
+    expect((await bench.vmi()).status?.guestOSInfo).toEqual(SYSTEM);
+  });
+
+  test("are no reason to ask again for an agent that does not know the question", async () => {
+    const bench = await running();
+    bench.daemon.failAlways(
+      "readGuestSystem",
+      new AppError("LIBVIRT_UNSUPPORTED", { message: "" }),
+    );
+    say(bench, FIRST);
+    await bench.run();
+    for (const ms of [1_000, 3_000, 15_000]) await later(bench, ms);
+    expect(systemQuestions(bench)).toBe(1);
+    expect((await bench.vmi()).status?.guestOSInfo).toBeUndefined();
+    expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
+  });
+});
+
 describe("the status is not written", () => {
   test("at rest, while libvirt tells events and the agent repeats itself in other words", async () => {
     const bench = await withAgent([...FIRST, nic("docker0", "06:00:00:00:00:01", "172.17.0.1")]);

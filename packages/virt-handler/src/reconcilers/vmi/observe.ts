@@ -65,12 +65,17 @@ function observeGuest(
   vmi: VirtualMachineInstance,
   domain: DomainSnapshot | undefined,
   { guests }: Deps,
-): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince"> } {
+): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
   if (domain?.running !== true) return { view: NO_VIEW, facts: {} };
   guests.noteListening(vmi, domain.facts.agentConnected);
   const view = guests.viewOf(vmi);
   const silentSince = guests.silentSince(vmi);
-  const facts = { guestLinks: view.others, ...(silentSince === undefined ? {} : { silentSince }) };
+  const guestSystem = guests.systemOf(vmi.metadata.uid ?? "");
+  const facts = {
+    guestLinks: view.others,
+    ...(silentSince === undefined ? {} : { silentSince }),
+    ...(guestSystem === undefined ? {} : { guestSystem }),
+  };
   return { view, facts };
 }
 

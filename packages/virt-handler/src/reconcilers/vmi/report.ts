@@ -41,8 +41,22 @@ const INTERFACES = "/status/interfaces";
 /** Fields that are there while there is something to say. */
 const PASSING = ["hindrance", "unlistedGuestInterfaces"] as const;
 
+/** virt-controller writes conditions too: nothing of what it wrote meanwhile may be lost. */
+function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
+  const [path, value] = ["/status/conditions", next.conditions];
+  if (value === undefined || isEqual(current.conditions ?? [], value)) return [];
+  return [
+    ...(current.conditions === undefined
+      ? []
+      : [{ op: "test", path, value: current.conditions } as const]),
+    { op: "add", path, value },
+  ];
+}
+
 function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
-  const changed = (["phase", "pciePorts", "interfaces", ...PASSING] as const).flatMap((field) =>
+  const changed = (
+    ["phase", "pciePorts", "interfaces", "guestOSInfo", ...PASSING] as const
+  ).flatMap((field) =>
     next[field] === undefined || isEqual(current[field] ?? [], next[field])
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
@@ -50,7 +64,7 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
   const over = PASSING.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
-  return [...changed, ...over];
+  return [...changed, ...over, ...conditionChanges(current, next)];
 }
 
 /** How long what is new is held back, milliseconds; 0: it is told. */

@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const CRI_ERRORS = {
   CRI_UNAVAILABLE: {
-    summary: "no container runtime answers at {endpoint}: {reason}",
+    summary: "no container runtime answers at {endpoint} (CRI_UNAVAILABLE): {reason}",
     who: "environment",
     retry: "backoff",
     http: 503,

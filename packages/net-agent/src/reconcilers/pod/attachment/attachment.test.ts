@@ -251,7 +251,7 @@ describe("what was asked for", () => {
 
   test.each([
     { name: "is not there", networks: "none", want: "ns1/none" },
-    { name: "has no spec", networks: "empty", want: "spec.config: is no JSON object" },
+    { name: "has no spec", networks: "empty", want: "spec.config: is empty" },
     { name: "is of others", networks: "other/secret", want: "other/secret" },
   ])("is a network that $name", async ({ networks, want }) => {
     world.putNads("other/secret");

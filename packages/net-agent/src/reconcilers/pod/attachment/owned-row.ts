@@ -20,18 +20,33 @@ export function entriesOf({ result, network, request }: JournalRow): readonly Ne
   return result === undefined ? [] : networkStatusesOf(result, network, request.interfaceName);
 }
 
-/** `sandbox` and `bootId` are those of now: what was begun in another boot or namespace can only be undone. */
-export function toOwned(row: JournalRow, sandbox: Sandbox | undefined, bootId: string): OwnedRow {
+/** Where the pod lives now; while the runtime is silent it is taken to live where it did. */
+interface Now {
+  readonly sandbox?: Sandbox | undefined;
+  readonly silence?: unknown;
+  /** Of the machine. */
+  readonly bootId: string;
+}
+
+/** What was begun in another boot or namespace. */
+function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
+  if (silence !== undefined) return false;
+  return (
+    row.bootId !== bootId ||
+    row.request.containerId !== sandbox?.id ||
+    row.netnsInode !== sandbox.netnsInode
+  );
+}
+
+/** As decisions see it: what is stale can only be undone. */
+export function toOwned(row: JournalRow, now: Now): OwnedRow {
   const mac = askedMacOf(row);
   return {
     row,
     network: row.network,
     interfaceName: row.request.interfaceName,
     state: row.state,
-    isStale:
-      row.bootId !== bootId ||
-      row.request.containerId !== sandbox?.id ||
-      row.netnsInode !== sandbox.netnsInode,
+    isStale: isStale(row, now),
     isAdopted: row.isAdopted === true,
     entries: entriesOf(row),
     ...(mac === undefined ? {} : { mac }),

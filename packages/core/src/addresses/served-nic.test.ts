@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Network } from "@patchbay/api";
+import { aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import type { IfaceFacts } from "../iface/facts.ts";
+import { anIface, WIRED } from "../testing/node-scene.ts";
+import type { RememberedAddresses } from "./nic-addresses.ts";
+import { servedNics } from "./served-nic.ts";
+
+const POD_DNS = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
+const OWN_DNS = { nameservers: ["10.9.0.53"], search: ["lan.example"] };
+const NO_DNS = { nameservers: [], search: [] };
+const GATEWAY = { destination: "0.0.0.0/0", gateway: "10.9.0.1" };
+const GATEWAY_6 = { destination: "::/0", gateway: "fd09::1" };
+const INNER = { destination: "10.50.0.0/16", gateway: "10.9.0.254" };
+
+interface Row {
+  readonly network: Network;
+  readonly routes: RememberedAddresses["routes"];
+  /** What CNI says of name servers. */
+  readonly dns?: NonNullable<IfaceFacts["attachment"]>["dns"];
+}
+
+function pod(...routes: Row["routes"]): Row {
+  return { network: { name: "main", pod: {} }, routes };
+}
+
+function lan(name: string, ...routes: Row["routes"]): Row {
+  return { network: { name, multus: { networkName: name } }, routes };
+}
+
+function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
+  const { name } = network;
+  const iface = anIface({ name, attachment: "Attached", links: WIRED });
+  const { podInterfaceName, attachment } = iface;
+  const gatewayMac = routes.includes(GATEWAY_6) ? { gatewayMac: "02:00:00:00:00:09" } : {};
+  const addresses = ["10.9.0.5/24", "fd09::5/64"];
+  return {
+    ...iface,
+    network,
+    ...(attachment === undefined || dns === undefined
+      ? {}
+      : { attachment: { ...attachment, dns } }),
+    remembered: { podInterfaceName, index: 3, addresses, routes, ...gatewayMac },
+  };
+}
+
+/** Destinations and name servers that each NIC is told of. */
+function told(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
+  const nics = servedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
+  return Object.fromEntries(
+    nics.map(({ iface, lease: { ipv4, ipv6 }, dns }) => {
+      const destinations = (ipv4?.routes ?? []).map(({ destination }) => destination);
+      return [iface, [[...destinations, ...(ipv6?.isRouter === true ? ["::/0"] : [])], dns]];
+    }),
+  );
+}
+
+const ALL = [GATEWAY, GATEWAY_6];
+const WAYS_OUT = ["0.0.0.0/0", "::/0"];
+
+describe("name servers and default routes", () => {
+  test("are those of the pod's network where the guest has it", () => {
+    expect(told(lan("a", INNER), pod(...ALL), lan("b", INNER, ...ALL))).toEqual({
+      a: [["10.50.0.0/16"], NO_DNS],
+      main: [WAYS_OUT, POD_DNS],
+      b: [["10.50.0.0/16"], NO_DNS],
+    });
+  });
+
+  test("of a family that the pod's network has none of are another's", () => {
+    expect(told(pod(GATEWAY), lan("b", ...ALL))).toEqual({
+      main: [["0.0.0.0/0"], POD_DNS],
+      b: [["::/0"], NO_DNS],
+    });
+  });
+
+  test("are those of the network with the pod's default route where the guest has no other", () => {
+    expect(told(lan("a", INNER), lan("b", ...ALL))).toEqual({
+      a: [["10.50.0.0/16"], NO_DNS],
+      b: [WAYS_OUT, POD_DNS],
+    });
+    expect(told(lan("a", INNER))).toEqual({ a: [["10.50.0.0/16"], NO_DNS] });
+  });
+
+  test("are a network's own where CNI says so", () => {
+    expect(told(pod(...ALL), { ...lan("b", INNER), dns: OWN_DNS })).toEqual({
+      main: [WAYS_OUT, POD_DNS],
+      b: [["10.50.0.0/16"], OWN_DNS],
+    });
+  });
+});

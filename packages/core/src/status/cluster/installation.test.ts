@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ApiService, KubeVirt } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { installationStatus } from "./installation.ts";
+
+const NOW = "2026-01-01T00:00:00Z";
+
+function kubevirt(status?: KubeVirt["status"]): KubeVirt {
+  const head = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } };
+  return status === undefined ? head : { ...head, status };
+}
+
+function apiService(status: "True" | "False", message = ""): ApiService {
+  return {
+    apiVersion: "apiregistration.k8s.io/v1",
+    kind: "APIService",
+    metadata: { name: "v1.subresources.kubevirt.io" },
+    spec: { group: "subresources.kubevirt.io", version: "v1" },
+    status: { conditions: [{ type: "Available", status, message }] },
+  };
+}
+
+const DEPLOYED = kubevirt({ phase: "Deployed" });
+
+describe("the installation", () => {
+  test.each([
+    {
+      name: "that answers is deployed",
+      kubevirt: kubevirt(),
+      apiService: apiService("True"),
+      want: ["Deployed", "Available True", "Progressing False", "Degraded False"],
+      says: "virt-api answers",
+    },
+    {
+      name: "that never answered is on its way",
+      kubevirt: kubevirt(),
+      apiService: apiService("False", "no endpoints"),
+      want: ["Deploying", "Available False", "Progressing True", "Degraded False"],
+      says: "virt-api does not answer: no endpoints",
+    },
+    {
+      name: "that answered before is degraded",
+      kubevirt: DEPLOYED,
+      apiService: apiService("False", "refused"),
+      want: ["Deployed", "Available False", "Progressing False", "Degraded True"],
+      says: "virt-api does not answer: refused",
+    },
+    {
+      name: "without virt-api is on its way",
+      kubevirt: kubevirt(),
+      apiService: undefined,
+      want: ["Deploying", "Available False", "Progressing True", "Degraded False"],
+      says: "there is no APIService",
+    },
+  ])("$name", ({ want, says, ...known }) => {
+    const { phase, conditions = [] } = installationStatus({ ...known, version: "0.1.0" }, NOW);
+    expect([phase, ...conditions.map(({ type, status }) => `${type} ${status}`)]).toEqual(want);
+    expect(conditions[0]?.message).toContain(says);
+  });
+
+  test("says its version three times, and since when", () => {
+    const before = { type: "Available", status: "True", lastTransitionTime: "then" } as const;
+    const known = { kubevirt: kubevirt({ conditions: [before] }), apiService: apiService("True") };
+    const status = installationStatus({ ...known, version: "0.1.0" }, NOW);
+    expect(status).toMatchObject({
+      observedKubeVirtVersion: "v0.1.0",
+      operatorVersion: "v0.1.0",
+      targetKubeVirtVersion: "v0.1.0",
+    });
+    expect(status.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([
+      "then",
+      NOW,
+      NOW,
+    ]);
+  });
+});

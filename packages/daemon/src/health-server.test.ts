@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is a probe told, and when?
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { eventually } from "@patchbay/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { serveHealth } from "./health-server.ts";
+
+const log = createSilentLogger();
+let stop: AbortController;
+let port: number | undefined;
+let isLive: boolean;
+let isReady: boolean;
+const answers = {
+  isLive: (): boolean => isLive,
+  isReady: (): Promise<boolean> => Promise.resolve(isReady),
+};
+
+beforeEach(async () => {
+  stop = new AbortController();
+  isLive = true;
+  isReady = false;
+  port = await serveHealth(0, answers, { log, signal: stop.signal });
+});
+
+afterEach(() => {
+  stop.abort();
+});
+
+async function ask(path: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${String(port)}${path}`);
+  return `${String(answer.status)} ${await answer.text()}`;
+}
+
+test("a service lives before it does its work, and then does", async () => {
+  expect(await ask("/healthz")).toBe("200 ok");
+  expect(await ask("/readyz")).toBe("503 not ready");
+  isReady = true;
+  expect(await ask("/readyz?verbose")).toBe("200 ok");
+});
+
+test("one that stands still says so", async () => {
+  isLive = false;
+  expect(await ask("/healthz")).toBe("503 stands still");
+});
+
+test("nothing else is told", async () => {
+  expect(await ask("/metrics")).toBe("404 not found");
+});
+
+test("a service that ends is asked no more", async () => {
+  isReady = true;
+  stop.abort();
+  await eventually(
+    () =>
+      ask("/readyz").then(
+        (said) => said.startsWith("503"),
+        () => true,
+      ),
+    { withinMs: 5000 },
+  );
+  await eventually(
+    () =>
+      ask("/healthz").then(
+        () => false,
+        () => true,
+      ),
+    { withinMs: 5000 },
+  );
+});
+
+test("at a socket is told the same", async () => {
+  const socketPath = join(tmpdir(), `health-${randomUUID()}`);
+  const until = { log, signal: stop.signal };
+  expect(await serveHealth(socketPath, answers, until)).toBeUndefined();
+  const asked = request({ socketPath, path: "/healthz", agent: false });
+  const [answer] = (await once(asked.end(), "response")) as [IncomingMessage];
+  answer.resume();
+  expect(answer.statusCode).toBe(200);
+});
+
+test("a port that is taken is told, and without one nobody listens", async () => {
+  const until = { log, signal: stop.signal };
+  await expect(serveHealth(port, answers, until)).rejects.toMatchObject({ code: "EADDRINUSE" });
+  expect(await serveHealth(undefined, answers, until)).toBeUndefined();
+});

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where do probes ask? Whoever asks may be anybody: nothing but yes or no is told.
+import type { Server } from "node:http";
+import type { Logger } from "@patchbay/ports";
+import type { DaemonHealth } from "./health.ts";
+import { createServer } from "./http-server.ts";
+
+/** Milliseconds for a request to come whole; who is slower is no probe. */
+const REQUEST_TIMEOUT_MS = 5000;
+/** Connections at once; probes come one by one. */
+const CONNECTIONS_MAX = 16;
+
+/** Whether the service lives, and whether it does its work. */
+export type Answers = Pick<DaemonHealth, "isLive" | "isReady">;
+
+async function answerTo(path: string, answers: Answers): Promise<readonly [number, string]> {
+  switch (path) {
+    case "/healthz":
+      return answers.isLive() ? [200, "ok"] : [503, "stands still"];
+    case "/readyz":
+      return (await answers.isReady()) ? [200, "ok"] : [503, "not ready"];
+    default:
+      return [404, "not found"];
+  }
+}
+
+function makeServer(answers: Answers): Server {
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?");
+    request.resume();
+    void answerTo(path, answers).then(([code, text]) => {
+      response.writeHead(code, { "content-type": "text/plain", connection: "close" }).end(text);
+    });
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  return server;
+}
+
+function listen(server: Server, at: number | string): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  server.once("error", reject);
+  server.listen(at, () => {
+    const address = server.address();
+    resolve(typeof address === "object" ? address?.port : undefined);
+  });
+  return promise;
+}
+
+/**
+ * Answers `/healthz` and `/readyz` until the signal is aborted: on all addresses at a TCP port, or at the path of a Unix
+ * socket; nowhere without either. Resolves with the port.
+ * @throws Error when the port or the path is taken
+ */
+export async function serveHealth(
+  at: number | string | undefined,
+  answers: Answers,
+  { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<number | undefined> {
+  if (at === undefined) return undefined;
+  const server = makeServer({
+    isLive: () => answers.isLive(),
+    isReady: async () => !signal.aborted && (await answers.isReady()),
+  });
+  const port = await listen(server, at);
+  log.info("health is answered", { at: port ?? at });
+  signal.addEventListener("abort", () => void server.close(), { once: true });
+  return port;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// When has a loop acted on its first listing, and when does it stand still?
+import { createFakeClock, createFakeLogger, settle, type FakeClock } from "@patchbay/ports/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { LoopWatch } from "./loop-watch.ts";
+import { createQueue, type Queue } from "./queue.ts";
+import { done, runReconciler, type Reconciler } from "./reconciler.ts";
+
+const LIMIT_MS = 1000;
+let clock: FakeClock;
+let watch: LoopWatch;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  watch = new LoopWatch("pod", clock, LIMIT_MS);
+});
+
+describe("the first listing has been acted on", () => {
+  test("not before the loop begins, and at once when nothing waits", () => {
+    expect(watch.isUnderWay()).toBe(false);
+    watch.start([]);
+    expect(watch.isUnderWay()).toBe(true);
+  });
+
+  test.each([
+    { name: "each key has worked", passes: { a: true, b: true }, want: true },
+    { name: "one has not had its pass", passes: { a: true }, want: false },
+    { name: "one of them cannot be worked on", passes: { a: false, b: true }, want: true },
+    { name: "none has worked", passes: { a: false, b: false }, want: false },
+    {
+      name: "none has worked but a later one",
+      passes: { a: false, b: false, c: true },
+      want: true,
+    },
+    { name: "only a later one has worked", passes: { c: true }, want: false },
+  ])("$name: $want", ({ passes, want }) => {
+    watch.start(["a", "b"]);
+    for (const [key, hasWorked] of Object.entries(passes)) watch.begin(key).end(hasWorked);
+    expect(watch.isUnderWay()).toBe(want);
+  });
+
+  test("and stays so, whatever fails afterwards", () => {
+    watch.start(["a"]);
+    watch.begin("a").end(true);
+    watch.begin("b").end(false);
+    expect(watch.isUnderWay()).toBe(true);
+  });
+});
+
+describe("a loop stands still", () => {
+  test("when a pass goes on for longer than it can, and no longer when it ends after all", async () => {
+    watch.start([]);
+    const pass = watch.begin("a");
+    await clock.advance(LIMIT_MS);
+    watch.begin("b");
+    expect(watch.findStandstill()).toBeUndefined();
+    await clock.advance(1);
+    expect(watch.findStandstill()).toEqual({ loop: "pod", key: "a", forMs: LIMIT_MS + 1 });
+    pass.end(false);
+    expect(watch.findStandstill()).toBeUndefined();
+  });
+
+  test("not while its steps end one after the other", async () => {
+    const pass = watch.begin("a");
+    for (let step = 0; step < 3; step += 1) {
+      await clock.advance(LIMIT_MS);
+      pass.turned();
+    }
+    expect(watch.findStandstill()).toBeUndefined();
+  });
+
+  test("not while it rests", async () => {
+    watch.start(["a"]);
+    watch.begin("a").end(true);
+    await clock.advance(1000 * LIMIT_MS);
+    expect(watch.findStandstill()).toBeUndefined();
+  });
+});
+
+describe("a reconciler that is watched", () => {
+  let queue: Queue;
+  let stop: AbortController;
+
+  function run(reconcile: Reconciler["reconcile"]): Promise<void> {
+    const loop = { name: "pod", queue, reconcile, watch, clock, log: createFakeLogger() };
+    return runReconciler(loop, stop.signal);
+  }
+
+  beforeEach(() => {
+    queue = createQueue({ clock });
+    stop = new AbortController();
+    queue.add("a");
+    queue.add("b");
+  });
+
+  test("is under way after a pass over each key that waited", async () => {
+    const passes: PromiseWithResolvers<ReturnType<typeof done>>[] = [];
+    const running = run(() => {
+      const pass = Promise.withResolvers<ReturnType<typeof done>>();
+      passes.push(pass);
+      return pass.promise;
+    });
+    for (const want of [false, false, true]) {
+      await settle();
+      expect(watch.isUnderWay()).toBe(want);
+      passes.at(-1)?.resolve(done());
+    }
+    stop.abort();
+    await running;
+  });
+
+  test("stands still in the key whose pass hangs, and turns with its steps", async () => {
+    const hangs = Promise.withResolvers<ReturnType<typeof done>>();
+    let turned: (() => void) | undefined;
+    const running = run((_key, _signal, tellTurned) => {
+      turned = tellTurned;
+      return hangs.promise;
+    });
+    await settle();
+    await clock.advance(LIMIT_MS + 1);
+    expect(watch.findStandstill()).toMatchObject({ key: "a" });
+    turned?.();
+    expect(watch.findStandstill()).toBeUndefined();
+    stop.abort();
+    hangs.resolve(done());
+    await running;
+  });
+});

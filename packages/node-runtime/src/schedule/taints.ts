@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a taint of the node keep a pod away? Pure. Source: Kubernetes "Taints and Tolerations".
+import type { Pod, Taint, Toleration } from "@patchbay/api";
+
+/** What `kubectl cordon` stands for. Source: Kubernetes TaintNodeUnschedulable. */
+const UNSCHEDULABLE: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
+
+const ANY = { effect: "", key: "", operator: "Equal", value: "" };
+
+/** Source: Kubernetes core/v1 Toleration.ToleratesTaint; what is left out fits every taint. */
+function fits(toleration: Toleration, taint: Taint): boolean {
+  const { effect, key, operator, value } = { ...ANY, ...toleration };
+  if (effect !== "" && effect !== taint.effect) return false;
+  if (key !== "" && key !== taint.key) return false;
+  return operator === "Exists" || (operator === "Equal" && value === (taint.value ?? ""));
+}
+
+function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
+  return (spec.tolerations ?? []).filter((toleration) => fits(toleration, taint));
+}
+
+/** Whether a node that takes no new pods takes this one. */
+export function toleratesCordon(pod: Pod): boolean {
+  return tolerationsOf(pod, UNSCHEDULABLE).length > 0;
+}
+
+/** The first taint that keeps the pod away; a preference keeps nobody away from the only node. */
+export function untolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
+  const hard = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
+  return hard.find((taint) => tolerationsOf(pod, taint).length === 0);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hierarchies are directories here: the kernel's own are tried by the contract tests, on whichever version there is.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { limitControlGroup } from "./control-group.ts";
+
+const LIMITS = { memoryBytes: 2 ** 30, processes: 1000 };
+let root = "";
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "pb-groups-"));
+});
+afterEach(() => {
+  rmSync(root, { recursive: true });
+});
+
+/** A line of mountinfo for a hierarchy below the root, which is made. */
+function mounted(name: string, filesystem: string): string {
+  mkdirSync(join(root, name));
+  return `30 29 0:26 / ${join(root, name)} rw,relatime shared:9 - ${filesystem}`;
+}
+
+const read = (...parts: string[]): string => readFileSync(join(root, ...parts), "utf8");
+
+test("on version 1 each controller has a hierarchy of its own", async () => {
+  const lines = [
+    mounted("cpu", "cgroup cgroup rw,cpu,cpuacct"),
+    mounted("memory", "cgroup cgroup rw,memory"),
+    mounted("pids", "cgroup cgroup rw,pids"),
+    mounted("unified", "cgroup2 cgroup2 rw"),
+  ];
+  writeFileSync(join(root, "unified/cgroup.controllers"), "hugetlb\n");
+  expect(await limitControlGroup("/pods", LIMITS, lines.join("\n"))).toEqual([]);
+  expect(read("memory/pods/memory.limit_in_bytes")).toBe("1073741824");
+  expect(read("pids/pods/pids.max")).toBe("1000");
+  expect(existsSync(join(root, "unified/pods"))).toBe(false);
+});
+
+test("on version 2 the controllers are handed down to the group", async () => {
+  const line = mounted("unified", "cgroup2 cgroup2 rw");
+  writeFileSync(join(root, "unified/cgroup.controllers"), "cpu memory pids\n");
+  expect(await limitControlGroup("/a/pods", LIMITS, line)).toEqual([]);
+  expect(read("unified/a/pods/memory.max")).toBe("1073741824");
+  expect(read("unified/a/pods/pids.max")).toBe("1000");
+  expect(read("unified/a/cgroup.subtree_control")).toBe("+pids");
+  expect(read("unified/cgroup.subtree_control")).toBe("+pids");
+  expect(existsSync(join(root, "unified/a/pods/cgroup.subtree_control"))).toBe(false);
+});
+
+test("what the machine cannot limit is named", async () => {
+  const line = mounted("pids", "cgroup cgroup rw,pids");
+  expect(await limitControlGroup("/pods", LIMITS, line)).toEqual(["memory"]);
+  expect(read("pids/pods/pids.max")).toBe("1000");
+});
+
+test("a limit that the kernel refuses is a failure that names the file", async () => {
+  const line = mounted("pids", "cgroup cgroup rw,pids");
+  mkdirSync(join(root, "pids/pods/pids.max"), { recursive: true });
+  await expect(limitControlGroup("/pods", LIMITS, line)).rejects.toMatchObject({
+    code: "OS_FILE_FAILED",
+    details: { path: join(root, "pids/pods/pids.max") },
+  });
+});

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { indented, oneLine, safeOutput } from "./safe.ts";
+
+test.each([
+  { name: "a title that is set", text: "a\u001b]0;b\u0007", want: String.raw`a\u001b]0;b\u0007` },
+  { name: "the 8-bit form of it", text: "a\u009b2J", want: String.raw`a\u009b2J` },
+  { name: "a return of the carriage", text: "a\rb", want: String.raw`a\u000db` },
+  { name: "a turned line", text: "a\u202eb\u2066", want: String.raw`a\u202eb\u2066` },
+  { name: "a false end of a line", text: "a\u2028b", want: String.raw`a\u2028b` },
+  { name: "what people write", text: "a\tß 日本\n", want: "a\tß 日本\n" },
+])("a stream shows $name", ({ text, want }) => {
+  const shown: string[] = [];
+  safeOutput({ write: (part) => shown.push(part) }).write(text);
+  expect(shown).toEqual([want]);
+});
+
+test("one line stays one line", () => {
+  expect(oneLine("a\nb\tc\u001b")).toBe(String.raw`a\nb\tc\u001b`);
+});
+
+test("JSON is what it was", () => {
+  const data = { name: "a\u009b\u202e" };
+  const shown: string[] = [];
+  safeOutput({ write: (part) => shown.push(part) }).write(JSON.stringify(data));
+  expect(JSON.parse(shown.join(""))).toEqual(data);
+});
+
+test("further lines are set in", () => {
+  expect(indented("a\nhint: b", "  ")).toBe("a\n  hint: b");
+});

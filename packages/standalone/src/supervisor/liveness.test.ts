@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// When does a component count as standing still? On a clock of the test, and by a real server.
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFakeClock } from "@patchbay/ports/testing";
+import { expect, test } from "vitest";
+import { askHealth, waitForStandstill } from "./liveness.ts";
+
+/** Answers of one component, a period each: `a` it answers, `n` it says no, `.` it says nothing. */
+async function isStillAfter(answers: string): Promise<boolean> {
+  const clock = createFakeClock();
+  const stop = new AbortController();
+  let asked = 0;
+  const ask = (signal: AbortSignal): Promise<void> => {
+    const answer = answers[asked] ?? ".";
+    asked += 1;
+    if (answer === "a") return Promise.resolve();
+    if (answer === "n") return Promise.reject(new Error("no"));
+    return once(signal, "abort").then(() => Promise.reject(new Error("late")));
+  };
+  let isStill = false;
+  const waiting = waitForStandstill({ clock, ask, signal: stop.signal }).then(
+    () => {
+      isStill = true;
+    },
+    () => undefined,
+  );
+  for (let turn = 0; turn < answers.length; turn += 1) await clock.advance(10_000);
+  stop.abort(new Error("the test is over"));
+  await waiting;
+  return isStill;
+}
+
+test.each([
+  { name: "answers", answers: "aaaaaaaa", want: false },
+  { name: "misses two", answers: "aa..a..a", want: false },
+  { name: "says nothing for half a minute", answers: "a...", want: true },
+  { name: "says no for half a minute", answers: "annn", want: true },
+  { name: "does both", answers: "an.n", want: true },
+  { name: "is slow to start", answers: ".....a..", want: false },
+  { name: "never starts", answers: "......", want: true },
+  { name: "stands still right after its start", answers: "..a...", want: true },
+])("a component that $name stands still: $want", async ({ answers, want }) => {
+  expect(await isStillAfter(answers)).toBe(want);
+});
+
+test.each([
+  { name: "lives", status: 200, want: "alive" },
+  { name: "says no", status: 500, want: "status 500" },
+])("a component that $name is told from others", async ({ status, want }) => {
+  const socketPath = join(tmpdir(), `health-${randomUUID()}`);
+  const server = createServer(({ url }, response) => {
+    response.writeHead(url === "/healthz" ? status : 404).end();
+  });
+  await once(server.listen(socketPath), "listening");
+  const asked = askHealth(socketPath, AbortSignal.timeout(5000));
+  expect(
+    await asked.then(
+      () => "alive",
+      (error: unknown) => (error instanceof Error ? error.message : error),
+    ),
+  ).toBe(want);
+  server.close();
+});
+
+test("one at whose socket nobody listens does not live", async () => {
+  const asked = askHealth(join(tmpdir(), randomUUID()), AbortSignal.timeout(5000));
+  await expect(asked).rejects.toMatchObject({ code: "ENOENT" });
+});

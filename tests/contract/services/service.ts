@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A service as its image starts it, with a port for probes.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { parseJson } from "@patchbay/api";
+import { eventually } from "@patchbay/testing";
+
+/** How long a program may take to be loaded on a busy machine. */
+const WITHIN = { withinMs: 45_000 };
+
+interface Line {
+  readonly message?: string;
+  readonly reason?: string;
+  readonly at?: number;
+}
+
+/** A program that runs until it ends by itself or is killed. */
+export class Service {
+  readonly #child: ChildProcess;
+  /** Its log so far. */
+  readonly lines: Line[] = [];
+
+  constructor(name: string, ...flags: readonly string[]) {
+    const main = join(import.meta.dirname, `../../../packages/${name}/src/main.ts`);
+    const argv = ["--conditions=@patchbay/source", main, "--health-port", "0", ...flags];
+    this.#child = spawn(process.execPath, argv, { stdio: ["ignore", "ignore", "pipe"] });
+    const { stderr } = this.#child;
+    if (stderr === null) throw new Error("no standard error");
+    createInterface(stderr).on("line", (line) => {
+      this.lines.push(parseJson(line) ?? { message: line }); // its own log
+    });
+  }
+
+  /** The first line of its log with that message, once it has written it. */
+  until(message: string): Promise<Line> {
+    return eventually(() => this.lines.find((line) => line.message === message), WITHIN);
+  }
+
+  /** What a probe gets; 0: nobody answers. */
+  async probe(path: "/healthz" | "/readyz"): Promise<number> {
+    const { at } = await this.until("health is answered");
+    return fetch(`http://127.0.0.1:${String(at)}${path}`).then(
+      ({ status }) => status,
+      () => 0,
+    );
+  }
+
+  /** Its exit code once it has ended; undefined while it runs. */
+  get exitCode(): number | undefined {
+    return this.#child.exitCode ?? undefined;
+  }
+
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await ended;
+  }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a service whose start fails, and when is one ready?
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ToldSandboxes } from "@patchbay/cri/testing";
+import { eventually } from "@patchbay/testing";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startHarness, type Harness } from "../apiserver/harness.ts";
+import { NAD_DEFINITION } from "../net-agent/nad-definition.ts";
+import { Service } from "./service.ts";
+
+/** More than a second, which it takes on an idle machine. */
+const SOON = { withinMs: 10_000 };
+/** Above what a kernel gives. Source: proc_sys_kernel(5), pid_max */
+const NO_PROCESS = "4194305";
+
+let directory: string;
+let api: Harness;
+let runtime: ToldSandboxes;
+let taken: Server;
+let service: Service | undefined;
+
+function start(name: string, ...flags: readonly string[]): Service {
+  service = new Service(name, "--kubeconfig", join(directory, "kubeconfig"), ...flags);
+  return service;
+}
+
+/** An agent of a node, which has what it needs. */
+function startAgent(...flags: readonly string[]): Service {
+  const own = ["--node-name", "node-1", "--state-dir", join(directory, "state")];
+  return start("net-agent", ...own, "--cri-endpoint", runtime.endpoint, ...flags);
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "services-"));
+  api = await startHarness();
+  await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
+  runtime = await ToldSandboxes.start();
+  writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
+  taken = createServer().listen(0);
+});
+
+afterEach(async () => {
+  await service?.kill();
+  runtime.isAway = false;
+});
+
+afterAll(async () => {
+  taken.close();
+  runtime.close();
+  await api.close();
+  rmSync(directory, { recursive: true });
+});
+
+test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"])(
+  "%s whose start fails is gone, after it has begun to tell that it lives",
+  async (name) => {
+    const { port } = taken.address() as AddressInfo; // it listens at a port
+    const failing = start(name, "--metrics-port", String(port));
+    await failing.until("health is answered");
+    expect((await failing.until("failed")).reason).toContain("EADDRINUSE");
+    await eventually(() => failing.exitCode !== undefined, SOON);
+    expect(failing.exitCode).toBe(1);
+    expect(await failing.probe("/healthz")).toBe(0);
+  },
+);
+
+test("net-agent that cannot look at the host's namespaces is gone too, with watches open", async () => {
+  const failing = startAgent("--host-process", NO_PROCESS);
+  expect((await failing.until("failed")).reason).toContain(`/proc/${NO_PROCESS}/ns/net`);
+  await eventually(() => failing.exitCode !== undefined, SOON);
+  expect(failing.exitCode).toBe(1);
+});
+
+test("net-agent is ready while the container runtime answers, and lives without it", async () => {
+  runtime.isAway = true;
+  const agent = startAgent();
+  await agent.until("waiting for the container runtime");
+  expect(await agent.probe("/readyz")).toBe(503);
+  runtime.isAway = false;
+  await eventually(async () => (await agent.probe("/readyz")) === 200, SOON);
+  runtime.isAway = true;
+  expect(await agent.probe("/readyz")).toBe(503);
+  expect(await agent.probe("/healthz")).toBe(200);
+  expect((await agent.until("the service cannot do its work")).reason).toContain(
+    "no container runtime answers",
+  );
+  runtime.isAway = false;
+  expect(await agent.probe("/readyz")).toBe(200);
+});
