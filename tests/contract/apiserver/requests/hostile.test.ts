@@ -89,8 +89,11 @@ const ANY_BODY = fc.record(
 
 const ANY_OPERATION = fc.record({
   op: fc.constantFrom("add", "remove", "replace", "move", "copy", "test", "no"),
-  path: fc.constantFrom("", "/", "/data", "/data/a", "/metadata/labels", "/metadata/-", "/kind"),
-  from: fc.constantFrom("", "/data", "/metadata", "/data/a"),
+  path: fc.constantFrom(
+    ...["", "/", "/data", "/data/a", "/metadata/labels", "/metadata/-", "/kind"],
+    ...["/data/toString", "/data/toString/call", "/kind/x", "/metadata/managedFields/0"],
+  ),
+  from: fc.constantFrom("", "/data", "/metadata", "/data/a", "/data/toString"),
   value: fc.jsonValue(),
 });
 
