@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does an API server need to know of network definitions?
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
 
-/** The definition of NetworkAttachmentDefinition, as far as it is needed. */
-export const NAD_DEFINITION = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: "network-attachment-definitions.k8s.cni.cncf.io" },
-  spec: {
-    group: "k8s.cni.cncf.io",
-    scope: "Namespaced",
-    names: { plural: "network-attachment-definitions", kind: "NetworkAttachmentDefinition" },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: "object",
-            properties: {
-              spec: { type: "object", properties: { config: { type: "string" } } },
-            },
-          },
-        },
-      },
-    ],
-  },
-};
+const CRDS = join(import.meta.dirname, "../../../crds");
+
+/** The definition of NetworkAttachmentDefinition that is installed. */
+export const NAD_DEFINITION = parse(
+  readFileSync(join(CRDS, "k8s.cni.cncf.io_network-attachment-definitions.yaml"), "utf8"),
+) as object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createFakeLogger } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
@@ -8,18 +8,12 @@ import {
   clock,
   failure,
   json,
+  key,
+  pod,
   startScriptedServer,
   type Answer,
 } from "../testing/scripted-server.ts";
 import { LostWrites } from "./lost-writes.ts";
-
-const key = { namespace: "ns", name: "one" };
-const pod: Pod = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { ...key },
-  spec: { containers: [] },
-};
 
 describe("writes that lose every race", () => {
   const patch = { type: "json", operations: [{ op: "test", path: "/a", value: 1 }] } as const;

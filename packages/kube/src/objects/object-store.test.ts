@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, NODES, type Pod } from "@patchbay/api";
+import { PODS, NODES } from "@patchbay/api";
 import type { Store } from "@patchbay/ports";
 import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { describe, expect, test } from "vitest";
@@ -8,18 +8,12 @@ import {
   clock,
   failure,
   json,
+  key,
+  pod,
   startScriptedServer,
   type Answer,
   type Seen,
 } from "../testing/scripted-server.ts";
-
-const key = { namespace: "ns", name: "one" };
-const pod: Pod = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { ...key },
-  spec: { containers: [] },
-};
 
 /** Runs `use` against a server that answers so; what it was asked. */
 async function ask(

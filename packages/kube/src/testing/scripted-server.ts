@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
+import type { Pod } from "@patchbay/api";
 import type { Clock } from "@patchbay/ports";
 import type { KubeConfig } from "../connection/kubeconfig.ts";
 
@@ -31,6 +32,17 @@ export interface ScriptedServer extends AsyncDisposable {
   /** Takes connections again, at the same address. */
   readonly startAgain: () => Promise<void>;
 }
+
+/** The key of `pod`. */
+export const key = { namespace: "ns", name: "one" };
+
+/** An object that a server may answer with. */
+export const pod: Pod = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { ...key },
+  spec: { containers: [] },
+};
 
 /** Answers with JSON. */
 export function json(status: number, body: unknown): Answer {
