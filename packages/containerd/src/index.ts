@@ -18,7 +18,7 @@ export { fullReference, repositoryOf, shortReference } from "./images/reference.
 export { layoutOf, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";
-export { mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
+export { isMountPoint, mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
 export { keepShimSockets } from "./leftovers/shim-sockets.ts";
 export { removeOrphans } from "./leftovers/orphans.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";

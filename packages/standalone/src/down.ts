@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay down`: shuts guests down, stops everything, cleans the host; data stays unless it is to be purged.
-import { listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
+import { basename, join } from "node:path";
+import { isMountPoint, listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import {
   createClock,
@@ -15,7 +16,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
-import { isOurs } from "./data-dir/ours.ts";
+import { isOurs, OF_FILE_SYSTEM } from "./data-dir/ours.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
@@ -98,15 +99,26 @@ async function stopHere(deps: Deps): Promise<void> {
 }
 
 /**
- * Deletes the data directory.
+ * Deletes the data directory; of a mount point what is in it, for it is the administrator's. The file that says whose it
+ * is goes last: a purge that has died is begun anew.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted in it.
  */
 async function purge({ files, paths, print }: Deps): Promise<void> {
-  const { dataDir } = paths;
-  const mounts = mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir);
+  const { dataDir, settings } = paths;
+  const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
+  const mounts = mountsBelow(mountinfo, dataDir);
   if (mounts.length > 0) {
     const reason = `${mounts[0] ?? ""} is mounted in it`;
     throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
+  }
+  const kept = [OF_FILE_SYSTEM, basename(settings)];
+  for (const name of await files.list(dataDir)) {
+    if (!kept.includes(name)) await files.remove(join(dataDir, name));
+  }
+  await files.remove(settings);
+  if (isMountPoint(mountinfo, dataDir)) {
+    print(`${dataDir} is empty; it is a mount point, and stays`);
+    return;
   }
   await files.remove(dataDir);
   print(`${dataDir} is deleted`);

@@ -2,7 +2,7 @@
 // How are an image's files shown in a directory of the machine? As a snapshot that only this view uses, read-only.
 import { AppError, isAppError } from "@patchbay/core";
 import { ctr } from "../ctr.ts";
-import { mountsBelow } from "../leftovers/mounts.ts";
+import { isMountPoint } from "../leftovers/mounts.ts";
 import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";
 import { fullReference } from "./reference.ts";
 
@@ -70,7 +70,7 @@ class Views implements ImageViews {
 
   async #isMounted(path: string): Promise<boolean> {
     const mountinfo = (await this.#deps.files.readText("/proc/self/mountinfo")) ?? "";
-    return mountsBelow(mountinfo, "").includes(path);
+    return isMountPoint(mountinfo, path);
   }
 
   /** Tried first: each question beforehand is a program of its own, and a pod waits for it. */

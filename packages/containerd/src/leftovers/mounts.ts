@@ -13,13 +13,20 @@ function readPath(written: string): string {
   );
 }
 
+function mountPoints(mountinfo: string): readonly string[] {
+  return mountinfo.split("\n").map((line) => readPath(line.split(" ")[MOUNT_POINT] ?? ""));
+}
+
 /** Mount points below a directory, the innermost first. Source: proc(5) mountinfo. */
 export function mountsBelow(mountinfo: string, directory: string): readonly string[] {
-  return mountinfo
-    .split("\n")
-    .map((line) => readPath(line.split(" ")[MOUNT_POINT] ?? ""))
+  return mountPoints(mountinfo)
     .filter((path) => path.startsWith(`${directory}/`))
     .reverse();
+}
+
+/** Whether something is mounted at a directory. Source: proc(5) mountinfo. */
+export function isMountPoint(mountinfo: string, directory: string): boolean {
+  return mountPoints(mountinfo).includes(directory);
 }
 
 /** Takes away what is mounted below a directory, also where it is in use; returns what that was. */

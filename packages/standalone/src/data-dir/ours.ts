@@ -10,7 +10,7 @@ import type { Paths } from "./paths.ts";
 /** Kind of the settings file, by which a directory is known as ours. */
 export const KIND = "PatchbayStandalone";
 /** What a file system of its own has at its top. Source: mke2fs(8). */
-const OF_FILE_SYSTEM = "lost+found";
+export const OF_FILE_SYSTEM = "lost+found";
 
 /** Whether the settings file is one of ours. */
 export function isOurs(fields: JsonObject | undefined): boolean {
