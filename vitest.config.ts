@@ -7,6 +7,9 @@ const shared = {
   ssr: { resolve: { conditions: source, externalConditions: source } },
 };
 
+/** Stories that boot VMs of their own: a second machine tells them beside the others. */
+const BOOTS = ["tests/e2e/disks/*.test.ts", "tests/e2e/pcie/*.test.ts"];
+
 export default defineConfig({
   test: {
     projects: [
@@ -57,7 +60,20 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["tests/e2e/**/*.test.ts"],
+          exclude: BOOTS,
           globalSetup: ["tests/e2e/setup.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          isolate: false,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: "boots",
+          include: BOOTS,
+          globalSetup: ["tests/e2e/boots.ts"],
           testTimeout: 120_000,
           hookTimeout: 300_000,
           maxWorkers: 1,

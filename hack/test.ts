@@ -4,6 +4,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { delimiter, join, relative } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 
 const root = join(import.meta.dirname, "..");
 const env = {
@@ -18,6 +20,13 @@ interface Counts {
   readonly failures?: readonly string[];
   /** How many tests need what this machine does not have, and what that is. */
   readonly notPossible?: { readonly count: number; readonly why: string };
+  /** How long each file took. */
+  readonly files?: readonly FileTime[];
+}
+
+interface FileTime {
+  readonly file: string;
+  readonly seconds: number;
 }
 
 interface Suite {
@@ -29,24 +38,26 @@ function printHeading(name: string): void {
   process.stdout.write(`\n=== ${name}\n`);
 }
 
-function succeeds(argv: readonly string[]): boolean {
+/** Runs a program that may run beside others; `tell` gets what it says, a line or more at a time. */
+async function succeeds(argv: readonly string[], tell: (text: string) => void): Promise<boolean> {
   const [program = "", ...args] = argv;
-  return spawnSync(program, args, { cwd: root, env, stdio: "inherit" }).status === 0;
+  const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+  const readAll = async (stream: Readable): Promise<void> => {
+    for await (const line of createInterface(stream)) tell(`${line}\n`);
+  };
+  const closed = once(child, "close");
+  await Promise.all([readAll(child.stdout), readAll(child.stderr), closed]);
+  return child.exitCode === 0;
 }
 
-/** A program that runs beside others: what it says is shown when it has ended. */
+/** A program of a few lines: what it says is shown when it has ended. */
 function check(name: string, argv: readonly string[]): Suite {
   const run = async (): Promise<Counts> => {
-    const [program = "", ...args] = argv;
-    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
-    const said: Buffer[] = [];
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (data: Buffer) => said.push(data));
-    }
-    await once(child, "close");
+    const said: string[] = [];
+    const ok = await succeeds(argv, (text) => said.push(text));
     printHeading(name);
-    process.stdout.write(Buffer.concat(said));
-    return child.exitCode === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+    process.stdout.write(said.join(""));
+    return ok ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
   };
   return { name, run };
 }
@@ -65,6 +76,9 @@ interface VitestReport {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
+    /** Milliseconds since the epoch. */
+    readonly startTime: number;
+    readonly endTime: number;
     readonly assertionResults: readonly {
       readonly status: string;
       readonly fullName: string;
@@ -101,7 +115,12 @@ function countReport(path: string): Counts {
           `${relative(root, name)}: ${fullName}${reasonOf(failureMessages)}`,
       ),
   );
+  const files = report.testResults.map(({ name, startTime, endTime }) => ({
+    file: relative(root, name),
+    seconds: (endTime - startTime) / 1000,
+  }));
   return {
+    files,
     passed: numPassedTests,
     failed: none ? 1 : failed,
     failures: [
@@ -115,22 +134,18 @@ function countReport(path: string): Counts {
 function suite(project: string): Suite {
   return {
     name: `${project} tests`,
-    run: () => {
+    run: async () => {
       printHeading(`${project} tests`);
       const output = join(root, ".cache", `${project}.json`);
-      const ok = succeeds([
-        "vitest",
-        "run",
-        "--project",
-        project,
-        "--reporter=default",
-        "--reporter=json",
-        `--outputFile.json=${output}`,
-      ]);
+      const reports = ["--reporter=default", "--reporter=json", `--outputFile.json=${output}`];
+      const argv = ["vitest", "run", "--project", project, ...reports];
+      const ok = await succeeds(argv, (text) => {
+        process.stdout.write(text);
+      });
       const counts = countReport(output);
-      if (ok || counts.failed > 0) return Promise.resolve(counts);
+      if (ok || counts.failed > 0) return counts;
       const failures = [`an error outside of its tests; it is told ${WHERE}`];
-      return Promise.resolve({ ...counts, failed: 1, failures });
+      return { ...counts, failed: 1, failures };
     },
   };
 }
@@ -156,28 +171,47 @@ function suiteWith(project: string, variable: string, why: string): Suite {
   return isPossible ? whole : { name: whole.name, run };
 }
 
-/** Stages follow one another; the rows of a stage run beside one another, each from left to right. */
-const STAGES: readonly (readonly (readonly Suite[])[])[] = [
-  [
-    // It takes as long as the others together.
-    [check("lint", ["npm", "run", "-s", "lint"])],
-    [
-      check("format", ["npm", "run", "-s", "format:check"]),
-      check("types", ["npm", "run", "-s", "types"]),
-      check("boundaries", ["npm", "run", "-s", "boundaries"]),
-      check("folder sizes", ["npm", "run", "-s", "folders"]),
-      check("unused code", ["npm", "run", "-s", "unused"]),
-      check("duplicates", ["npm", "run", "-s", "duplicates"]),
-      check("generated files", ["npm", "run", "-s", "verify"]),
+interface Stage {
+  readonly name: string;
+  /** How long it may take on two idle cores, seconds. */
+  readonly budget: number;
+  /** They run beside one another, each from left to right. */
+  readonly rows: readonly (readonly Suite[])[];
+}
+
+/** They follow one another. */
+const STAGES: readonly Stage[] = [
+  {
+    name: "static checks",
+    budget: 90,
+    rows: [
+      // It takes as long as the others together.
+      [check("lint", ["npm", "run", "-s", "lint"])],
+      [
+        check("format", ["npm", "run", "-s", "format:check"]),
+        check("types", ["npm", "run", "-s", "types"]),
+        check("boundaries", ["npm", "run", "-s", "boundaries"]),
+        check("folder sizes", ["npm", "run", "-s", "folders"]),
+        check("unused code", ["npm", "run", "-s", "unused"]),
+        check("duplicates", ["npm", "run", "-s", "duplicates"]),
+        check("generated files", ["npm", "run", "-s", "verify"]),
+      ],
     ],
-  ],
-  [[suite("unit")]],
-  [[suite("contract")]],
-  [[suite("attacks")]],
-  [[suite("e2e")]],
-  [[suite("strict")]],
-  [[suite("installed")]],
-  [[suiteWith("cluster", "PATCHBAY_KUBECONFIG", "no cluster named")]],
+  },
+  { name: "unit", budget: 120, rows: [[suite("unit")]] },
+  { name: "contracts", budget: 180, rows: [[suite("contract")]] },
+  { name: "attacks", budget: 90, rows: [[suite("attacks")]] },
+  {
+    name: "guests",
+    budget: 360,
+    // A guest under emulation takes one core: two machines boot their guests beside one another.
+    rows: [[suite("e2e")], [suite("boots"), suite("strict"), suite("installed")]],
+  },
+  {
+    name: "cluster",
+    budget: 60,
+    rows: [[suiteWith("cluster", "PATCHBAY_KUBECONFIG", "no cluster named")]],
+  },
 ];
 
 interface Result {
@@ -199,14 +233,34 @@ async function runRow(row: readonly Suite[]): Promise<readonly Result[]> {
   return results;
 }
 
+function printTime(seconds: number): string {
+  return `${seconds.toFixed(1).padStart(7)} s`;
+}
+
+/** Of files, in the summary. */
+const SLOWEST = 10;
+
 const results: Result[] = [];
-for (const stage of STAGES) results.push(...(await Promise.all(stage.map(runRow))).flat());
+const times: string[] = [];
+for (const { name, budget, rows } of STAGES) {
+  const started = performance.now();
+  const stage = (await Promise.all(rows.map(runRow))).flat();
+  const seconds = (performance.now() - started) / 1000;
+  results.push(...stage);
+  if (stage.length > 0) {
+    times.push(`${name.padEnd(18)} ${printTime(seconds)} of ${printTime(budget)}`);
+  }
+}
 
 const lines = results.map(({ name, counts, seconds }) => {
   const { passed, failed } = counts;
-  const time = seconds.toFixed(1).padStart(7);
-  return `${name.padEnd(18)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${time} s`;
+  return `${name.padEnd(18)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${printTime(seconds)}`;
 });
+const slowest = results
+  .flatMap(({ counts }) => counts.files ?? [])
+  .toSorted((left, right) => right.seconds - left.seconds)
+  .slice(0, SLOWEST)
+  .map(({ file, seconds }) => `${printTime(seconds)}  ${file}`);
 const failures = results.flatMap(({ name, counts }) =>
   (counts.failures ?? []).map((failure) => `failed: ${name}: ${failure}\n`),
 );
@@ -216,6 +270,6 @@ const notPossible = results.flatMap(({ name, counts: { notPossible: left } }) =>
   left === undefined ? [] : [`${name}: ${String(left.count)} not possible here (${left.why})\n`],
 );
 process.stdout.write(
-  `\n${lines.join("\n")}\n\n${failures.join("")}${notPossible.join("")}${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
+  `\n${lines.join("\n")}\n\nStages, beside what each may take on two idle cores:\n${times.join("\n")}\n\nSlowest files:\n${slowest.join("\n")}\n\n${failures.join("")}${notPossible.join("")}${String(sum("passed"))} passed, ${String(sum("failed"))} failed\n`,
 );
 process.exitCode = sum("failed") === 0 ? 0 : 1;

@@ -114,7 +114,7 @@ export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
   return {
     ...inventoryOfNetns(netnsOfPod(machine.dataDir, podUid)),
     hostVeths: hostVeths().length,
-    leases: ["blue", "red"].map((network) => leaseFiles(network).length),
+    leases: ["pbt-blue", "pbt-red"].map((network) => leaseFiles(network).length),
     mounts: readFileSync("/proc/self/mounts", "utf8")
       .split("\n")
       .filter((line) => line.includes(machine.dataDir))

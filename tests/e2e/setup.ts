@@ -20,9 +20,10 @@ async function isWhole(project: TestProject): Promise<boolean> {
   return told.length === testFiles.length && project.config.testNamePattern === undefined;
 }
 
-async function judgeRightsOf(machine: Machine, project: TestProject): Promise<void> {
+/** Throws when a component asked for what it may not, or, of a whole run, may what it did not ask for. */
+export async function judgeRightsOf(machine: Machine, whole: boolean): Promise<void> {
   const { unused, ...other } = await judgeMachine(machine.dataDir);
-  const faults = { ...other, unused: (await isWhole(project)) ? unused : [] };
+  const faults = { ...other, unused: whole ? unused : [] };
   if (Object.values(faults).some((rights) => rights.length > 0)) {
     throw new Error(
       `the roles in packages/manifests are wrong: ${JSON.stringify(faults, null, 2)}`,
@@ -47,7 +48,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide("machine", { root: ROOT, dataDir });
   return async () => {
     try {
-      await judgeRightsOf(machine, project);
+      await judgeRightsOf(machine, await isWhole(project));
     } finally {
       endTrial(machine);
     }

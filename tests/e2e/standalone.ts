@@ -12,6 +12,8 @@ export const ROOT = join(import.meta.dirname, "../..");
 export interface Wanted {
   readonly apiPort: number;
   readonly bridge: string;
+  /** Of its pods; absent: a free one, which another machine that comes up in the same moment would choose as well. */
+  readonly podSubnet?: string;
   /** Whether its API server is as strict as a cluster's. */
   readonly strict?: boolean;
   /** Where its pods find the API server; absent: nowhere. */
@@ -27,7 +29,7 @@ function shareMounts(directory: string): void {
 
 /** A machine that is up, and in which `fill` has made what the stories are about. */
 export async function bringUp(
-  { apiPort, bridge, apiAddress, strict = false, sharesMounts = false }: Wanted,
+  { apiPort, bridge, podSubnet, apiAddress, strict = false, sharesMounts = false }: Wanted,
   fill: (machine: Machine) => Promise<void>,
 ): Promise<Machine> {
   const machine = await openTrial(ROOT, "e2e");
@@ -41,7 +43,9 @@ export async function bringUp(
   try {
     machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
     const address = apiAddress === undefined ? [] : ["--api-address", apiAddress];
-    machine.patchbay("up", "--api-port", String(apiPort), "--bridge", bridge, ...address);
+    const subnet = podSubnet === undefined ? [] : ["--pod-subnet", podSubnet];
+    const options = ["--api-port", String(apiPort), "--bridge", bridge, ...subnet, ...address];
+    machine.patchbay("up", ...options);
     await fill(machine);
   } catch (error) {
     tellAndEnd(machine, error);

@@ -122,6 +122,9 @@ export function bridgeNetworkManifest(name: string, bridge: string, subnet?: str
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
     metadata: { name, namespace: "default" },
-    spec: { config: JSON.stringify({ cniVersion: "0.4.0", name, type: "bridge", bridge, ipam }) },
+    // Leases are kept below the network's name, for all machines of a host.
+    spec: {
+      config: JSON.stringify({ cniVersion: "0.4.0", name: bridge, type: "bridge", bridge, ipam }),
+    },
   };
 }

@@ -10,7 +10,7 @@ import { machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 
 const NAME = "diskless";
-const BRIDGE = "pbt-boot";
+const BRIDGE = "pbb-boot";
 const SERVER = "10.77.4.1";
 const BOOT_MS = 300_000;
 

@@ -11,7 +11,7 @@ const VMI = "vmi-multus-multiple-net";
 /** Waits for the login prompt, with the name from cloud-init's metadata; the names of the NICs. */
 export async function bootOldManifest(): Promise<readonly (string | undefined)[]> {
   machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", DEBIAN_DISK);
-  machine.apply(bridgeNetworkManifest("ovs-blue", "pbt-ovs"));
+  machine.apply(bridgeNetworkManifest("ovs-blue", "pbb-ovs"));
   machine.kubectl("apply", "-f", FILE);
   const isRunning = (): boolean => machine.findVmi(VMI)?.status?.phase === "Running";
   await eventually(isRunning, { withinMs: DEBIAN_BOOT_MS });

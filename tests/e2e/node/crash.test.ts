@@ -68,7 +68,7 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
   test("in the middle of a plug, and in the middle of an unplug", async () => {
     const { kill: strike, isKilledBeforeUnplug = false } = victim;
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
-    const before = { links: linksOf(podUid), leases: leaseFiles("blue") };
+    const before = { links: linksOf(podUid), leases: leaseFiles("pbt-blue") };
     addInterface("alpha", NIC);
     await strike(podUid);
     const status = await expectReady("alpha", NIC.name);
@@ -87,6 +87,6 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
     await expectGone("alpha", NIC.name);
     expect(linksOf(podUid)).toEqual(before.links);
     // Another VM may still be going: what counts is what this NIC has left.
-    expect(leaseFiles("blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
+    expect(leaseFiles("pbt-blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ const PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"];
 
 // Another VM may still be going when this one comes: what counts is what this one adds.
 test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async () => {
-  const before = { veths: hostVeths(), leases: leaseFiles("blue") };
+  const before = { veths: hostVeths(), leases: leaseFiles("pbt-blue") };
   machine.apply(vmManifest({ name: "shortlived" }));
   await eventually(() => machine.findVmi("shortlived")?.status?.phase === "Running", {
     withinMs: 60_000,
@@ -37,7 +37,7 @@ test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async (
     () => {
       expect(tracesOf(podUid)).toEqual([]);
       expect(hostVeths().filter((link) => !before.veths.includes(link))).toEqual([]);
-      expect(leaseFiles("blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
+      expect(leaseFiles("pbt-blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
       return true;
     },
     { withinMs: 20_000 },

@@ -44,7 +44,7 @@ function belongings(): unknown {
   return {
     device: hasDevice(VM, NIC),
     links: linksOf(podUid),
-    leases: leaseFiles("blue"),
+    leases: leaseFiles("pbt-blue"),
     annotation: machine.findPod(VM)?.metadata.annotations?.["k8s.v1.cni.cncf.io/networks"],
   };
 }

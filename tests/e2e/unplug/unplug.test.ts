@@ -62,11 +62,11 @@ describe("a NIC is unplugged", () => {
   ])("$name, and nothing of it is left", async ({ ask }) => {
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const linksBefore = linksOf(podUid);
-    const leasesBefore = leaseFiles("blue");
+    const leasesBefore = leaseFiles("pbt-blue");
     addInterface("alpha", NIC);
     const status = await expectReady("alpha", NIC.name);
     expect(linksOf(podUid)).toHaveLength(linksBefore.length + 3);
-    expect(leaseFiles("blue")).toHaveLength(leasesBefore.length + 1);
+    expect(leaseFiles("pbt-blue")).toHaveLength(leasesBefore.length + 1);
     const console = machine.console("alpha");
     const since = console.position();
     const others = ping("alpha", "10.9.0.2", { count: 40, intervalMs: 100 });
@@ -75,7 +75,7 @@ describe("a NIC is unplugged", () => {
     await expectGone("alpha", NIC.name);
     await eventually(() => indexOf(NIC.name) === -1, { withinMs: CHANGE_MS });
     expect(linksOf(podUid)).toEqual(linksBefore);
-    expect(leaseFiles("blue")).toEqual(leasesBefore);
+    expect(leaseFiles("pbt-blue")).toEqual(leasesBefore);
     expect(
       machine.findPod("alpha")?.metadata.annotations?.["k8s.v1.cni.cncf.io/networks"],
     ).not.toContain(status.podInterfaceName);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine for stories that boot VMs of their own, with one VM that runs beside them.
+import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/testing";
+import type { TestProject } from "vitest/node";
+import { judgeRightsOf } from "./setup.ts";
+import { bringUp, ROOT } from "./standalone.ts";
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const wanted = { apiPort: 16743, bridge: "pbb0", podSubnet: "10.88.250.0/24" };
+  const machine = await bringUp(wanted, async (made) => {
+    made.apply(
+      bridgeNetworkManifest("blue", "pbb-blue", "10.77.5.0/24"),
+      bridgeNetworkManifest("red", "pbb-red"),
+      vmManifest({ name: "beta" }),
+    );
+    await made.booted("beta");
+  });
+  project.provide("machine", { root: ROOT, dataDir: machine.dataDir });
+  return async () => {
+    try {
+      await judgeRightsOf(machine, false);
+    } finally {
+      endTrial(machine);
+    }
+  };
+}
