@@ -98,12 +98,12 @@ function copyValue(value: unknown): unknown {
   }
   const copy: Fields = {};
   for (const [key, field] of Object.entries(value)) {
-    setField(copy, key, copyValue(field));
+    if (field !== undefined) setField(copy, key, copyValue(field));
   }
   return copy;
 }
 
-/** A deep copy of JSON data. */
+/** A deep copy of JSON data, without members that are undefined. */
 export function copyJson<T>(value: T): T {
   // A copy has the form of what is copied.
   return copyValue(value) as T;

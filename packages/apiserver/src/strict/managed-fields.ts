@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a server that records field managers adds to an object: a tree of its fields, about as large as the object.
-import { type Fields, isFields, without } from "../objects/json.ts";
+import { copyJson, type Fields, isFields, printJson, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
 /** Members by which items of lists are told apart, most telling first. Source: Kubernetes structured-merge-diff. */
@@ -8,7 +8,7 @@ const KEYS = ["name", "uid", "type", "containerPort", "ip"] as const;
 
 function itemKey(item: Fields, index: number): string {
   const key = KEYS.find((name) => typeof item[name] === "string" || typeof item[name] === "number");
-  return key === undefined ? `i:${String(index)}` : `k:${JSON.stringify({ [key]: item[key] })}`;
+  return key === undefined ? `i:${String(index)}` : `k:${printJson({ [key]: item[key] })}`;
 }
 
 /** The tree of a value's fields. Source: Kubernetes metav1.FieldsV1. */
@@ -49,7 +49,7 @@ export function managedFieldsOf(object: KubeObject): readonly Fields[] {
   const specification = without(object, "apiVersion", "kind", "metadata", "status");
   const main = { metadata: { labels, annotations, ownerReferences, finalizers }, ...specification };
   return [
-    entryOf(object, JSON.parse(JSON.stringify(main)) as Fields, ""), // without what is undefined
-    ...(status === undefined ? [] : [entryOf(object, { status }, "status")]),
+    entryOf(object, copyJson(main), ""),
+    ...(status === undefined ? [] : [entryOf(object, copyJson({ status }), "status")]),
   ];
 }

@@ -235,6 +235,15 @@ function commit(
   });
 }
 
+/** Whether nothing but the record of who wrote what differs. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
+function isUnchanged(next: KubeObject, current: KubeObject): boolean {
+  const told = ({ metadata, ...rest }: KubeObject): Fields => ({
+    ...rest,
+    metadata: without({ ...metadata }, "managedFields"),
+  });
+  return equalJson(told(next), told(current));
+}
+
 /** The changed object; undefined where someone else was faster. Throws StatusErrors. */
 async function attempt(
   call: Call,
@@ -253,7 +262,7 @@ async function attempt(
   const prepared = prepare(call, change, { next: edited, current });
   const next = await admit(call, deps, { change, current, next: prepared });
   await takeTurn(call, deps, length);
-  return equalJson(next, current) && !isReleased(next)
+  return isUnchanged(next, current) && !isReleased(next)
     ? current
     : commit(call, deps, { stored, next });
 }

@@ -68,7 +68,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
   defaultPodSpec(was);
   const fixed = fixedPart(fieldsOf(pod["spec"]), was);
   const before = fixedPart(was, was);
-  return equalJson(JSON.parse(JSON.stringify(fixed)), JSON.parse(JSON.stringify(before)))
+  return equalJson(copyJson(fixed), copyJson(before))
     ? []
     : [
         forbiddenValue(

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a write that changes nothing? Not a new revision, and no news for watchers, as on a real server; and
+// numbers that JavaScript cannot hold stay what they are.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";
+
+const NAMESPACE = "/api/v1/namespaces/default";
+const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS = "/apis/widgets.test/v1/namespaces/default/widgets";
+
+const POD = {
+  metadata: { name: "one" },
+  spec: { nodeName: "n", containers: [{ name: "c", image: "i:1", ports: [{ containerPort: 1 }] }] },
+};
+const SERVICE = { metadata: { name: "one" }, spec: { clusterIP: "None", ports: [{ port: 1 }] } };
+const RULES = [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }];
+
+/** Objects of some kinds, each with a part that only its server fills in. */
+const KINDS = [
+  { path: `${NAMESPACE}/configmaps`, object: { metadata: { name: "one" }, data: { a: "<1>" } } },
+  { path: `${NAMESPACE}/pods`, object: POD },
+  { path: `${NAMESPACE}/services`, object: SERVICE },
+  { path: "/api/v1/nodes", object: { metadata: { name: "one" } } },
+  {
+    path: "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+    object: { metadata: { name: "one" }, rules: RULES },
+  },
+  {
+    path: WIDGETS,
+    object: {
+      apiVersion: "widgets.test/v1",
+      kind: "Widget",
+      metadata: { name: "one" },
+      spec: { size: 1 },
+    },
+  },
+];
+
+/** Ways to write what is there already. */
+const WRITES = [
+  { how: "PUT of what was read", method: "PUT", of: (read: Body) => read },
+  {
+    how: "PUT without what the server has filled in",
+    method: "PUT",
+    of: (read: Body, { metadata }: { metadata: object }) => ({
+      ...read,
+      metadata: { ...metadata, resourceVersion: read.metadata.resourceVersion },
+    }),
+  },
+  { how: "merge patch", type: "application/merge-patch+json", of: () => ({}) },
+  { how: "JSON patch", type: "application/json-patch+json", of: () => [] },
+  {
+    how: "merge patch of a label that is absent",
+    type: "application/merge-patch+json",
+    of: () => ({ metadata: { labels: { none: null } } }),
+  },
+];
+
+describe.each([{ strict: false }, { strict: true }])("strict: $strict", ({ strict }) => {
+  let api: Harness;
+
+  beforeAll(async () => {
+    api = await startHarness({ strict });
+    const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+    await api.post(DEFINITIONS, widgetDefinition("widgets.test", open));
+    for (const { path, object } of KINDS) await api.post(path, object);
+  });
+  afterAll(async () => {
+    await api.close();
+  });
+
+  const rows = KINDS.flatMap((kind) =>
+    ["", "/status"].flatMap((part) =>
+      WRITES.map((write) => ({ ...kind, part, ...write, what: `${kind.path}${part}` })),
+    ),
+  ).filter(({ path, part }) => part === "" || /pods|nodes|widgets/.test(path));
+
+  test.each(rows)("$how of $what changes nothing", async (row) => {
+    const { path, part, method = "PATCH", type, of, object } = row;
+    const { body: before } = await api.get(`${path}/one`);
+    const { code, text, body } = await api.ask(method, `${path}/one${part}`, {
+      body: of(before, object),
+      ...(type === undefined ? {} : { type }),
+    });
+    expect({ code, text }).toMatchObject({ code: 200 });
+    expect(body.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+    const { body: after } = await api.get(`${path}/one`);
+    expect(after).toEqual(before);
+  });
+
+  test("a number beyond what JavaScript holds is kept, and written again", async () => {
+    const size = "9223372036854775807";
+    const body = `{"apiVersion":"widgets.test/v1","kind":"Widget","metadata":{"name":"large"},"spec":{"size":${size}}}`;
+    const made = await api.ask("POST", WIDGETS, { body });
+    expect(made.text).toContain(`"size":${size}`);
+    const type = "application/merge-patch+json";
+    const status = await api.ask("PATCH", `${WIDGETS}/large/status`, {
+      body: `{"status":{"seen":${size}}}`,
+      type,
+    });
+    expect(status.text).toContain(`"seen":${size}`);
+  });
+});
