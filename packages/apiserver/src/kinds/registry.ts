@@ -28,6 +28,7 @@ import { SERVICE_ACCOUNT } from "./access/service-account.ts";
 import { SERVICE } from "./network/service.ts";
 import { STORAGE_CLASS } from "./storage/storage-class.ts";
 import { WEBHOOK_CONFIGURATION_KINDS } from "./extension/webhook-configuration.ts";
+import { tellUnserved } from "./unserved.ts";
 import { WORKLOAD_KINDS } from "./workload/apps.ts";
 
 const BUILT_IN: readonly Kind[] = [
@@ -56,7 +57,7 @@ const BUILT_IN: readonly Kind[] = [
   ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
   ...WORKLOAD_KINDS,
-];
+].map(tellUnserved);
 
 /** Kinds by group, version and resource. */
 export class Registry {
