@@ -84,6 +84,22 @@ test("attack 88: there are as many places for pods as the node says, also for th
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Too many pods.");
 });
 
+test("attack 89: variables that double are refused before they are made, and the user is told", async () => {
+  const env = Array.from({ length: 28 }, (_unused, index) => ({
+    name: `V${String(index)}`,
+    value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
+  }));
+  await machine.create(
+    shellPod("doubles", "", { containers: [{ ...shellContainer("true"), env }] }),
+  );
+  const waiting = await eventually(async () => {
+    const [container] = (await machine.pod("doubles"))?.status?.containerStatuses ?? [];
+    return container?.state.waiting?.message === undefined ? undefined : container.state.waiting;
+  }, SOON);
+  expect(waiting).toMatchObject({ reason: "CreateContainerConfigError" });
+  expect(waiting.message).toContain("with variable V14 it has more than a program can be given");
+});
+
 /** What the kernel has for the group of all pods, under the name of either version of control groups. */
 function limitOf(...names: readonly string[]): number {
   const { cgroupParent } = machine.containerd;

@@ -10,7 +10,8 @@ import type {
   MountPropagation,
 } from "@patchbay/ports";
 import { devicesOf } from "./devices.ts";
-import { environmentOf, expand, type EnvContext } from "./environment.ts";
+import { argumentsOf, environmentOf, type EnvContext } from "./environment.ts";
+import { ProgramRoom } from "./expansion.ts";
 import { hostsFileOf } from "./hosts.ts";
 import { containerLabels, logPathOf, RESTART_DELAY_ANNOTATION } from "./labels.ts";
 import { resourcesOf } from "./resources.ts";
@@ -94,9 +95,10 @@ function volumeDevicesOf({ pod, container, volumes }: ContainerToMake): readonly
  */
 export function containerConfigOf(make: ContainerToMake): ContainerConfig {
   const { pod, container, image, attempt, delaySeconds } = make;
-  const variables = environmentOf(container, make);
+  const room = new ProgramRoom();
+  const variables = environmentOf(container, make, room);
   const expanded = (texts: readonly string[] = []): readonly string[] =>
-    texts.map((text) => expand(text, variables));
+    argumentsOf(container, texts, { variables, room });
   return {
     metadata: { name: container.name, attempt },
     image: image.id,

@@ -2,6 +2,7 @@
 // Which variables does a container have? Pure: what they refer to has been read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import { expand, type ProgramRoom } from "./expansion.ts";
 import { fieldOf, resourceFieldOf } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
@@ -26,7 +27,11 @@ export interface EnvContext {
   readonly sources: EnvSources;
 }
 
-type Variables = Map<string, string>;
+/** The variables so far, and what room is left for more. */
+interface Variables {
+  readonly values: Map<string, string>;
+  readonly room: ProgramRoom;
+}
 
 /** Source: Kubernetes validation IsEnvVarName, relaxed: what `execve` takes. */
 const NAME = /^[^=\0]+$/;
@@ -51,6 +56,25 @@ export function envReferencesOf({ env = [], envFrom = [] }: Container): EnvRefer
 
 function refuse(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
+}
+
+/** Source: execve(2). */
+const LIMITS = "131071 bytes in one, 2 MiB in all";
+
+/** Throws where no program could be given as much; no value is one that is too long. */
+function set(
+  variables: Variables,
+  container: Container,
+  at: readonly [string, string | undefined],
+): void {
+  const [name, value] = at;
+  if (value === undefined || !variables.room.take(`${name}=${value}`)) {
+    throw refuse(
+      container,
+      `with variable ${name} it has more than a program can be given: ${LIMITS}`,
+    );
+  }
+  variables.values.set(name, value);
 }
 
 interface Reference {
@@ -105,13 +129,6 @@ function valueFrom(
   return value;
 }
 
-/** `$(NAME)` becomes the variable's value, `$$` a dollar; unknown names stay. Source: Kubernetes "expansion". */
-export function expand(text: string, variables: ReadonlyMap<string, string>): string {
-  return text.replace(/\$(\$|\(([^()]*)\))/g, (whole, kind: string, name: string | undefined) => {
-    return kind === "$" ? "$" : (variables.get(name ?? "") ?? whole);
-  });
-}
-
 function referenceIn({
   configMapRef,
   secretRef,
@@ -135,7 +152,7 @@ function addAll(
   }
   for (const [key, value] of Object.entries(data ?? {})) {
     const variable = `${from.prefix ?? ""}${key}`;
-    if (NAME.test(variable)) variables.set(variable, value);
+    if (NAME.test(variable)) set(variables, container, [variable, value]);
   }
 }
 
@@ -146,27 +163,47 @@ function addOne(
 ): void {
   const [{ name, value, valueFrom: from }, context] = at;
   if (!NAME.test(name)) throw refuse(container, `${JSON.stringify(name)} is no variable's name`);
-  const found =
-    from === undefined ? expand(value ?? "", variables) : valueFrom(container, from, context);
-  if (found !== undefined) variables.set(name, found);
+  if (from === undefined) {
+    set(variables, container, [name, expand(value ?? "", variables.values)]);
+    return;
+  }
+  const found = valueFrom(container, from, context);
+  if (found !== undefined) set(variables, container, [name, found]);
 }
 
 /**
  * The variables, in the order in which they are set: the API server's address, `envFrom`, `env`.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when something that they name is missing
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED when something that they name is missing, or there is too much
  */
 export function environmentOf(
   container: Container,
   context: EnvContext,
+  room: ProgramRoom,
 ): ReadonlyMap<string, string> {
   const { host, port } = context.node.apiServer ?? {};
-  const variables: Variables = new Map();
+  const variables: Variables = { values: new Map(), room };
   if (host !== undefined && port !== undefined) {
-    variables.set("KUBERNETES_SERVICE_HOST", host);
-    variables.set("KUBERNETES_SERVICE_PORT", port);
-    variables.set("KUBERNETES_SERVICE_PORT_HTTPS", port);
+    set(variables, container, ["KUBERNETES_SERVICE_HOST", host]);
+    set(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
+    set(variables, container, ["KUBERNETES_SERVICE_PORT_HTTPS", port]);
   }
   for (const from of container.envFrom ?? []) addAll(variables, container, [from, context.sources]);
   for (const one of container.env ?? []) addOne(variables, container, [one, context]);
-  return variables;
+  return variables.values;
+}
+
+/**
+ * A command or arguments with their variables.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED when there is too much
+ */
+export function argumentsOf(
+  container: Container,
+  texts: readonly string[],
+  given: { readonly variables: ReadonlyMap<string, string>; readonly room: ProgramRoom },
+): readonly string[] {
+  return texts.map((text) => {
+    const expanded = expand(text, given.variables);
+    if (expanded !== undefined && given.room.take(expanded)) return expanded;
+    throw refuse(container, `its command has more than a program can be given: ${LIMITS}`);
+  });
 }

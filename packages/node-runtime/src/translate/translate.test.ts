@@ -4,7 +4,7 @@ import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
 import { containerConfigOf, type ContainerToMake } from "./container.ts";
-import { expand } from "./environment.ts";
+import { expand } from "./expansion.ts";
 import { printHosts } from "./hosts.ts";
 import { memoryLimitOf, qosClassOf, resourcesOf } from "./resources.ts";
 import { sandboxConfigOf } from "./sandbox.ts";
@@ -278,6 +278,42 @@ describe("its variables", () => {
   test("are expanded once", () => {
     const variables = new Map([["A", "$(B)"]]);
     expect(expand("$(A) $$(A) $", variables)).toBe("$(B) $(A) $");
+  });
+
+  test.each([
+    { letters: 131_069, fits: true },
+    { letters: 131_070, fits: false },
+  ])("are as long as the kernel takes them: $letters letters and two: $fits", (row) => {
+    const variables = new Map([["A", "a".repeat(row.letters)]]);
+    expect(expand("-$(A)-", variables) !== undefined).toBe(row.fits);
+  });
+
+  test.each([
+    {
+      name: "one that is doubled by each of the next",
+      env: Array.from({ length: 40 }, (_unused, index) => ({
+        name: `V${String(index)}`,
+        value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
+      })),
+      says: "with variable V14 it has more",
+    },
+    {
+      name: "many that are long",
+      env: Array.from({ length: 40 }, (_unused, index) => ({
+        name: `V${String(index)}`,
+        value: "a".repeat(100_000),
+      })),
+      says: "with variable V20 it has more",
+    },
+    {
+      name: "a command",
+      env: [{ name: "V", value: "a".repeat(100_000) }],
+      command: ["$(V)$(V)"],
+      says: "its command has more",
+    },
+  ])("that are too long are refused: $name", ({ env, command, says }) => {
+    const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
+    expect(() => containerConfigOf(make(container, { sources }))).toThrow(says);
   });
 });
 
