@@ -157,6 +157,7 @@ export { isJsonObject, parseJson, printGoJson, type JsonObject } from "./values/
 export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
+export { vmNameCauses } from "./validate/guest/names.ts";
 export { ifacePath } from "./validate/rule.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { guestProblems, validateVmiSpec } from "./validate/spec.ts";

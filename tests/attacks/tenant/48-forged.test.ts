@@ -88,3 +88,11 @@ test.each([
   expect(answer).toMatchObject({ code: 422 });
   expect(answer.body.message).toMatch(/interface|network/i);
 });
+
+test("attack 99: a name after which nothing of the node can be named is refused, with how long it may be", async () => {
+  const long = vmi("v".repeat(253), {});
+  const refused = await tenant.ask("POST", VMIS, long);
+  expect(refused).toMatchObject({ code: 422 });
+  expect(refused.body.message).toContain("metadata.name must be no more than 134 bytes");
+  expect(await tenant.ask("POST", VMIS, vmi("v".repeat(134), {}))).toMatchObject({ code: 201 });
+});

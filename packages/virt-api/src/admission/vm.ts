@@ -5,6 +5,7 @@ import {
   names,
   validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
+  vmNameCauses,
   type Cause,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -72,6 +73,7 @@ function causesOf(
   const before = old?.spec.template.spec;
   const { bindings } = deps.networkConfig();
   return [
+    ...(old === undefined ? vmNameCauses(vm.metadata.name) : []),
     ...validateVmChange(old?.spec, vm.spec),
     ...(vmi === undefined
       ? []

@@ -3,6 +3,7 @@
 import {
   validateVmiNetworkChange,
   validateVmiChange,
+  vmNameCauses,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
@@ -46,7 +47,7 @@ export async function validateVmi(
   const causes = [
     ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined
-      ? []
+      ? vmNameCauses(vmi.metadata.name)
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
