@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the adapters together and starts the loops. No decisions.
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { layoutOf } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
@@ -30,6 +30,7 @@ import {
   volumesOf,
   type VolumeMachine,
 } from "./compose/volumes.ts";
+import { openImageAccess, type ImageAccess } from "./images/image-access.ts";
 import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
 import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
@@ -56,6 +57,7 @@ interface Machine extends VolumeMachine {
   readonly runtime: ContainerRuntime;
   readonly runtimeName: string;
   readonly identity: MachineIdentity;
+  readonly access: ImageAccess;
 }
 
 function uidOf(pod: Pod): string {
@@ -131,7 +133,10 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   const claims = claimMachineOf({ files, runner }, flags);
   await files.ensureDirectory(facts.podsDir);
   await files.ensureDirectory(facts.logDir, 0o700);
-  const known = { files, runner, runtime, runtimeName: name, identity, facts };
+  const stateDir = resolve(flags.stateDir);
+  await files.ensureDirectory(stateDir, 0o700);
+  const access = await openImageAccess(files, join(stateDir, "images.json"));
+  const known = { files, runner, runtime, runtimeName: name, identity, facts, access };
   return { ...known, ...claims, ...containerdOf(flags) };
 }
 
@@ -224,7 +229,7 @@ function composePods(
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
-    pulls: createPulls({ runtime, clock, log, wake }),
+    pulls: createPulls({ runtime, access: machine.access, clock, log, wake }),
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
     released: new Set(),
@@ -265,7 +270,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     runReconciler(pods, signal),
     keepNode({ ...node, watch: health.watchLoop("node") }, nodes, signal),
     keepVolumes(context, volumes, deps),
-    keepImages({ ...deps, podsDir: deps.node.podsDir }, signal),
+    keepImages({ ...deps, access: machine.access, podsDir: deps.node.podsDir }, signal),
     controlNode(context, machine, flags),
   ]);
 }

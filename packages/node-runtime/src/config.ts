@@ -9,6 +9,7 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly logDir: string;
+  readonly stateDir: string;
   readonly cniConfDir: string;
   readonly cgroupParent: string;
   /** Absent: pods mount no images. */
@@ -63,6 +64,11 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--node-name <name>", "node that is registered and whose pods are run", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
     .option("--log-dir <dir>", "directory of the containers' logs", "/var/log/pods")
+    .option(
+      "--state-dir <dir>",
+      "directory of what outlives the program",
+      "/var/lib/patchbay/node-runtime",
+    )
     .option("--cni-conf-dir <dir>", "configuration of the default network", "/etc/cni/net.d")
     .option("--cgroup-parent <name>", "control group above those of containers", "/patchbay")
     .option(

@@ -39,9 +39,20 @@ async function answer(layout: string, url: string, response: ServerResponse): Pr
   }
 }
 
-/** Serves the layout until it is closed. */
-export async function startRegistry(layout: string): Promise<Registry> {
+/** Who may have images. */
+export interface Login {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Serves the layout until it is closed; with a login, only whoever knows it. */
+export async function startRegistry(layout: string, login?: Login): Promise<Registry> {
+  const basic = login && Buffer.from(`${login.username}:${login.password}`).toString("base64");
   const server = createServer((request, response) => {
+    if (basic !== undefined && request.headers.authorization !== `Basic ${basic}`) {
+      response.writeHead(401, { "www-authenticate": 'Basic realm="registry"' }).end();
+      return;
+    }
     void answer(layout, request.url ?? "", response);
   });
   server.listen(0, "127.0.0.1");

@@ -173,6 +173,7 @@ export class RuntimeMachine {
         ...["--conditions=@patchbay/source", main, "--node-name", NODE],
         ...["--kubeconfig", this.path("kubeconfig"), "--pods-dir", this.path("pods")],
         ...["--cri-endpoint", endpoint, "--containerd-dir", layout.directory],
+        ...["--state-dir", this.path("state")],
         ...["--log-dir", this.path("logs"), "--cgroup-parent", cgroupParent],
         ...["--cni-conf-dir", layout.cniConfDirectory],
         ...["--binder-kubeconfig", this.path("kubeconfig"), "--claims-dir", this.path("claims")],

@@ -61,6 +61,7 @@ test("the runtime is asked to remove it, and pods keep what they name", async ()
     space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
   };
   const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
-  await removeGarbage({ ...deps, podsDir: "/p" });
+  const access = { keep: () => Promise.resolve() };
+  await removeGarbage({ ...deps, access, podsDir: "/p" });
   expect(runtime.calls).toEqual(["removeImage id-b"]);
 });

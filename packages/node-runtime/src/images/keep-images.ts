@@ -6,10 +6,12 @@ import { messageOf } from "@patchbay/core";
 import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
 import { containersOf } from "../pods/facts.ts";
 import { garbageOf } from "./garbage.ts";
+import type { ImageAccess } from "./image-access.ts";
 
 /** What images are kept with. */
 export interface ImageKeeping {
   readonly runtime: ContainerRuntime;
+  readonly access: Pick<ImageAccess, "keep">;
   readonly files: Files;
   /** The pods of this node. */
   readonly pods: Cache<Pod>;
@@ -39,11 +41,13 @@ function namedBy(pod: Pod): readonly string[] {
 
 /** One look. */
 export async function removeGarbage(deps: ImageKeeping): Promise<void> {
-  const { runtime, files, pods, log, podsDir } = deps;
+  const { access, runtime, files, pods, log, podsDir } = deps;
   const disk = await files.space(podsDir);
   const containers = await runtime.listContainers();
   const used = new Set([...containers.map(({ image }) => image), ...pods.list().flatMap(namedBy)]);
-  for (const image of garbageOf({ images: await runtime.listImages(), used }, disk)) {
+  const images = await runtime.listImages();
+  await access.keep(new Set(images.map(({ id }) => id)));
+  for (const image of garbageOf({ images, used }, disk)) {
     await runtime.removeImage(image.id);
     log.info("image removed: the disk is nearly full", { object: image.id, bytes: image.bytes });
   }

@@ -18,6 +18,8 @@ export interface Paths {
   /** Logs of containers. */
   readonly podLogs: string;
   readonly netAgent: string;
+  /** State of node-runtime. */
+  readonly nodeRuntime: string;
   /** State of virt-handler. */
   readonly virtHandler: string;
   /** Configuration, images and state of the machine's containerd. */
@@ -47,6 +49,7 @@ export function pathsOf(dataDir: string): Paths {
     claims: below("claims"),
     podLogs: below("pod-logs"),
     netAgent: below("net-agent"),
+    nodeRuntime: below("node-runtime"),
     virtHandler: below("virt-handler"),
     containerd: below("containerd"),
     cniConf: below("cni", "net.d"),

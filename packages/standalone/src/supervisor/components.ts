@@ -62,7 +62,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   return [
     ...["--node-name", settings.nodeName, "--pods-dir", paths.pods, "--log-dir", paths.podLogs],
     ...["--cri-endpoint", criEndpointOf(paths), "--containerd-dir", paths.containerd],
-    ...["--claims-dir", paths.claims],
+    ...["--claims-dir", paths.claims, "--state-dir", paths.nodeRuntime],
     ...["--cgroup-parent", cgroupRootOf(paths), "--cni-conf-dir", paths.cniConf],
     ...["--binder-kubeconfig", kubeconfigOf(paths, "binder")],
     ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],

@@ -3,12 +3,21 @@
 import type { Container } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { createPauses } from "@patchbay/kube";
-import type { Clock, ContainerRuntime, Logger, RegistryCredentials } from "@patchbay/ports";
+import type {
+  Clock,
+  ContainerImage,
+  ContainerRuntime,
+  Logger,
+  RegistryCredentials,
+} from "@patchbay/ports";
+import { isAdded, isLocal, type ImageAccess } from "../../images/image-access.ts";
 import type { ImageFacts, Reason } from "../facts.ts";
 
 /** What needs an image. */
 export interface ImageUse {
   readonly uid: string;
+  /** Of the pod: what was pulled for another one is not there for it. */
+  readonly namespace: string;
   readonly reference: string;
   readonly policy: PullPolicy;
   /** Which start of which container: policy Always asks the registry once for each. */
@@ -40,6 +49,7 @@ export interface Pulls {
 /** What pulls need. */
 export interface PullDeps {
   readonly runtime: ContainerRuntime;
+  readonly access: ImageAccess;
   readonly clock: Clock;
   readonly log: Logger;
   readonly wake: (uid: string) => void;
@@ -82,13 +92,19 @@ class BackgroundPulls implements Pulls {
       return { kind: "pulling" };
     }
     const image = await this.#deps.runtime.findImage(reference);
-    const isFetched = this.#fetched.get(use.uid)?.has(use.start) === true;
-    if (image !== undefined && (policy !== "Always" || isFetched)) {
-      return { kind: "present", image };
+    if (image !== undefined && this.#mayHave(use, image)) return { kind: "present", image };
+    if (policy === "Never" || isLocal(reference)) {
+      return absent(reference, image === undefined ? "is not there" : "was pulled for others");
     }
-    if (policy === "Never") return absent(reference);
     const held = this.#pauses.findHeld({ ...stepOf(use), circumstances: "" });
     return held === undefined ? { kind: "absent" } : { kind: "failed", ...held };
+  }
+
+  /** Whether the pod has the image without asking its registry: what an administrator has added stays as it is. */
+  #mayHave({ uid, namespace, reference, policy, start }: ImageUse, image: ContainerImage): boolean {
+    if (isAdded(reference, image)) return true;
+    const isFetched = this.#fetched.get(uid)?.has(start) === true;
+    return this.#deps.access.mayUse(image.id, namespace) && (policy !== "Always" || isFetched);
   }
 
   begin(use: ImageUse, asker: PullAsker): void {
@@ -110,11 +126,12 @@ class BackgroundPulls implements Pulls {
   }
 
   async #pull(use: ImageUse, asker: PullAsker): Promise<void> {
-    const { clock, log, runtime } = this.#deps;
+    const { access, clock, log, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
-      await pullAs(runtime, image, await asker.credentials());
+      const { id, isPublic } = await pullAs(runtime, image, await asker.credentials());
+      await access.grant(id, isPublic ? undefined : use.namespace);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
       this.#pauses.succeed(stepOf(use));
       const fetched = this.#fetched.get(use.uid) ?? new Set();
@@ -136,12 +153,12 @@ async function pullAs(
   runtime: ContainerRuntime,
   image: string,
   [first, ...others]: readonly RegistryCredentials[],
-): Promise<void> {
+): Promise<{ readonly id: string; readonly isPublic: boolean }> {
   try {
-    await runtime.pullImage(image, first);
+    return { id: await runtime.pullImage(image, first), isPublic: first === undefined };
   } catch (error) {
     if (others.length === 0) throw error;
-    await pullAs(runtime, image, others);
+    return pullAs(runtime, image, others);
   }
 }
 
@@ -155,8 +172,8 @@ function addition(reference: string): string {
   return `add it with: patchbay image add ${reference} SOURCE`;
 }
 
-function absent(reference: string): ImageFacts {
-  const message = `image ${reference} is not there; ${addition(reference)}`;
+function absent(reference: string, why: string): ImageFacts {
+  const message = `image ${reference} ${why}; ${addition(reference)}`;
   return { kind: "failed", shown: { reason: "ErrImageNeverPull", message }, pauseMs: ABSENT_MS };
 }
 

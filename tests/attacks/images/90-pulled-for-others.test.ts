@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a tenant get at an image that another one's secret has opened, or replace one that the administrator has added?
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Container, Pod } from "@patchbay/api";
+import { archiveDirectory } from "@patchbay/containerd";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startRegistry, type Registry } from "../../contract/containerd/registry.ts";
+import { RuntimeMachine, shellContainer, shellPod } from "../../contract/node-runtime/machine.ts";
+import { addImage, IMAGES_MS } from "../containers/pod-machine.ts";
+
+const LOGIN = { username: "me", password: "pw" };
+const SOON = { withinMs: 30_000 };
+
+let machine: RuntimeMachine;
+let work: string;
+/** One that asks for a login, and one that does not. */
+let closed: Registry;
+let open: Registry;
+
+/** Files of an image that says who made it. */
+function filesOf(maker: string): string {
+  const directory = join(work, maker);
+  mkdirSync(directory);
+  writeFileSync(join(directory, "maker"), maker);
+  return directory;
+}
+
+beforeAll(async () => {
+  machine = await RuntimeMachine.start();
+  work = mkdtempSync(join(tmpdir(), "patchbay-registry-"));
+  const deps = { files: createFiles(), runner: createProcessRunner() };
+  const image = { source: filesOf("registry"), workDirectory: join(work, "image") };
+  const archive = await archiveDirectory(deps, { ...image, architecture: "amd64" });
+  const layout = join(work, "layout");
+  mkdirSync(layout);
+  execFileSync("tar", ["-xf", archive, "-C", layout]);
+  closed = await startRegistry(layout, LOGIN);
+  open = await startRegistry(layout);
+  await machine.api.post("/api/v1/namespaces", { metadata: { name: "other" } });
+  const auths = { [closed.host]: LOGIN };
+  await machine.api.post("/api/v1/namespaces/default/secrets", {
+    metadata: { name: "pull" },
+    type: "kubernetes.io/dockerconfigjson",
+    stringData: { ".dockerconfigjson": JSON.stringify({ auths }) },
+  });
+}, IMAGES_MS);
+afterAll(async () => {
+  await machine.api.delete("/api/v1/namespaces/other/pods", { gracePeriodSeconds: 0 });
+  await machine.clear();
+  await closed.close();
+  await open.close();
+  await machine.close();
+  rmSync(work, { recursive: true });
+});
+
+/** A pod that is to run an image, in which there is no program. */
+interface Asking {
+  readonly namespace: string;
+  readonly name: string;
+  readonly container: Partial<Container>;
+  readonly spec?: Partial<Pod["spec"]>;
+}
+
+/** What becomes of it: why it waits, or that the image was there. */
+async function ask({ namespace, name, container, spec = {} }: Asking): Promise<string> {
+  const containers = [{ ...shellContainer("true"), ...container }];
+  const pod = shellPod(name, "", { containers, ...spec }) as { readonly metadata: object };
+  const path = `/api/v1/namespaces/${namespace}/pods`;
+  const made = { ...pod, metadata: { ...pod.metadata, namespace } };
+  // The namespace gets its account in a moment.
+  await eventually(async () => {
+    const { code, text } = await machine.api.post(path, made);
+    if (code !== 201) throw new Error(text);
+    return true;
+  }, SOON);
+  return eventually(async () => {
+    const { body } = await machine.api.get(`${path}/${name}`);
+    // A pod of the server has the type's form.
+    const { status } = body as unknown as Pod;
+    const { waiting, terminated } = status?.containerStatuses?.[0]?.state ?? {};
+    if (terminated !== undefined) return "there";
+    if (waiting === undefined || waiting.reason === "ContainerCreating") return undefined;
+    return /^(ErrImage|ImagePull)/.test(waiting.reason) ? waiting.reason : "there";
+  }, SOON);
+}
+
+function theft(name: string, container: Partial<Container>): Promise<string> {
+  return ask({ namespace: "other", name, container });
+}
+
+test("attack 90: an image that a secret of one namespace has opened is asked for again for another one", async () => {
+  const image = `${closed.host}/team/secret:1`;
+  const pull = { image, imagePullPolicy: "IfNotPresent" } as const;
+  const spec = { imagePullSecrets: [{ name: "pull" }] };
+  const owner = { namespace: "default", name: "owner", container: pull, spec };
+  expect(await ask(owner)).toBe("there");
+  const found = await machine.runtime.findImage(image);
+  expect(found?.tags).toContain(image);
+  expect(await theft("by-name", pull)).toMatch(/ImagePull/);
+  expect(await theft("by-id", { ...pull, image: found?.id ?? "" })).toMatch(/ImagePull/);
+  expect(await theft("of-what-is-there", { ...pull, imagePullPolicy: "Never" })).toBe(
+    "ErrImageNeverPull",
+  );
+  await machine.stopRuntime("SIGKILL");
+  await machine.startRuntime();
+  expect(await theft("later", pull)).toMatch(/ImagePull/);
+});
+
+test("attack 91: an image that was added is not pulled over, and one of localhost is never pulled", async () => {
+  const image = `${open.host}/team/added:1`;
+  await addImage(machine, image, filesOf("administrator"));
+  const before = await machine.runtime.findImage(image);
+  expect(await theft("replaces", { image, imagePullPolicy: "Always" })).toBe("there");
+  expect((await machine.runtime.findImage(image))?.id).toBe(before?.id);
+  const local = { image: "localhost/mine:1", imagePullPolicy: "Always" } as const;
+  expect(await theft("local", local)).toBe("ErrImageNeverPull");
+});
