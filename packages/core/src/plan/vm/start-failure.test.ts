@@ -56,6 +56,14 @@ describe("an early end", () => {
     }
   });
 
+  test.each([undefined, failed(2)])("is none that was asked for: after %j", (before) => {
+    for (const phase of ["Failed", "Succeeded"] as const) {
+      const sketch = ranSince(20, phase);
+      const vmi = { ...sketch, metadata: { ...sketch.metadata, deletionTimestamp: at(5) } };
+      expect(startFailureOf(vmWith(before), vmi, NOW)).toBe(before);
+    }
+  });
+
   test("is kept while the VM waits, and while the next guest starts", () => {
     const before = failed(2);
     expect(startFailureOf(vmWith(before), undefined, NOW)).toBe(before);

@@ -64,7 +64,14 @@ function oneMore(before: StartFailure | undefined, uid: string, nowMs: number): 
   };
 }
 
-/** `status.startFailure` as it is to be; undefined: nothing fails. */
+function endedByItself(vmi: VirtualMachineInstance): boolean {
+  return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
+}
+
+/**
+ * `status.startFailure` as it is to be; undefined: nothing fails. Who has a guest restarted soon after its start, or deletes
+ * it, has ended it: that is no failure.
+ */
 export function startFailureOf(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -76,7 +83,7 @@ export function startFailureOf(
   const nowMs = toMs(now) ?? 0;
   if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return undefined;
   const uid = vmi.metadata.uid ?? "";
-  if (!isVmiFinal(vmi) || before?.lastFailedVMIUID === uid) return before;
+  if (!endedByItself(vmi) || before?.lastFailedVMIUID === uid) return before;
   return oneMore(before, uid, nowMs);
 }
 
