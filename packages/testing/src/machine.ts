@@ -27,6 +27,9 @@ const COMMAND_TIMEOUT_MS = 180_000;
 /** Longest time for a boot: about 5 s under software emulation, more on a busy machine and with two at once. */
 const BOOT_TIMEOUT_MS = 120_000;
 
+/** How often it is looked whether a guest that boots still has its launcher. */
+const LAUNCHER_LOOK_MS = 5_000;
+
 /** A running standalone machine. */
 export class Machine {
   readonly dataDir: string;
@@ -126,13 +129,29 @@ export class Machine {
     return opened;
   }
 
-  /** Waits until the guest of a VM or VMI has said that it is up; `since` is where its console was before a reboot. */
-  async booted(vmi: string, since?: number): Promise<void> {
-    const isRunning = (): boolean => this.findVmi(vmi)?.status?.phase === "Running";
-    await eventually(isRunning, { withinMs: BOOT_TIMEOUT_MS });
-    const position = since === undefined ? { fromStart: true } : { since };
-    const ready = { timeoutMs: BOOT_TIMEOUT_MS, ...position };
-    await this.console(vmi).waitForLine(/guest ready/, ready);
+  /** The console of a VMI's launcher as it is now; undefined while none runs a guest. */
+  #findConsole(vmi: string): GuestConsole | undefined {
+    return this.findVmi(vmi)?.status?.phase === "Running" ? this.console(vmi) : undefined;
+  }
+
+  /**
+   * Waits until the guest of a VM or VMI has said that it is up, the newest one where a VM gets another launcher meanwhile;
+   * `since` is where its console was before a reboot.
+   */
+  async booted(vmi: string, since?: number, withinMs = BOOT_TIMEOUT_MS): Promise<void> {
+    const before = this.#findConsole(vmi);
+    const deadline = performance.now() + withinMs;
+    for (;;) {
+      const console = await eventually(() => this.#findConsole(vmi), { withinMs });
+      const isBefore = since !== undefined && console === before;
+      const position = isBefore ? { since } : { fromStart: true };
+      try {
+        await console.waitForLine(/guest ready/, { timeoutMs: LAUNCHER_LOOK_MS, ...position });
+        return;
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+      }
+    }
   }
 
   /** Process id of a component, as the supervisor wrote it down. */

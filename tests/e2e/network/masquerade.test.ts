@@ -42,8 +42,8 @@ async function askedFromNode(port: number): Promise<string | undefined> {
   );
 }
 
-async function booted(): Promise<void> {
-  await machine.booted(VM);
+async function booted(since?: number): Promise<void> {
+  await machine.booted(VM, since);
   for (const port of [PORT, OTHER_PORT]) await ask(`serve ${String(port)}`);
 }
 
@@ -77,8 +77,9 @@ test("it has an address of its own network, and the pod's for all others", async
 });
 
 test("again after it has rebooted", async () => {
+  const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");
-  await booted();
+  await booted(since);
   await expectBehindPod();
 });
 
