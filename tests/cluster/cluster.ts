@@ -4,15 +4,40 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { IfaceStatus, Pod, VirtualMachineInstance } from "@patchbay/api";
-import { bridgeNetworkManifest, eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
+
+const NEEDS = `what must be there, as docs/install.md says:
+  PATCHBAY_KUBECONFIG    kubeconfig of an administrator of a cluster
+  PATCHBAY_GUEST_IMAGE   image of .cache/guest, as the cluster's nodes find it (guest where it is not set)
+  Patchbay on it         patchbay install, and all its pods ready
+  the CNI plugin ptp     on each node, with host-local`;
 
 /** Kubeconfig of an administrator. hack/test does not run this where no cluster is named, and counts it. */
 function kubeconfig(): string {
   const path = process.env["PATCHBAY_KUBECONFIG"] ?? "";
-  if (path === "") throw new Error("PATCHBAY_KUBECONFIG names no cluster");
+  if (path === "") throw new Error(`no cluster is named; ${NEEDS}`);
   return path;
+}
+
+/** What is to be ready before a VM can start. */
+const WORKLOADS = [
+  "deployment/virt-api",
+  "deployment/virt-controller",
+  "daemonset/virt-handler",
+  "daemonset/net-agent",
+];
+
+/** A network that leaves nothing on the node, as a bridge would: the plugin makes a pair of links for each NIC. */
+function networkManifest(name: string): unknown {
+  const ipam = { type: "host-local", subnet: "10.79.1.0/24" };
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name, namespace: "default" },
+    spec: { config: JSON.stringify({ cniVersion: "0.4.0", name, type: "ptp", ipam }) },
+  };
 }
 
 /** Image with kernel and initrd of the test guest, as the cluster's nodes find it. Source: hack/guest/make-image. */
@@ -52,14 +77,23 @@ export class Room {
     return this.#run(program, ["--namespace", this.namespace, ...args]);
   }
 
-  /** Makes the namespace, a network of a bridge on the node, and the VM. */
+  /** Throws with what must be there, where one of Patchbay's workloads is not ready. */
+  #expectInstalled(): void {
+    for (const workload of WORKLOADS) {
+      const status = ["rollout", "status", workload, "--timeout=120s"];
+      try {
+        this.#run("kubectl", ["--namespace", "patchbay", ...status]);
+      } catch (error) {
+        throw new Error(`${workload} is not ready; ${NEEDS}`, { cause: error });
+      }
+    }
+  }
+
+  /** Makes the namespace, a network, and the VM. */
   open(vm: string): void {
+    this.#expectInstalled();
     this.#run("kubectl", ["create", "namespace", this.namespace]);
-    const bridge = `pb${this.namespace.slice(-6)}`;
-    for (const manifest of [
-      bridgeNetworkManifest("blue", bridge, "10.79.1.0/24"),
-      vmManifest({ name: vm }),
-    ]) {
+    for (const manifest of [networkManifest("blue"), vmManifest({ name: vm })]) {
       const text = JSON.stringify(inNamespace(manifest, this.namespace));
       this.#run("kubectl", ["apply", "--filename", "-"], text);
     }

@@ -101,6 +101,12 @@ function unschedulable(pod: Pod | undefined): Obstacle | undefined {
   return { reason: told.reason, message: told.message ?? "" };
 }
 
+/** The node has refused or ended the pod itself, and says why. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
+export function podFailure(pod: Pod | undefined): Obstacle | undefined {
+  const { phase, reason = "", message = "" } = pod?.status ?? {};
+  return phase === "Failed" && reason !== "" ? { reason, message } : undefined;
+}
+
 /** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
 function dropped(pod: Pod | undefined): Obstacle | undefined {
   if (pod === undefined || !hasLostImage(pod)) return undefined;
@@ -178,6 +184,7 @@ export function vmiObstacle(situation: VmiSituation): Obstacle | undefined {
     dropped(pod) ??
     toldByNode(vmi) ??
     unschedulable(pod) ??
+    podFailure(pod) ??
     notPrepared(pod) ??
     stuck(pod)
   );

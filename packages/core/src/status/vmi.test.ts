@@ -21,6 +21,20 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   expect(conditionsOf({})).toMatchObject([{ type: "Ready", reason: "GuestNotRunning" }]);
 });
 
+test("a launcher that its node has refused tells why, in reason and in conditions", () => {
+  const reason = "UnexpectedAdmissionError";
+  const message = "Allocate failed due to no devices available for devices.kubevirt.io/tun";
+  const pod = { ...aPod(), status: { phase: "Failed", reason, message } } as const;
+  const vmi = aVmi({ status: { phase: "Scheduling" } });
+  const report = ownVmiStatus({ vmi, pod, ...CLUSTER, failures: [] }, NOW, () => "f".repeat(64));
+  expect(report).toMatchObject({ phase: "Failed", reason });
+  expect(report.conditions).toMatchObject([
+    { type: "Ready", status: "False", reason, message },
+    { type: "Synchronized", status: "False", reason, message },
+  ]);
+  expect(report.attachments?.filter(({ state }) => state === "Attached") ?? []).toEqual([]);
+});
+
 test.each([
   { volume: { emptyDir: {} }, told: "PodFieldDropped" },
   { volume: { image: { reference: "guest" } }, told: undefined },

@@ -24,7 +24,13 @@ import {
   type NewCondition,
 } from "./conditions.ts";
 import { volumeStatuses } from "./volumes.ts";
-import { findWaiting, synchronizedCondition, vmiObstacle, type VmiSituation } from "./obstacle.ts";
+import {
+  findWaiting,
+  podFailure,
+  synchronizedCondition,
+  vmiObstacle,
+  type VmiSituation,
+} from "./obstacle.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
 export type OwnVmiStatus = Pick<
@@ -79,9 +85,9 @@ function transitionsOf(
 /** Types that virt-controller writes; others' are left alone. */
 const OWN: readonly string[] = [READY, SYNCHRONIZED];
 
-function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewCondition {
-  if (vmi.status?.phase === "Running") return { type: READY, status: "True" };
-  const told = vmi.status?.hindrance ?? findWaiting(pod);
+function readyCondition({ vmi, pod }: VmiSituation, phase: VmiPhase): NewCondition {
+  if (phase === "Running") return { type: READY, status: "True" };
+  const told = vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,
     status: "False",
@@ -90,10 +96,9 @@ function readyCondition(vmi: VirtualMachineInstance, pod: Pod | undefined): NewC
   };
 }
 
-function conditionsOf(facts: VmiSituation, now: string): Conditions {
-  const { vmi, pod } = facts;
-  const stored = vmi.status?.conditions;
-  const own = [readyCondition(vmi, pod), ...synchronizedCondition(vmiObstacle(facts))];
+function conditionsOf(facts: VmiSituation, phase: VmiPhase, now: string): Conditions {
+  const stored = facts.vmi.status?.conditions;
+  const own = [readyCondition(facts, phase), ...synchronizedCondition(vmiObstacle(facts))];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, stored, now), ...others];
 }
@@ -102,6 +107,12 @@ function conditionsOf(facts: VmiSituation, now: string): Conditions {
 function volumeFields({ vmi, storage }: VmiSituation): Pick<VmiStatus, "volumeStatus"> {
   const statuses = volumeStatuses(vmi, storage.claims);
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
+}
+
+/** Why a VMI has failed, as far as its node says so; the pod may be gone before the VMI. */
+function reasonOf({ vmi, pod }: VmiSituation, phase: VmiPhase): Pick<VmiStatus, "reason"> {
+  const reason = podFailure(pod)?.reason ?? vmi.status?.reason;
+  return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
 /** A pod that lost its kernel never has the guest: it goes, and another one comes. */
@@ -122,6 +133,7 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
   const phase = phaseOfVmi(vmi, pod);
   return {
     phase,
+    ...reasonOf(facts, phase),
     phaseTransitionTimestamps: transitionsOf(vmi, phase, now),
     ...(node === undefined ? {} : { nodeName: node }),
     ...(node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } }),
@@ -129,6 +141,6 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
       ? {}
       : { attachments: [...attachments] }),
     ...volumeFields(facts),
-    conditions: conditionsOf(facts, now),
+    conditions: conditionsOf(facts, phase, now),
   };
 }

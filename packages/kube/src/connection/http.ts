@@ -167,7 +167,10 @@ export class HttpClient {
       body: request.body === undefined ? null : printGoJson(request.body),
       signal,
     });
-    this.#tellWarnings(response.headers["warning"], request);
+    // What is only tried will never be there.
+    if (request.query?.["dryRun"] === undefined) {
+      this.#tellWarnings(response.headers["warning"], request);
+    }
     return response;
   }
 }

@@ -3,7 +3,7 @@ import { PODS } from "@patchbay/api";
 import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
-import { json, startScriptedServer } from "../testing/scripted-server.ts";
+import { json, pod, startScriptedServer } from "../testing/scripted-server.ts";
 import { parseWarnings } from "./warnings.ts";
 
 const cases: readonly {
@@ -40,5 +40,19 @@ test("a client logs what the server warns of, once an hour", async () => {
   await clock.advance(3_600_000);
   await find();
   expect(said()).toHaveLength(4);
+  await client.close();
+});
+
+test("what a server warns of a dry run is not logged: nothing is made", async () => {
+  await using server = await startScriptedServer((response, seen) => {
+    response.setHeader("warning", '299 - "spec.volumes[2].image is dropped"');
+    json(201, { metadata: { name: "p" } })(response, seen);
+  });
+  const logger = createFakeLogger();
+  const client = createKubeClient(server.config, { logger, clock: createFakeClock() });
+  await client.store.create(PODS, pod, { dryRun: true });
+  expect(logger.lines).toEqual([]);
+  await client.store.create(PODS, pod);
+  expect(logger.lines).toHaveLength(1);
   await client.close();
 });

@@ -60,9 +60,8 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
 }
 
 function nextOf(row: IfaceRow, { isRunning, hindrance }: ExplainedVm): string {
-  if (!isRunning) return "it comes with the VM's next start";
-  const { hotplug } = row.status ?? {};
-  const phase = hotplug?.phase ?? (row.status === undefined ? "Pending" : "Ready");
+  const phase = phaseOfRow(row, isRunning);
+  if (phase === "Stopped") return "it comes with the VM's next start";
   if (phase === "Ready") return NEXT[phase];
   return nextOn(reasonOf(row)) ?? nextOn(hindrance) ?? NEXT[phase];
 }

@@ -3,6 +3,7 @@
 import type {
   Attachment,
   Iface,
+  IfacePhase,
   IfaceStatus,
   Network,
   VirtualMachine,
@@ -84,12 +85,18 @@ export function networkOf(row: IfaceRow): string | undefined {
   return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
 }
 
-/** Phase in one word, also where no node has reported one. */
-export function phaseOfRow(row: IfaceRow, isRunning: boolean): string {
+/** Whether the guest of a VMI is there, or will be. Source: KubeVirt VirtualMachineInstancePhase. */
+export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
+  const phase = vmi?.status?.phase;
+  return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
+}
+
+/** Phase in one word, also where no node has reported one; what was reported of a guest that has ended is over. */
+export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
+  if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;
   if (phase !== undefined) return phase;
-  if (row.status?.infoSource?.includes("domain") === true) return "Ready";
-  return isRunning ? "Pending" : "Stopped";
+  return row.status?.infoSource?.includes("domain") === true ? "Ready" : "Pending";
 }
 
 /** The MAC address, as the nearest to the guest says it. */

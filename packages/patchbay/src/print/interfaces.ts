@@ -3,6 +3,7 @@
 import {
   addressesOf,
   macOf,
+  isLive,
   networkOf,
   phaseOfRow,
   podInterfaceOf,
@@ -24,7 +25,7 @@ export function printInterfaces(
   rows: readonly IfaceRow[],
   vmi: VirtualMachineInstance | undefined,
 ): string {
-  const isRunning = vmi !== undefined;
+  const isRunning = isLive(vmi);
   const ports = printPorts(vmi?.status?.pciePorts);
   if (rows.length === 0) return `no interfaces\n${ports}`;
   const table = printTable(

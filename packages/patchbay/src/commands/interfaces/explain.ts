@@ -20,7 +20,7 @@ function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
 
 async function explainIn(context: Context, target: Target, iface: string): Promise<void> {
   const { AppError } = await import("@patchbay/core/errors");
-  const { toIfaceRows } = await import("../../print/iface-rows.ts");
+  const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printExplanation } = await import("../../print/explanation.ts");
   const { startTrouble, vmTrouble } = await import("../../change/verdict.ts");
   const { kind, namespace, name, vmi } = target;
@@ -35,7 +35,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
   const explained = {
     title,
-    isRunning: vmi !== undefined,
+    isRunning: isLive(vmi),
     ...toldOfNode(vmi?.status),
     ...(trouble !== undefined && { trouble }),
   };
