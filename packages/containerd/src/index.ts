@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of containerd.
 export { ctr, waitUntilServing } from "./ctr.ts";
+export { listAdded } from "./images/added.ts";
 export { archiveDirectory } from "./images/archive-directory.ts";
 export { measureImage } from "./images/measure-image.ts";
 export { PullProgress } from "./images/pull-progress.ts";

@@ -22,6 +22,7 @@ import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
 import { limitPods } from "./compose/pod-share.ts";
+import { imageMemoryOf, type ImageMemory } from "./compose/image-memory.ts";
 import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
 import {
   keepVolumes,
@@ -30,7 +31,7 @@ import {
   volumesOf,
   type VolumeMachine,
 } from "./compose/volumes.ts";
-import { openImageAccess, type ImageAccess } from "./images/image-access.ts";
+import { createImageAccess } from "./images/access.ts";
 import { keepImages } from "./images/keep-images.ts";
 import { keepLogs } from "./log-rotation/keep-logs.ts";
 import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
@@ -57,7 +58,7 @@ interface Machine extends VolumeMachine {
   readonly runtime: ContainerRuntime;
   readonly runtimeName: string;
   readonly identity: MachineIdentity;
-  readonly access: ImageAccess;
+  readonly memory: ImageMemory;
 }
 
 function uidOf(pod: Pod): string {
@@ -135,9 +136,9 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   await files.ensureDirectory(facts.logDir, 0o700);
   const stateDir = resolve(flags.stateDir);
   await files.ensureDirectory(stateDir, 0o700);
-  const access = await openImageAccess(files, join(stateDir, "images.json"));
-  const known = { files, runner, runtime, runtimeName: name, identity, facts, access };
-  return { ...known, ...claims, ...containerdOf(flags) };
+  const own = { files, runner, ...containerdOf(flags) };
+  const memory = imageMemoryOf(own, join(stateDir, "image-grants"), context.log);
+  return { ...own, runtime, runtimeName: name, identity, facts, memory, ...claims };
 }
 
 function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
@@ -211,7 +212,7 @@ function composePods(
 ): PodDeps {
   const { queue, volumes, nodes } = at;
   const { client, clock, log, signal } = context;
-  const { files, runtime, runtimeName, facts } = machine;
+  const { files, runtime, runtimeName, facts, memory } = machine;
   const wake = (uid: string, afterMs = 0): void => {
     if (afterMs > 0) queue.addAfter(uid, afterMs);
     else queue.add(uid);
@@ -229,7 +230,7 @@ function composePods(
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
-    pulls: createPulls({ runtime, access: machine.access, clock, log, wake }),
+    pulls: createPulls({ runtime, access: createImageAccess(memory), clock, log, wake }),
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
     released: new Set(),
@@ -270,7 +271,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     runReconciler(pods, signal),
     keepNode({ ...node, watch: health.watchLoop("node") }, nodes, signal),
     keepVolumes(context, volumes, deps),
-    keepImages({ ...deps, access: machine.access, podsDir: deps.node.podsDir }, signal),
+    keepImages({ ...deps, ...machine.memory, podsDir: deps.node.podsDir }, signal),
     controlNode(context, machine, flags),
   ]);
 }

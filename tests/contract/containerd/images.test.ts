@@ -3,7 +3,13 @@
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { archiveDirectory, importImage, listImages, removeImage } from "@patchbay/containerd";
+import {
+  archiveDirectory,
+  importImage,
+  listAdded,
+  listImages,
+  removeImage,
+} from "@patchbay/containerd";
 import { shimSocketsOf } from "@patchbay/containerd/testing";
 import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
@@ -48,6 +54,23 @@ test("a directory is the same image each time, whoever has touched its files", a
   const images = await listImages(deps());
   expect(images.map(({ name }) => name)).toEqual([NAME, OTHER]);
   expect(new Set(images.map(({ digest }) => digest)).size).toBe(1);
+});
+
+test("a name that was added is told as one, until it names something else", async () => {
+  expect(await listAdded(deps())).toEqual([NAME, OTHER]);
+  expect(await listAdded(deps(), NAME)).toEqual([NAME]);
+  const { layout } = bench;
+  const archive = await makeArchive("fetched", "another's");
+  // As CRI does it, which keeps the labels of what it replaces.
+  await bench.ctr("images", "import", "--base-name", "fetched.invalid", "--digests", archive);
+  const [fetched = ""] = (await bench.ctr("images", "ls", "-q", "name~=fetched.invalid")).split(
+    "\n",
+  );
+  await bench.ctr("images", "tag", "--force", fetched, OTHER);
+  const { digest = "" } = (await listImages(deps())).find(({ name }) => name === NAME) ?? {};
+  await bench.ctr("images", "label", OTHER, `patchbay.io/added=${digest}`);
+  expect(await listAdded({ runner, layout })).toEqual([NAME]);
+  await bench.ctr("images", "rm", "--sync", fetched);
 });
 
 test("an archive takes the place of what had the name, of which nothing stays", async () => {

@@ -4,6 +4,7 @@ import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/ports";
 import { ctr, type CtrDeps } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
+import { markAdded } from "./added.ts";
 import {
   namedRecords,
   namesToRemove,
@@ -63,9 +64,11 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/** Gives what `from` names another name too, in the place of what had it. */
+/** Gives what `from` names another name too, in the place of what had it, and marks that as added here. */
 async function rename(deps: CtrDeps, from: string, name: string): Promise<void> {
   if (from !== name) await ctr(deps, ["images", "tag", "--force", from, name]);
+  const image = await findImage(deps, name);
+  if (image !== undefined) await markAdded(deps, image);
 }
 
 async function importRecords(deps: ImageDeps, base: string, archive: string): Promise<string> {

@@ -26,6 +26,7 @@ test.each<{
   name: string;
   images: readonly ContainerImage[];
   used?: string;
+  added?: readonly string[];
   disk?: typeof FULL;
   want: readonly string[];
 }>([
@@ -39,13 +40,19 @@ test.each<{
   { name: "not what a container runs from", images: [anImage("a")], used: "id-a", want: [] },
   { name: "not what a pod names", images: [anImage("a")], used: "reg/a:1", want: [] },
   { name: "not what came by hand", images: [anImage("a", { digests: [] })], want: [] },
+  { name: "not what was added", images: [anImage("a")], added: ["reg/a:1"], want: [] },
+  {
+    name: "not what was added, and fetched by another's name",
+    images: [anImage("a", { tags: ["reg/a:1", "guest:1"] })],
+    want: [],
+  },
   {
     name: "no more than is needed, the largest first",
     images: [anImage("a"), anImage("b", { bytes: 20 })],
     want: ["id-b"],
   },
-])("goes: $name", ({ images, used, disk = FULL, want }) => {
-  const use = { images, used: new Set(used === undefined ? [] : [used]) };
+])("goes: $name", ({ images, used, added = [], disk = FULL, want }) => {
+  const use = { images, used: new Set(used === undefined ? [] : [used]), added: new Set(added) };
   expect(garbageOf(use, disk).map(({ id }) => id)).toEqual(want);
 });
 
@@ -61,7 +68,8 @@ test("the runtime is asked to remove it, and pods keep what they name", async ()
     space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
   };
   const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
-  const access = { keep: () => Promise.resolve() };
-  await removeGarbage({ ...deps, access, podsDir: "/p" });
+  const listAdded = () => Promise.resolve([]);
+  const grants = { keepOnly: () => Promise.resolve() };
+  await removeGarbage({ ...deps, podsDir: "/p", listAdded, grants });
   expect(runtime.calls).toEqual(["removeImage id-b"]);
 });

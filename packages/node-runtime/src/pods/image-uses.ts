@@ -6,24 +6,17 @@ import { pullPolicyOf, type ImageUse } from "./work/pulls.ts";
 /** The volumes' first. */
 export function imageUsesOf(facts: LivePodFacts): readonly ImageUse[] {
   const { pod, uid } = facts;
-  const { namespace = "" } = pod.metadata;
   const volumes = (pod.spec.volumes ?? []).flatMap(({ name, image }): readonly ImageUse[] => {
     if (image === undefined) return [];
     const { reference, pullPolicy } = image;
     const policy = pullPolicyOf(reference, pullPolicy);
-    return [{ uid, namespace, reference, policy, start: `volume ${name}` }];
+    return [{ uid, reference, policy, start: `volume ${name}` }];
   });
   const containers = containersOf(pod)
     .filter(({ name }) => latestOf(facts, name)?.state !== "RUNNING")
     .map(({ name, image: reference, imagePullPolicy }): ImageUse => {
       const policy = pullPolicyOf(reference, imagePullPolicy);
-      return {
-        uid,
-        namespace,
-        reference,
-        policy,
-        start: `${name} ${String(nextAttempt(facts, name))}`,
-      };
+      return { uid, reference, policy, start: `${name} ${String(nextAttempt(facts, name))}` };
     });
   return [...volumes, ...containers];
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is there of the pod with this uid?
 import { isPodFinished, type Pod } from "@patchbay/api";
+import { pullCredentialsOf } from "../images/pull-secrets.ts";
 import { forbid } from "../policy/refusal.ts";
 import { UID_LABEL } from "../translate/labels.ts";
 import { BY_UID, type PodDeps } from "./deps.ts";
@@ -79,7 +80,7 @@ function observeHeld(uid: string, pod: Pod, { pauses }: PodDeps): ReadonlyMap<st
 /** Of the containers that may have to be started. */
 async function observeImages(
   facts: LivePodFacts,
-  { pulls }: PodDeps,
+  { pulls, store }: PodDeps,
 ): Promise<ReadonlyMap<string, ImageFacts>> {
   const { pod } = facts;
   if (pod.metadata.deletionTimestamp !== undefined || finalPhaseOf(facts) !== undefined) {
@@ -90,7 +91,9 @@ async function observeImages(
   for (const use of imageUsesOf(facts)) {
     // What a pod that runs has mounted is there.
     if (isMade && use.start.startsWith("volume ")) continue;
-    images.set(use.reference, await pulls.find(use));
+    const credentials = (): ReturnType<typeof pullCredentialsOf> =>
+      pullCredentialsOf(store, pod, use.reference);
+    images.set(use.reference, await pulls.find(use, credentials));
   }
   return images;
 }

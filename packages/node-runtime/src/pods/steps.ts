@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a plan, each done once. Repeated, they do no harm.
 import { join } from "node:path";
-import { PODS, SECRETS, type Pod, type Secret } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
 import { keyOf } from "@patchbay/kube";
-import { credentialsFor } from "../images/credentials.ts";
+import { pullCredentialsOf } from "../images/pull-secrets.ts";
 import { hostsFileOf, printHosts } from "../translate/hosts.ts";
 import { hostnameOf, sandboxConfigOf } from "../translate/sandbox.ts";
 import type { PodDeps } from "./deps.ts";
@@ -79,14 +79,6 @@ async function start(
   await makeContainer(deps, { pod: facts.pod, container, action, image, home, volumes });
 }
 
-/** A secret that is not there is passed over, as a kubelet does: the registry may ask for none. */
-async function readPullSecrets({ store }: PodDeps, pod: Pod): Promise<readonly Secret[]> {
-  const { namespace = "" } = pod.metadata;
-  const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);
-  const found = names.map((name) => store.find(SECRETS, { namespace, name }));
-  return (await Promise.all(found)).filter((secret) => secret !== undefined);
-}
-
 function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
   const use = imageUsesOf(facts).find((one) => one.reference === reference);
   if (use === undefined) return;
@@ -94,7 +86,7 @@ function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
     note: (note) => {
       deps.recorder.record(facts.pod, { ...note, about: reference });
     },
-    credentials: async () => credentialsFor(reference, await readPullSecrets(deps, facts.pod)),
+    credentials: () => pullCredentialsOf(deps.store, facts.pod, reference),
   });
 }
 

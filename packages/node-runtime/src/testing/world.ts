@@ -14,11 +14,12 @@ import {
   createFakeVolumeDisk,
   settle,
 } from "@patchbay/ports/testing";
+import { createImageAccess } from "../images/access.ts";
+import { createGrants } from "../images/grants.ts";
 import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
 import { reconcilePod } from "../pods/index.ts";
 import { createOwners } from "../pods/work/owners.ts";
-import type { ImageAccess } from "../images/image-access.ts";
 import { createPulls } from "../pods/work/pulls.ts";
 import { createStops } from "../pods/work/stops.ts";
 import { UID_LABEL } from "../translate/labels.ts";
@@ -38,11 +39,6 @@ export class PodWorld {
   readonly runtime = createFakeContainerRuntime(this.clock);
   readonly store = createFakeStore();
   readonly files = createFakeFiles();
-  readonly access: ImageAccess = {
-    mayUse: () => true,
-    grant: () => Promise.resolve(),
-    keep: () => Promise.resolve(),
-  };
   readonly disk = createFakeVolumeDisk();
   readonly log = createFakeLogger();
   readonly pods = createFakeCache<Pod>({ [BY_UID]: (pod) => [pod.metadata.uid ?? ""] });
@@ -155,6 +151,7 @@ export class PodWorld {
     const runtime: ContainerRuntime = this.mortality.wrap(this.runtime);
     const store: Store = this.mortality.wrap(this.store);
     const wake = (): void => undefined;
+    const grants = createGrants({ files, log, directory: "/images" });
     return {
       ...{ store, pods, runtime, files, disk, clock, log, node: NODE, runtimeName: "fake" },
       recorder: {
@@ -166,7 +163,7 @@ export class PodWorld {
       probes: { keep: () => undefined, healthOf: () => this.health },
       pauses: createPauses({ clock, random: () => 0 }),
       owners: createOwners(runtime),
-      pulls: createPulls({ runtime, access: this.access, clock, log, wake }),
+      pulls: createPulls({ runtime, clock, log, wake, access: createImageAccess({ grants }) }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: { now: () => Promise.resolve(), afterCut: () => void (this.cuts += 1) },
       released: new Set(),

@@ -6,76 +6,146 @@ import {
   createFakeLogger,
 } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { openImageAccess } from "../../images/image-access.ts";
+import { createImageAccess } from "../../images/access.ts";
+import { createGrants } from "../../images/grants.ts";
 import { createPulls, type ImageUse, type Pulls } from "./pulls.ts";
 
-const DIGESTS = [`reg/a@sha256:${"0".repeat(64)}`];
-const IMAGE = { id: "id-a", tags: ["reg/a:1"], digests: DIGESTS, bytes: 1, username: "" };
+const IMAGE = {
+  id: "id-a",
+  tags: ["reg.example/a:1"],
+  digests: ["reg.example/a@sha256:0"],
+  bytes: 1,
+  username: "",
+};
+type Policy = ImageUse["policy"];
 
-function useOf(uid: string, change: Partial<ImageUse> = {}): ImageUse {
-  const use = { uid, namespace: "ns1", reference: "reg/a:1", policy: "IfNotPresent", start: "c 0" };
-  return { ...use, ...change } as ImageUse;
+function useOf(uid: string, policy: Policy = "IfNotPresent", reference = IMAGE.tags[0]): ImageUse {
+  return { uid, reference: reference ?? "", policy, start: "c 0" };
 }
 
-async function setUp() {
+function setUp() {
   const runtime = createFakeContainerRuntime();
   runtime.putRemoteImage(IMAGE, "right");
   const woken: string[] = [];
   const wake = (uid: string): void => void woken.push(uid);
-  const access = await openImageAccess(createFakeFiles(), "/images.json");
-  const deps = { runtime, access, clock: createFakeClock(), log: createFakeLogger(), wake };
-  return { pulls: createPulls(deps), runtime, woken };
+  const log = createFakeLogger();
+  const files = createFakeFiles();
+  const marked = new Set<string>();
+  /** As a process that has just started. */
+  const start = (): Pulls => {
+    const grants = createGrants({ files, log, directory: "/images" });
+    const isMarked = (name: string) => Promise.resolve(marked.has(name));
+    const access = createImageAccess({ grants, isMarked });
+    return createPulls({ runtime, clock: createFakeClock(), log, wake, access });
+  };
+  return { runtime, files, marked, start, pulls: start(), woken };
+}
+
+function asMe(password: string | undefined) {
+  const told = password === undefined ? [] : [{ username: "me", password }];
+  return () => Promise.resolve(told);
+}
+
+async function find(pulls: Pulls, use: ImageUse, password?: string): Promise<string> {
+  return (await pulls.find(use, asMe(password))).kind;
 }
 
 /** Fetches it with that password, to the end. */
-async function pull(pulls: Pulls, uid: string, password: string): Promise<void> {
-  const credentials = () => Promise.resolve([{ username: "me", password }]);
-  pulls.begin(useOf(uid), { note: () => undefined, credentials });
-  while ((await pulls.find(useOf("onlooker"))).kind === "pulling") await Promise.resolve();
+async function pull(pulls: Pulls, use: ImageUse, password?: string): Promise<void> {
+  pulls.begin(use, { note: () => undefined, credentials: asMe(password) });
+  while ((await find(pulls, { ...use, uid: "onlooker" })) === "pulling") await Promise.resolve();
 }
 
 test("who is refused by the registry holds up nobody else", async () => {
-  const { pulls } = await setUp();
-  await pull(pulls, "uid-1", "wrong");
-  expect((await pulls.find(useOf("uid-1"))).kind).toBe("failed");
-  expect((await pulls.find(useOf("uid-2"))).kind).toBe("absent");
-  await pull(pulls, "uid-2", "right");
-  expect((await pulls.find(useOf("uid-2"))).kind).toBe("present");
+  const { pulls } = setUp();
+  await pull(pulls, useOf("uid-1"), "wrong");
+  expect(await find(pulls, useOf("uid-1"))).toBe("failed");
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
+  await pull(pulls, useOf("uid-2"), "right");
+  expect(await find(pulls, useOf("uid-2"))).toBe("present");
 });
 
 test("nothing is remembered of a pod that is gone", async () => {
-  const { pulls } = await setUp();
-  await pull(pulls, "uid-1", "wrong");
+  const { pulls } = setUp();
+  await pull(pulls, useOf("uid-1"), "wrong");
   pulls.forget("uid-1");
-  expect((await pulls.find(useOf("uid-1"))).kind).toBe("absent");
+  expect(await find(pulls, useOf("uid-1"))).toBe("absent");
 });
 
-test("what was pulled for one namespace is not there for another, which asks its registry", async () => {
-  const { pulls } = await setUp();
-  await pull(pulls, "uid-1", "right");
-  const other = useOf("uid-2", { namespace: "ns2" });
-  expect((await pulls.find(other)).kind).toBe("absent");
-  expect(await pulls.find({ ...other, policy: "Never" })).toMatchObject({
-    kind: "failed",
-    shown: { reason: "ErrImageNeverPull" },
+test("what a secret has fetched is there for who shows the same, also after a start", async () => {
+  const { pulls, start } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  for (const each of [pulls, start()]) {
+    expect(await find(each, useOf("uid-2"))).toBe("absent");
+    expect(await find(each, useOf("uid-2"), "wrong")).toBe("absent");
+    expect(await find(each, useOf("uid-2"), "right")).toBe("present");
+    expect(await find(each, useOf("uid-2", "Never"))).toBe("failed");
+    expect(await find(each, useOf("uid-2", "Never"), "right")).toBe("present");
+  }
+});
+
+test.each([
+  { name: "its id", reference: "id-a" },
+  { name: "a part of its id", reference: "id" },
+])("what a secret has fetched is not to be had by $name", async ({ reference }) => {
+  const { pulls, runtime } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  runtime.findImage = () => Promise.resolve(IMAGE);
+  expect(await find(pulls, useOf("uid-2", "IfNotPresent", reference))).toBe("absent");
+});
+
+test("a registry that asks for nothing has given it to everybody, from that repository", async () => {
+  const { pulls, runtime } = setUp();
+  const copy = { tags: ["evil.example/a:1"], digests: ["evil.example/a@sha256:0"] };
+  runtime.putRemoteImage({ ...IMAGE, ...copy });
+  await pull(pulls, useOf("uid-1", "IfNotPresent", copy.tags[0]));
+  runtime.putImage({
+    ...IMAGE,
+    tags: [...IMAGE.tags, ...copy.tags],
+    digests: [...IMAGE.digests, ...copy.digests],
   });
-  expect((await pulls.find({ ...other, reference: IMAGE.id })).kind).toBe("absent");
+  expect(await find(pulls, useOf("uid-2", "IfNotPresent", copy.tags[0]))).toBe("present");
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
 });
 
-test.each(["Always", "IfNotPresent", "Never"] as const)(
-  "what was added is never pulled over, nor asked for: %s",
-  async (policy) => {
-    const { pulls, runtime } = await setUp();
-    runtime.putImage({ ...IMAGE, digests: [] });
-    expect((await pulls.find(useOf("uid-1", { policy }))).kind).toBe("present");
-  },
-);
+test("a container that is given another image before its start has not fetched that", async () => {
+  const { pulls, runtime } = setUp();
+  runtime.putRemoteImage({ ...IMAGE, id: "id-b", tags: ["reg.example/b:1"], digests: [] });
+  await pull(pulls, useOf("uid-1"), "right");
+  await pull(pulls, useOf("uid-2", "Always", "reg.example/b:1"));
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
+});
 
-test.each(["Always", "IfNotPresent"] as const)(
-  "what no registry has is not asked for: %s",
-  async (policy) => {
-    const { pulls } = await setUp();
-    const found = await pulls.find(useOf("uid-1", { policy, reference: "localhost/b:1" }));
-    expect(found).toMatchObject({ kind: "failed", shown: { reason: "ErrImageNeverPull" } });
-  },
-);
+test("what nobody has asked a registry for is everybody's, and no registry's", async () => {
+  const { marked, pulls, runtime } = setUp();
+  runtime.putImage({ ...IMAGE, digests: [] });
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
+  // The same image was fetched from that repository by another name.
+  runtime.putImage(IMAGE);
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("absent");
+  marked.add(IMAGE.tags[0] ?? "");
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
+});
+
+test("no registry is asked for names below localhost/", async () => {
+  const { pulls } = setUp();
+  const facts = await pulls.find(useOf("uid-1", "Always", "localhost/x:1"), asMe(undefined));
+  expect(facts).toMatchObject({
+    kind: "failed",
+    shown: {
+      reason: "ErrImageNeverPull",
+      message:
+        "image localhost/x:1 is not there, and no registry has names below localhost/; " +
+        "add it with: patchbay image add localhost/x:1 SOURCE",
+    },
+  });
+});
+
+test("who may have an image is forgotten with it, and what is no such file grants nothing", async () => {
+  const { files, pulls, start } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  await files.writeAtomic("/images/id-a", '{"reg.example/a":[1]}');
+  expect(await find(start(), useOf("uid-2"), "right")).toBe("absent");
+  await createGrants({ files, log: createFakeLogger(), directory: "/images" }).keepOnly(new Set());
+  expect(await files.list("/images")).toEqual([]);
+});

@@ -10,14 +10,13 @@ import type {
   Logger,
   RegistryCredentials,
 } from "@patchbay/ports";
-import { isAdded, isLocal, type ImageAccess } from "../../images/image-access.ts";
+import type { ImageAccess } from "../../images/access.ts";
+import { isLocalName } from "../../images/names.ts";
 import type { ImageFacts, Reason } from "../facts.ts";
 
 /** What needs an image. */
 export interface ImageUse {
   readonly uid: string;
-  /** Of the pod: what was pulled for another one is not there for it. */
-  readonly namespace: string;
   readonly reference: string;
   readonly policy: PullPolicy;
   /** Which start of which container: policy Always asks the registry once for each. */
@@ -31,16 +30,18 @@ export interface PullNote {
   readonly message: string;
 }
 
+/** As whom the registry is asked, in this order until it answers; none: as nobody. */
+export type FindCredentials = () => Promise<readonly RegistryCredentials[]>;
+
 /** Who a pull is for. */
 export interface PullAsker {
   note(note: PullNote): void;
-  /** As whom the registry is asked, in this order until it answers; none: as nobody. */
-  credentials(): Promise<readonly RegistryCredentials[]>;
+  readonly credentials: FindCredentials;
 }
 
 /** Pulls that are under way, and how the last ones ended. */
 export interface Pulls {
-  find(use: ImageUse): Promise<ImageFacts>;
+  find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts>;
   /** Fetches the image, unless that is under way; wakes the pods that wait for it. */
   begin(use: ImageUse, asker: PullAsker): void;
   forget(uid: string): void;
@@ -76,7 +77,7 @@ class BackgroundPulls implements Pulls {
   readonly #pauses;
   /** uids that wait, by reference. */
   readonly #underWay = new Map<string, Set<string>>();
-  /** Starts whose image was fetched for them, by uid: policy Always asks the registry for each. */
+  /** Starts for which an image was fetched, by uid: policy Always asks the registry for each. */
   readonly #fetched = new Map<string, Set<string>>();
 
   constructor(deps: PullDeps) {
@@ -84,7 +85,7 @@ class BackgroundPulls implements Pulls {
     this.#pauses = createPauses<Reason>({ clock: deps.clock, range: RANGE });
   }
 
-  async find(use: ImageUse): Promise<ImageFacts> {
+  async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
     const { reference, policy } = use;
     const waiting = this.#underWay.get(reference);
     if (waiting !== undefined) {
@@ -92,19 +93,13 @@ class BackgroundPulls implements Pulls {
       return { kind: "pulling" };
     }
     const image = await this.#deps.runtime.findImage(reference);
-    if (image !== undefined && this.#mayHave(use, image)) return { kind: "present", image };
-    if (policy === "Never" || isLocal(reference)) {
-      return absent(reference, image === undefined ? "is not there" : "was pulled for others");
+    if (image !== undefined && (await this.#mayHave(use, image, credentials))) {
+      return { kind: "present", image };
     }
+    if (policy === "Never" && image !== undefined) return foreign(reference);
+    if (policy === "Never" || isLocalName(reference)) return absent(reference);
     const held = this.#pauses.findHeld({ ...stepOf(use), circumstances: "" });
     return held === undefined ? { kind: "absent" } : { kind: "failed", ...held };
-  }
-
-  /** Whether the pod has the image without asking its registry: what an administrator has added stays as it is. */
-  #mayHave({ uid, namespace, reference, policy, start }: ImageUse, image: ContainerImage): boolean {
-    if (isAdded(reference, image)) return true;
-    const isFetched = this.#fetched.get(uid)?.has(start) === true;
-    return this.#deps.access.mayUse(image.id, namespace) && (policy !== "Always" || isFetched);
   }
 
   begin(use: ImageUse, asker: PullAsker): void {
@@ -125,17 +120,30 @@ class BackgroundPulls implements Pulls {
     this.#pauses.forget(uid);
   }
 
+  /** Without a word of the registry: what was added, was fetched for this start, or was given to this pod before. */
+  async #mayHave(
+    use: ImageUse,
+    image: ContainerImage,
+    credentials: FindCredentials,
+  ): Promise<boolean> {
+    const { access } = this.#deps;
+    const named = { reference: use.reference, image };
+    if (this.#fetched.get(use.uid)?.has(startOf(use)) === true) return true;
+    if (await access.isAdded(named)) return true;
+    return use.policy !== "Always" && (await access.mayUse(named, credentials));
+  }
+
   async #pull(use: ImageUse, asker: PullAsker): Promise<void> {
     const { access, clock, log, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
-      const { id, isPublic } = await pullAs(runtime, image, await asker.credentials());
-      await access.grant(id, isPublic ? undefined : use.namespace);
+      const { id, credentials } = await pullAs(runtime, image, await asker.credentials());
+      await access.fetched(image, id, credentials);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
       this.#pauses.succeed(stepOf(use));
       const fetched = this.#fetched.get(use.uid) ?? new Set();
-      this.#fetched.set(use.uid, fetched.add(use.start));
+      this.#fetched.set(use.uid, fetched.add(startOf(use)));
       log.info("image pulled", { object: image, durationMs });
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       asker.note({ type: "Normal", reason: "Pulled", message });
@@ -148,18 +156,29 @@ class BackgroundPulls implements Pulls {
   }
 }
 
+/** What a registry has given, and to whom. */
+interface Pulled {
+  readonly id: string;
+  readonly credentials: RegistryCredentials | undefined;
+}
+
 /** Tells the last refusal when nobody of them may have it. */
 async function pullAs(
   runtime: ContainerRuntime,
   image: string,
   [first, ...others]: readonly RegistryCredentials[],
-): Promise<{ readonly id: string; readonly isPublic: boolean }> {
+): Promise<Pulled> {
   try {
-    return { id: await runtime.pullImage(image, first), isPublic: first === undefined };
+    return { id: await runtime.pullImage(image, first), credentials: first };
   } catch (error) {
     if (others.length === 0) throw error;
     return pullAs(runtime, image, others);
   }
+}
+
+/** A pod's container may be given another image before its start. */
+function startOf({ reference, start }: ImageUse): string {
+  return `${start} ${reference}`;
 }
 
 /** Each pod's own: what the registry refuses one, another's secret may open. Source: Kubernetes kubelet, image_manager.go. */
@@ -172,9 +191,21 @@ function addition(reference: string): string {
   return `add it with: patchbay image add ${reference} SOURCE`;
 }
 
-function absent(reference: string, why: string): ImageFacts {
-  const message = `image ${reference} ${why}; ${addition(reference)}`;
+function refused(message: string): ImageFacts {
   return { kind: "failed", shown: { reason: "ErrImageNeverPull", message }, pauseMs: ABSENT_MS };
+}
+
+function absent(reference: string): ImageFacts {
+  const why = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
+  return refused(`image ${reference} is not there${why}; ${addition(reference)}`);
+}
+
+/** Source: KEP-2535: policy Never gives no pod what it has not shown to be its own. */
+function foreign(reference: string): ImageFacts {
+  return refused(
+    `image ${reference} is there for others: they have fetched it by their pull secret; with imagePullPolicy ` +
+      "IfNotPresent the registry is asked by this pod's own",
+  );
 }
 
 /** No pull is under way at first, and none has failed. */
