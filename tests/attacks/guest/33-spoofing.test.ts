@@ -12,7 +12,7 @@ import {
   PREFIX,
   run,
 } from "../../contract/podnet/links.ts";
-import { arp, frame, nd, ND, sendFrames, udp } from "./frames.ts";
+import { arp, frame, nd, ND, rarp, sendFrames, udp } from "./frames.ts";
 
 const OWN = { mac: guestWiring(1).mac, ipv4: "10.9.0.1", ipv6: "fd09::1" };
 const OTHER = { mac: guestWiring(2).mac, ipv4: "10.9.0.2", ipv6: "fd09::2" };
@@ -126,7 +126,10 @@ const HONEST: readonly { name: string; hex: string }[] = [
     name: "a packet from its own address",
     hex: frame(ALL, OWN.mac, udp(OWN.ipv4, "10.9.0.255", [9, 9])),
   },
-  { name: "QEMU's announcement of a guest that has moved", hex: frame(ALL, OWN.mac, "8035") },
+  {
+    name: "QEMU's announcement of a guest that has moved",
+    hex: frame(ALL, OWN.mac, rarp(OWN.mac, OWN.mac)),
+  },
 ];
 
 const namespaces = new Namespaces();

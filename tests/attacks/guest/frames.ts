@@ -6,7 +6,8 @@ import { run } from "../../contract/podnet/links.ts";
 /** Bytes as hexadecimal digits. */
 type Hex = string;
 
-function number(value: number | bigint, bytes: number): Hex {
+/** A number in the order of the network. */
+export function number(value: number | bigint, bytes: number): Hex {
   return value.toString(16).padStart(bytes * 2, "0");
 }
 
@@ -43,7 +44,7 @@ export function arp({ op, mac: sender, ip, asks }: Arp): Hex {
 export function udp(from: string, to: string, ports: readonly [number, number]): Hex {
   const length = 8 + 16;
   const content = `${number(ports[0], 2)}${number(ports[1], 2)}${number(length, 2)}0000${"00".repeat(16)}`;
-  return from.includes(":") ? ipv6(from, to, { next: 17, content }) : ipv4(from, to, content);
+  return from.includes(":") ? ipv6(from, to, { next: 17, content }) : ipv4(from, to, { content });
 }
 
 /** Where br_netfilter is loaded, a bridge drops packets of IPv4 whose sum is wrong. Source: RFC 1071 */
@@ -54,13 +55,30 @@ function checksum(header: Hex): Hex {
   return number(0xffff - ((folded & 0xffff) + (folded >> 16)), 2);
 }
 
-function ipv4(from: string, to: string, content: Hex): Hex {
+/** What of IPv4 is not as in most packets; `fragment` is the field with flags and offset. */
+interface Ipv4 {
+  readonly protocol?: number;
+  readonly fragment?: number;
+}
+
+/** Type and content of a packet of IPv4. */
+export function ipv4(
+  from: string,
+  to: string,
+  { content, protocol = 17, fragment = 0 }: Ipv4 & { readonly content: Hex },
+): Hex {
   const length = 20 + content.length / 2;
-  const [before, after] = [`4500${number(length, 2)}000000004011`, address(from) + address(to)];
+  const head = `4500${number(length, 2)}0000${number(fragment, 2)}40${number(protocol, 1)}`;
+  const [before, after] = [head, address(from) + address(to)];
   return `0800${before}${checksum(`${before}0000${after}`)}${after}${content}`;
 }
 
-function ipv6(from: string, to: string, { next, content }: { next: number; content: Hex }): Hex {
+/** Type and content of a packet of IPv6. */
+export function ipv6(
+  from: string,
+  to: string,
+  { next, content }: { next: number; content: Hex },
+): Hex {
   const length = content.length / 2;
   return `86dd60000000${number(length, 2)}${number(next, 1)}ff${address(from)}${address(to)}${content}`;
 }
@@ -68,15 +86,30 @@ function ipv6(from: string, to: string, { next, content }: { next: number; conte
 /** Kinds of ICMPv6. Source: RFC 4861, 4 */
 export const ND = {
   advertisesRouter: 134,
+  solicitsRouter: 133,
   solicits: 135,
   advertises: 136,
   redirects: 137,
 } as const;
 
+/** A word of neighbour discovery about an address, with options. */
+export function ndWord(kind: number, about: string, options: Hex = ""): Hex {
+  return `${number(kind, 1)}00000060000000${address(about)}${options}`;
+}
+
+/** An option of it that names a MAC: 1 the sender's, 2 the target's. Source: RFC 4861, 4.6.1 */
+export function linkLayer(type: 1 | 2, of: string): Hex {
+  return `${number(type, 1)}01${mac(of)}`;
+}
+
 /** Type and content of a packet of neighbour discovery about an address. */
 export function nd(from: string, kind: number, about: string): Hex {
-  const content = `${number(kind, 1)}00000060000000${address(about)}`;
-  return ipv6(from, "ff02::1", { next: 58, content });
+  return ipv6(from, "ff02::1", { next: 58, content: ndWord(kind, about) });
+}
+
+/** Type and content of a request by RARP: who it is from, and whose address it asks for. Source: RFC 903 */
+export function rarp(sender: string, target: string, op = 3): Hex {
+  return `8035000108000604${number(op, 2)}${mac(sender)}00000000${mac(target)}00000000`;
 }
 
 /** Sends a frame several times from the guest's NIC. */
@@ -89,4 +122,16 @@ export function sendFrames(guest: string, hex: Hex, count: number): void {
     for (1 .. ${String(count)}) { send($socket, pack("H*", $frame), 0, $to) or die "send: $!"; }`;
   const index = run("ip", "netns", "exec", guest, "cat", "/sys/class/net/eth0/ifindex").trim();
   run("ip", "netns", "exec", guest, "perl", "-e", script, hex, index);
+}
+
+/** Sends each of the frames once from the guest's NIC. */
+export function sendAll(guest: string, frames: readonly Hex[]): void {
+  const script = `
+    use strict;
+    my ($index, @frames) = @ARGV;
+    socket(my $socket, 17, 3, 0x300) or die "socket: $!";
+    my $to = pack("S n i S C C a8", 17, 0, $index, 0, 0, 6, "");
+    for (@frames) { send($socket, pack("H*", $_), 0, $to) or die "send: $!"; }`;
+  const index = run("ip", "netns", "exec", guest, "cat", "/sys/class/net/eth0/ifindex").trim();
+  run("ip", "netns", "exec", guest, "perl", "-e", script, index, ...frames);
 }

@@ -25,6 +25,7 @@ describe("what a guest may send", () => {
     const macs = [MAC, "00:00:5e:00:01:0a"];
     expect(rulesOf({ ...OWN, macs }, "from-guest")).toEqual([
       "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
+      "ether daddr 01:00:0c:cc:cc:cc drop",
       "ether daddr 01:00:0c:cc:cc:cd drop",
       `ether saddr ${MAC} goto of-guest`,
       "ether saddr 00:00:5e:00:01:0a goto of-guest",
@@ -45,6 +46,7 @@ describe("what a guest may send", () => {
       [
         "udp sport 67 drop",
         "udp dport 68 drop",
+        "meta protocol ip igmp type membership-query drop",
         "ip saddr 10.9.0.1 accept",
         "ip saddr 0.0.0.0 udp dport 67 accept",
       ],
@@ -75,7 +77,7 @@ describe("what a guest may send", () => {
       "accept",
     ]);
     expect(rulesOf(GUARD, "arp-sender").at(-1)).toBe(`arp saddr ether ${MAC} accept`);
-    expect(rulesOf(GUARD, "ipv4")).toEqual(["udp sport 67 drop", "udp dport 68 drop", "accept"]);
+    expect(rulesOf(GUARD, "ipv4").at(-1)).toBe("accept");
     expect(rulesOf(GUARD, "ipv6").at(-1)).toBe("accept");
     expect(rulesOf(OWN, "of-guest")).not.toContain("accept");
   });
@@ -83,7 +85,33 @@ describe("what a guest may send", () => {
   test("is told without a name that a machine would have to look up", () => {
     expect(rulesOf(OWN, "ipv6")).toContain("ip6 saddr :: meta l4proto 58 accept");
     const words = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
-    expect(words.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual([]);
+    expect(
+      words.filter((rule) => /l4proto [a-z]|(?<!meta )(protocol|nexthdr) [a-z]/.test(rule)),
+    ).toEqual([]);
+  });
+
+  test("shows in its first fragment what it begins", () => {
+    const hidden = ["0", "43", "44", "51", "60"].map((header) => `frag nexthdr ${header} drop`);
+    const own = [...hidden, "frag frag-off != 0 goto ipv6-source"];
+    expect(rulesOf(OWN, "ipv6").slice(0, own.length)).toEqual(own);
+    expect(rulesOf(GUARD, "ipv6")[hidden.length]).toBe("frag frag-off != 0 accept");
+  });
+
+  test("names no other MAC in words of neighbour discovery and in RARP", () => {
+    expect(rulesOf(OWN, "nd-solicit")).toEqual([
+      "ip6 length 24 goto nd-solicit-source",
+      "ip6 length 32 @th,192,64 0x101020000005e01 goto nd-solicit-source",
+      "ip6 length 32 @th,192,8 0xe goto nd-solicit-source",
+    ]);
+    expect(rulesOf(GUARD, "nd-advert")[1]).toBe(
+      "ip6 length 32 @th,192,64 0x201020000005e01 accept",
+    );
+    expect(rulesOf(OWN, "nd-router")[1]).toBe(
+      "ip6 length 16 @th,64,64 0x101020000005e01 goto nd-router-source",
+    );
+    expect(rulesOf(OWN, "of-guest")).toContain(
+      "ether type 0x8035 @nh,0,112 0x1080006040003020000005e01 @nh,144,48 0x20000005e01 accept",
+    );
   });
 
   test("is what a server and a router send where it may serve", () => {

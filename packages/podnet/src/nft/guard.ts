@@ -7,20 +7,26 @@ import type { Chain, Table, TableName } from "./table.ts";
 
 /**
  * Frames that bridges and switches send to each other: 802.1D's reserved group (spanning tree, pauses, LACP, LLDP,
- * 802.1X) and Cisco's spanning tree.
+ * 802.1X), and Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
  */
 const BETWEEN_SWITCHES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
+  "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Answers of a DHCP server; a client only sends from 68 to 67. */
-const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
+/** Answers of a DHCP server (a client only sends from 68 to 67), and what only a multicast router asks. */
+const SERVER_WORDS_4: readonly string[] = [
+  "udp sport 67 drop",
+  "udp dport 68 drop",
+  "meta protocol ip igmp type membership-query drop",
+];
 /** Answers of a DHCPv6 server, and what only a router sends. */
-const ROUTER_WORDS: readonly string[] = [
+const SERVER_WORDS_6: readonly string[] = [
   "udp sport 547 drop",
   "udp dport 546 drop",
   "icmpv6 type nd-router-advert drop",
   "icmpv6 type nd-redirect drop",
+  "icmpv6 type mld-listener-query drop",
 ];
 /** ARP whose fields are where the rules look for them: Ethernet and IPv4. */
 const PLAIN_ARP: readonly string[] = [
@@ -29,10 +35,22 @@ const PLAIN_ARP: readonly string[] = [
   "arp hlen != 6 drop",
   "arp plen != 4 drop",
 ];
-/** QEMU announces a guest that has moved by RARP, which names MACs only. Source: QEMU net/announce.c */
-const ANNOUNCEMENT = "ether type 0x8035 accept";
-/** Tagged frames are on networks of their own, but for tag 0, which receivers take for none. */
-const TAGGED: readonly string[] = ["ether type 8021ad drop", "vlan id 0 drop", "accept"];
+/** Head of a RARP request of Ethernet for IPv4, as a number. Source: RFC 903; RFC 826 */
+const RARP_REQUEST = "1080006040003";
+/** Any other RARP is false. Tagged frames are on networks of their own, but for tag 0, which receivers take for none. */
+const OTHERS: readonly string[] = [
+  "ether type 0x8035 drop",
+  "ether type 8021ad drop",
+  "vlan id 0 drop",
+  "accept",
+];
+/** Bytes before the options. Source: RFC 4861, 4.1, 4.3 and 4.4 */
+const ND_BYTES = { solicitsRouter: 8, solicits: 24, advertises: 24 } as const;
+/** Link-layer address of the sender, and of the target: type and length. Source: RFC 4861, 4.6.1 */
+const LINK_LAYER = { source: "101", target: "201" } as const;
+const OPTION_BYTES = 8;
+/** A number that tells a probe of one's own from others', alone in it. Source: RFC 7527, 4.1; RFC 3971, 5.3.2 */
+const NONCE = "0xe";
 /** The field of neighbour solicitations and advertisements. Source: RFC 4861, 4.3 and 4.4 */
 const ND_TARGET = "@th,64";
 const BYTE = 8;
@@ -68,6 +86,36 @@ function targetMatch({ value, length }: IpPrefix): string {
   return `${field} & ${hex(mask)} == ${hex(head)}`;
 }
 
+/** A MAC as nft prints a number. */
+function macNumber(mac: string): string {
+  return BigInt(`0x${mac.replaceAll(":", "")}`).toString(16);
+}
+
+function macDigits(mac: string): string {
+  return mac.replaceAll(":", "").toLowerCase();
+}
+
+/** QEMU announces a guest that has moved by RARP, which names MACs only. Source: QEMU net/announce.c */
+function announcement(mac: string): string {
+  return `ether type 0x8035 @nh,0,112 0x${RARP_REQUEST}${macDigits(mac)} @nh,144,48 0x${macNumber(mac)} accept`;
+}
+
+/** A word of neighbour discovery names no other MAC than the guest's: it has no option, or one, which can be read. */
+function optionRules(
+  guard: SendGuard,
+  { bytes, option }: { readonly bytes: number; readonly option: string },
+  next: string,
+): readonly string[] {
+  const [whole, at] = [String(bytes + OPTION_BYTES), String(bytes * BYTE)];
+  return [
+    `ip6 length ${String(bytes)} ${next}`,
+    ...guard.macs.map(
+      (mac) => `ip6 length ${whole} @th,${at},64 0x${option}${macDigits(mac)} ${next}`,
+    ),
+    `ip6 length ${whole} @th,${at},8 ${NONCE} ${next}`,
+  ];
+}
+
 function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
   const next = guard.addresses === undefined ? "accept" : "goto arp-address";
   const sender = guard.macs.map((mac) => `arp saddr ether ${mac} ${next}`);
@@ -85,7 +133,7 @@ function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
 }
 
 function ipv4Chain(guard: SendGuard, own: readonly string[]): Chain {
-  const servers = guard.serves ? [] : DHCP_ANSWERS;
+  const servers = guard.serves ? [] : SERVER_WORDS_4;
   const sources = [
     ...own.map((address) => `ip saddr ${address} accept`),
     "ip saddr 0.0.0.0 udp dport 67 accept",
@@ -97,19 +145,11 @@ function ipv4Chain(guard: SendGuard, own: readonly string[]): Chain {
 /** By number: names are looked up in /etc/protocols, which an image need not have. Source: RFC 4443, section 1. */
 const ICMPV6 = "58";
 
-/** What of IPv6 is judged by the address that it is about, beside the one that it comes from. */
-const NEIGHBOUR_WORDS: readonly string[] = [
-  "icmpv6 type nd-neighbor-advert goto nd-target",
-  "ip6 saddr :: icmpv6 type nd-neighbor-solicit goto nd-target",
-  `ip6 saddr :: meta l4proto ${ICMPV6} accept`,
-  "goto ipv6-source",
-];
-
-function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly Chain[] {
-  const servers = guard.serves ? [] : ROUTER_WORDS;
-  const rest = guard.addresses === undefined ? ["accept"] : NEIGHBOUR_WORDS;
+/** By the address that a word of neighbour discovery is about, and by the one that it comes from. */
+function addressChains(own: readonly IpPrefix[]): readonly Chain[] {
   return [
-    { name: "ipv6", rules: [...servers, ...rest] },
+    { name: "nd-solicit-source", rules: ["ip6 saddr :: goto nd-target", "goto ipv6-source"] },
+    { name: "nd-router-source", rules: ["ip6 saddr :: accept", "goto ipv6-source"] },
     { name: "nd-target", rules: own.map((prefix) => `${targetMatch(prefix)} goto ipv6-source`) },
     {
       name: "ipv6-source",
@@ -118,6 +158,52 @@ function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly Chain[
         "ip6 saddr :: icmpv6 type nd-neighbor-solicit accept",
       ],
     },
+  ];
+}
+
+/** Whom what of IPv6 goes on to; without addresses all of them let it through. */
+const NEXT = {
+  any: "goto ipv6-source",
+  solicits: "goto nd-solicit-source",
+  solicitsRouter: "goto nd-router-source",
+  advertises: "goto nd-target",
+} as const;
+
+/** Headers that stand before an upper one. Source: RFC 8200, 4; linux net/ipv6/exthdrs_core.c, ipv6_ext_hdr */
+const EXTENSIONS: readonly string[] = ["0", "43", "44", "51", "60"];
+
+/**
+ * A fragment begins with an upper header, or a router's word hides behind options that fill the first one: then no rule
+ * sees its type. Nobody else sends such fragments. Source: RFC 7112, section 5; RFC 7113, section 2.2
+ */
+const HIDDEN: readonly string[] = EXTENSIONS.map((number) => `frag nexthdr ${number} drop`);
+
+function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly Chain[] {
+  if (guard.serves && guard.addresses === undefined) return [{ name: "ipv6", rules: ["accept"] }];
+  const next = (kind: keyof typeof NEXT): string =>
+    guard.addresses === undefined ? "accept" : NEXT[kind];
+  const options = (kind: keyof typeof ND_BYTES): readonly string[] => {
+    const option = kind === "advertises" ? LINK_LAYER.target : LINK_LAYER.source;
+    return optionRules(guard, { bytes: ND_BYTES[kind], option }, next(kind));
+  };
+  return [
+    {
+      name: "ipv6",
+      rules: [
+        ...HIDDEN,
+        `frag frag-off != 0 ${next("any")}`,
+        ...(guard.serves ? [] : SERVER_WORDS_6),
+        "icmpv6 type nd-neighbor-solicit goto nd-solicit",
+        "icmpv6 type nd-neighbor-advert goto nd-advert",
+        "icmpv6 type nd-router-solicit goto nd-router",
+        ...(guard.addresses === undefined ? [] : [`ip6 saddr :: meta l4proto ${ICMPV6} accept`]),
+        next("any"),
+      ],
+    },
+    { name: "nd-solicit", rules: options("solicits") },
+    { name: "nd-advert", rules: options("advertises") },
+    { name: "nd-router", rules: options("solicitsRouter") },
+    ...(guard.addresses === undefined ? [] : addressChains(own)),
   ];
 }
 
@@ -139,8 +225,8 @@ function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
         "ether type arp goto arp-sender",
         "ether type ip goto ipv4",
         "ether type ip6 goto ipv6",
-        ANNOUNCEMENT,
-        ...(guard.addresses === undefined ? TAGGED : []),
+        ...guard.macs.map(announcement),
+        ...(guard.addresses === undefined ? OTHERS : []),
       ],
     },
   ];

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of all kinds that a guest may try, each with what becomes of it: held to its addresses, and to its MAC alone.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { SendGuard } from "@patchbay/core";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  addGuest,
+  addHost,
+  guestWiring,
+  makeNetwork,
+  Namespaces,
+  PREFIX,
+} from "../../contract/podnet/links.ts";
+import { FRAMES, LAST, OWN } from "./frame-table.ts";
+import { sendAll } from "./frames.ts";
+
+const MAC: SendGuard = { macs: [OWN.mac], serves: false };
+const ADDRESSES: SendGuard = { ...MAC, addresses: [OWN.ipv4, OWN.ipv6, OWN.linkLocal] };
+
+/** Digits of the Ethernet header, which no two frames share. */
+const HEAD = 28;
+
+const namespaces = new Namespaces();
+let host: string;
+let attacker: string;
+
+beforeAll(async () => {
+  host = addHost(namespaces);
+  attacker = await addGuest({ namespaces, host }, 1, "veth");
+});
+afterAll(() => {
+  namespaces.close();
+});
+
+/** Prints each frame that comes to a link, as hexadecimal digits. */
+const LISTEN = `
+  use strict; $| = 1;
+  socket(my $socket, 17, 3, 0x300) or die "socket: $!";
+  my $index = $ARGV[0];
+  bind($socket, pack("S n i S C C a8", 17, 3, $index, 0, 0, 0, "")) or die "bind: $!";
+  print "ready\n";
+  while (defined recv($socket, my $frame, 65536, 0)) { print unpack("H*", $frame), "\n"; }`;
+
+/** A tag stands beside a frame that is received, not in it. Source: packet(7), tp_vlan_tci */
+function untagged(hex: string): string {
+  return ["8100", "88a8"].includes(hex.slice(24, 28)) ? `${hex.slice(0, 24)}${hex.slice(32)}` : hex;
+}
+
+/** Whether the frame was received; where br_netfilter is loaded, what fills a packet up is taken off. */
+function isSeen(hex: string, seen: ReadonlySet<string>): boolean {
+  const received = untagged(hex);
+  return [...seen].some((one) => one.length >= HEAD && received.startsWith(one));
+}
+
+/** The frames that leave the pod for the network, of those that the guest sends. */
+async function passed(guard: SendGuard): Promise<ReadonlySet<string>> {
+  const wiring = { ...guestWiring(1), guard };
+  await makeNetwork().wireTap(namespaces.open(`${PREFIX}-pod1`), wiring);
+  const listener = spawn(
+    "ip",
+    [
+      "netns",
+      "exec",
+      host,
+      "sh",
+      "-c",
+      `exec perl -e "$0" "$(cat /sys/class/net/pod1pod1/ifindex)"`,
+      LISTEN,
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  const closed = once(listener, "close");
+  const seen = new Set<string>();
+  createInterface(listener.stdout).on("line", (line) => seen.add(line));
+  try {
+    await eventually(() => seen.has("ready"), { withinMs: 10_000 });
+    sendAll(attacker, [...FRAMES.map(({ hex }) => hex), LAST]);
+    await eventually(() => isSeen(LAST, seen), { withinMs: 10_000 });
+  } finally {
+    listener.kill();
+    await closed;
+  }
+  return seen;
+}
+
+test("the table has at least 60 frames, no two of which are the same", () => {
+  expect(FRAMES.length).toBeGreaterThanOrEqual(60);
+  expect(new Set(FRAMES.map(({ hex }) => untagged(hex).slice(0, HEAD))).size).toBe(FRAMES.length);
+});
+
+describe.each([
+  { held: "addresses", guard: ADDRESSES },
+  { held: "mac", guard: MAC },
+] as const)("a guest that is held to its $held", ({ held, guard }) => {
+  let seen: ReadonlySet<string>;
+
+  beforeAll(async () => {
+    seen = await passed(guard);
+  });
+
+  test.each(FRAMES)("$name", ({ hex, passes }) => {
+    expect(isSeen(hex, seen)).toBe(passes[held]);
+  });
+});
