@@ -3,16 +3,12 @@
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/ports";
-import type { IssuedCertificate } from "./certificate-request.ts";
+import type { Authority, IssuedCertificate } from "./certificate-request.ts";
+import { subjectOfCertificate } from "./certificate.ts";
 import { MS_PER_DAY } from "./encoding.ts";
 
 /** Ten years: an authority outlives the certificates that it signs. */
 const AUTHORITY_VALID_DAYS = 3650;
-
-/** A certificate authority that can sign. `keyPem` is a secret. */
-export interface Authority extends IssuedCertificate {
-  readonly clock: Pick<Clock, "now">;
-}
 
 /** Makes a self-signed authority, valid for ten years. */
 export async function createAuthority(
@@ -21,8 +17,21 @@ export async function createAuthority(
 ): Promise<Authority> {
   const { signAuthority } = await import("./signing.ts");
   const now = clock.now();
-  const end = now + AUTHORITY_VALID_DAYS * MS_PER_DAY;
-  return { ...(await signAuthority(commonName, now, end)), clock };
+  const endMs = now + AUTHORITY_VALID_DAYS * MS_PER_DAY;
+  return { ...(await signAuthority({ commonName, endMs }, now)), clock };
+}
+
+/**
+ * The same authority with another ten years: name and key stay, so that whoever trusts it as it was trusts what it signs
+ * from now on, and the reverse.
+ * @throws AppError with PKI_PEM_INVALID when its certificate cannot be read.
+ */
+export async function renewAuthority({ certPem, keyPem, clock }: Authority): Promise<Authority> {
+  const { signAuthority } = await import("./signing.ts");
+  const { commonName } = subjectOfCertificate(certPem);
+  const now = clock.now();
+  const endMs = now + AUTHORITY_VALID_DAYS * MS_PER_DAY;
+  return { ...(await signAuthority({ commonName, endMs, keyPem }, now)), clock };
 }
 
 /** Why certificate and key are no authority; undefined when they are one. */

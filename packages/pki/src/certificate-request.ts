@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a certificate is to say, and what comes of it.
+import type { Clock } from "@patchbay/ports";
 
 /** What a certificate is for. Source: RFC 5280 4.2.1.12. */
 export type CertificateUsage = "server" | "client";
@@ -22,4 +23,9 @@ export interface IssuedCertificate {
   readonly certPem: string;
   /** PKCS #8. */
   readonly keyPem: string;
+}
+
+/** A certificate authority that can sign. `keyPem` is a secret. */
+export interface Authority extends IssuedCertificate {
+  readonly clock: Pick<Clock, "now">;
 }

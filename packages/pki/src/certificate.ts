@@ -2,8 +2,7 @@
 // What an authority signs: certificates of servers and clients.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Authority } from "./authority.ts";
-import type { CertificateRequest, IssuedCertificate } from "./certificate-request.ts";
+import type { Authority, CertificateRequest, IssuedCertificate } from "./certificate-request.ts";
 
 /** Makes a key and a certificate for it, signed by `authority`. */
 export async function issueCertificate(
@@ -32,6 +31,14 @@ function read(certPem: string): X509Certificate {
  */
 export function endOfCertificate(certPem: string): number {
   return read(certPem).validToDate.getTime();
+}
+
+/**
+ * Since when a certificate holds, in milliseconds since 1970.
+ * @throws AppError with PKI_PEM_INVALID when it cannot be read.
+ */
+export function startOfCertificate(certPem: string): number {
+  return read(certPem).validFromDate.getTime();
 }
 
 /** One attribute of a subject: a text, or a list where it is there more than once. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of pki.
-export { createAuthority, loadAuthority, type Authority } from "./authority.ts";
+export { createAuthority, loadAuthority, renewAuthority } from "./authority.ts";
 export {
   endOfCertificate,
   isIssuedFor,
@@ -8,9 +8,11 @@ export {
   issueCertificate,
   namesAddress,
   splitBundle,
+  startOfCertificate,
   subjectOfCertificate,
 } from "./certificate.ts";
 export type {
+  Authority,
   CertificateRequest,
   CertificateUsage,
   IssuedCertificate,

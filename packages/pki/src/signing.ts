@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signs certificates. The library for it is large: this file is loaded when something has to be signed, not at each start.
 import "reflect-metadata";
-import { createPrivateKey, webcrypto } from "node:crypto";
+import { createPrivateKey, createPublicKey, webcrypto } from "node:crypto";
 import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
@@ -39,13 +39,26 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: pemOfKey(keys.privateKey) };
 }
 
-/** A certificate of an authority that signs itself. `endMs`: since 1970. */
+/** An authority to sign for; with a key it goes on: what trusts the certificate before this one trusts what both have signed. */
+export interface AuthorityRequest {
+  readonly commonName: string;
+  /** Milliseconds since 1970. */
+  readonly endMs: number;
+  readonly keyPem?: string;
+}
+
+async function importKeys(keyPem: string): Promise<webcrypto.CryptoKeyPair> {
+  const der = createPublicKey(keyPem).export({ type: "spki", format: "der" });
+  const publicKey = await webcrypto.subtle.importKey("spki", der, KEY_ALGORITHM, true, ["verify"]);
+  return { publicKey, privateKey: await importKey(keyPem) };
+}
+
+/** A certificate of an authority that signs itself. */
 export async function signAuthority(
-  commonName: string,
+  { commonName, endMs, keyPem }: AuthorityRequest,
   nowMs: number,
-  endMs: number,
 ): Promise<IssuedCertificate> {
-  const keys = await generateKeys();
+  const keys = keyPem === undefined ? await generateKeys() : await importKeys(keyPem);
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: randomSerial(),
     name: [{ CN: [commonName] }],

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real service that stands still, under a real supervisor's hands. Time between questions is the test's.
+// A real service that stands still, or shows a certificate that ends, under a real supervisor's hands. Time is the test's.
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import {
   createClock,
@@ -13,6 +15,7 @@ import {
   signalProcess,
 } from "@patchbay/os";
 import { createFakeClock } from "@patchbay/ports/testing";
+import type { Clock } from "@patchbay/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/testing";
 import { afterEach, expect, test } from "vitest";
@@ -29,10 +32,12 @@ import {
 } from "../../../packages/standalone/src/supervisor/component.ts";
 import { programsOf } from "../../../packages/standalone/src/supervisor/components.ts";
 import { askHealth } from "../../../packages/standalone/src/supervisor/liveness.ts";
+import { renewOnce } from "../../../packages/standalone/src/supervisor/renewal.ts";
 import { processOf, type NamedProcess } from "./processes.ts";
 
 const PERIOD_MS = 10_000;
 const TIMEOUT_MS = 90_000;
+const DAY_MS = 24 * 3_600_000;
 const paths = pathsOf(join(tmpdir(), `standstill-${randomUUID().slice(0, 8)}`));
 const files = createFiles();
 const clock = createFakeClock();
@@ -45,11 +50,17 @@ afterEach(async () => {
 });
 
 /** Starts it as a supervisor does. */
-async function start(program: ComponentProgram): Promise<NamedProcess> {
-  const deps = { files, clock, log: createSilentLogger(), paths, bootId: await readBootId(files) };
-  const component = new Component(program, deps);
+async function startComponent(program: ComponentProgram, at: Clock): Promise<Component> {
+  const log = createSilentLogger();
+  const bootId = await readBootId(files);
+  const component = new Component(program, { files, clock: at, log, paths, bootId });
   components.push(component);
   await component.start();
+  return component;
+}
+
+async function start(program: ComponentProgram): Promise<NamedProcess> {
+  await startComponent(program, clock);
   return processOf(paths.dataDir, program.name);
 }
 
@@ -95,17 +106,65 @@ async function expectStartedAnew(program: ComponentProgram): Promise<void> {
   }
 }
 
+function freePort(): number {
+  return 30_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
+}
+
 test(
   "a service that stands still is killed and started anew, and so is the API server",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
-    const apiPort = 30_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
     const deps = { files, clock: createClock(), runner, paths };
-    const { settings } = await prepare(deps, { apiPort });
+    const { settings } = await prepare(deps, { apiPort: freePort() });
     const { apiServer, virtController } = programsOf(deps, settings);
     await expectStartedAnew(apiServer);
     await fillApiServer(settings.nodeName);
     await expectStartedAnew(virtController);
+  },
+  TIMEOUT_MS,
+);
+
+/** The certificate that is shown at a port, to whoever trusts the authority. */
+async function shownAt(port: number, ca: string): Promise<{ readonly endMs: number }> {
+  const socket = connect({ host: "127.0.0.1", port, ca });
+  await once(socket, "secureConnect");
+  const endMs = Date.parse(socket.getPeerCertificate().valid_to);
+  socket.destroy();
+  return { endMs };
+}
+
+test(
+  "certificates that end soon are made anew, and services that show older ones are started again, one by one",
+  async () => {
+    for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+    const real = createClock();
+    // They were made nearly a year ago.
+    const past = { ...real, now: () => real.now() - 320 * DAY_MS };
+    const before = await prepare({ files, clock: past, runner, paths }, { apiPort: freePort() });
+    const { settings, certificates } = before;
+    // The API server would renew its own at its start.
+    const { apiServer, virtController } = programsOf(
+      { files, clock: real, runner, paths },
+      settings,
+    );
+    const server = await startComponent(apiServer, past);
+    await fillApiServer(settings.nodeName);
+    const controller = await startComponent(virtController, past);
+    const pids = await Promise.all(
+      [apiServer, virtController].map(({ name }) => processOf(paths.dataDir, name)),
+    );
+    await renewOnce({
+      ...{ clock: real, log: createSilentLogger(), announce: () => Promise.resolve() },
+      renew: async () => {
+        await prepare({ files, clock: real, runner, paths }, {});
+        return real.now();
+      },
+      services: () => [server, controller],
+    });
+    const { endMs } = await shownAt(settings.apiPort, certificates.ca.certPem);
+    expect(endMs - real.now()).toBeGreaterThan(360 * DAY_MS);
+    expect(await Promise.all(pids.map((pid) => isRunning(pid)))).toEqual([false, false]);
+    await fillApiServer(settings.nodeName);
   },
   TIMEOUT_MS,
 );

@@ -10,6 +10,8 @@ import {
   kubeconfigText,
   loadAuthority,
   namesAddress,
+  renewAuthority,
+  startOfCertificate,
   subjectOfCertificate,
   type Authority,
   type CertificateRequest,
@@ -21,8 +23,11 @@ import type { Paths } from "./paths.ts";
 
 const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
-/** A certificate that ends sooner is made anew at the next start. */
-const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+/** A certificate that ends sooner is made anew; the supervisor looks once a day. */
+const RENEW_BEFORE_MS = 60 * DAY_MS;
+/** An authority that ends sooner would cut the certificates short that it signs. */
+const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
 /** Common name of what the API server shows to aggregated servers; they believe whom it names. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
@@ -68,13 +73,24 @@ async function keepAuthority(deps: CertificateDeps, name: string): Promise<Autho
   const keyFile = join(paths.pki, `${name}.key`);
   const certPem = await files.readText(certFile);
   const keyPem = await files.readText(keyFile);
-  if (certPem !== undefined && keyPem !== undefined) {
-    return loadAuthority({ certPem, keyPem }, clock);
+  if (certPem === undefined || keyPem === undefined) {
+    const authority = await createAuthority(`patchbay-${name}`, clock);
+    await files.writeAtomic(keyFile, authority.keyPem, KEY_MODE);
+    await files.writeAtomic(certFile, authority.certPem);
+    return authority;
   }
-  const authority = await createAuthority(`patchbay-${name}`, clock);
-  await files.writeAtomic(keyFile, authority.keyPem, KEY_MODE);
-  await files.writeAtomic(certFile, authority.certPem);
-  return authority;
+  const kept = loadAuthority({ certPem, keyPem }, clock);
+  if (endOfCertificate(certPem) - clock.now() > RENEW_AUTHORITY_BEFORE_MS) return kept;
+  const renewed = await renewAuthority(kept);
+  await files.writeAtomic(certFile, renewed.certPem);
+  return renewed;
+}
+
+/** Since when the newest certificate holds, milliseconds since 1970: what was started before does not know it. */
+export async function newestCertificateMs({ files, paths }: CertificateDeps): Promise<number> {
+  const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
+  const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
+  return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : startOfCertificate(text))));
 }
 
 type Request = Pick<CertificateRequest, "commonName" | "usages"> &

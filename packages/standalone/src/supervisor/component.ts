@@ -62,6 +62,8 @@ export class Component {
   #running: Running | undefined;
   #isAdopted = false;
   #kept: Promise<void> = Promise.resolve();
+  /** Called when the process after the one that runs has been started. */
+  #onNext: () => void = () => undefined;
 
   constructor(program: ComponentProgram, deps: ComponentDeps) {
     this.name = program.name;
@@ -95,6 +97,26 @@ export class Component {
     const running = this.#running ?? (await this.#adopt());
     if (running !== undefined) await this.#end(running);
     await this.#deps.files.remove(this.#stateFile());
+  }
+
+  /** When its process was started, milliseconds since 1970; undefined: it does not run. */
+  async startedAtMs(): Promise<number | undefined> {
+    if (this.#running === undefined) return undefined;
+    return numberOf(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
+  }
+
+  /** Ends the process; resolves when the next one is ready, or after a while. It is kept as before. */
+  async restart(): Promise<void> {
+    const running = this.#running;
+    if (running === undefined) return;
+    const { signal } = this.#stopping;
+    const next = new Promise<void>((resolve) => {
+      this.#onNext = resolve;
+      signal.addEventListener("abort", this.#onNext, { once: true });
+    });
+    await this.#end(running);
+    await next;
+    await this.#untilReady(AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]));
   }
 
   async #end(running: Running): Promise<void> {
@@ -259,7 +281,10 @@ export class Component {
       pauseMs = Math.min(pauseMs * 2, BACKOFF_MAX_MS);
       running = await this.#startAgain();
       this.#running = running;
-      if (running !== undefined) this.#watch(running);
+      if (running !== undefined) {
+        this.#watch(running);
+        this.#onNext();
+      }
     }
   }
 

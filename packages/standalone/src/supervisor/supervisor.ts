@@ -18,6 +18,8 @@ import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-contain
 import { keepOwnImages } from "../runtime/own-images.ts";
 import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
+import { newestCertificateMs } from "../data-dir/certificates.ts";
+import { renewDaily, type RenewalDeps } from "./renewal.ts";
 import type { StateWriter } from "./state.ts";
 
 /** What the supervisor works with. */
@@ -37,6 +39,14 @@ async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   for (const outcome of outcomes) {
     if (outcome.status === "rejected") throw outcome.reason;
   }
+}
+
+/** Tells the API server where virt-api is, and which authority has signed for it. */
+function announceVirtApi(
+  { store }: KubeClient,
+  { settings, certificates }: Prepared,
+): Promise<void> {
+  return keepVirtApi(store, { port: settings.virtApiPort, caPem: certificates.ca.certPem });
 }
 
 /** A standalone machine. */
@@ -66,6 +76,7 @@ export class Supervisor {
       this.#endWatch = this.#bridges.watch(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
+      void renewDaily(this.#renewal(programs), this.#ending.signal);
     } catch (error) {
       this.#endWatch();
       this.#ending.abort(new Error("the machine did not come up"));
@@ -118,20 +129,27 @@ export class Supervisor {
   async #startServer(
     wanted: WantedSettings,
   ): Promise<{ prepared: Prepared; programs: Programs; client: KubeClient }> {
-    const { paths, state, log, clock } = this.#deps;
+    const { state } = this.#deps;
     const prepared = await prepare(this.#deps, wanted);
     await rememberHostLinks(this.#deps);
     await state.step("certificates, kubeconfigs and settings are there");
     const { settings } = prepared;
     const programs = programsOf(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
-    const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
-    const client = createKubeClient(config, { logger: log, clock, component: "standalone" });
-    this.#client = client;
+    const client = await this.#connect();
     await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
     await keepRights(client.store, this.#deps.files, settings.nodeName);
     await state.step("accounts and roles are there");
     return { prepared, programs, client };
+  }
+
+  /** As the administrator, with the certificate that is there now. */
+  async #connect(): Promise<KubeClient> {
+    const { paths, log, clock } = this.#deps;
+    const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
+    await this.#client?.close();
+    this.#client = createKubeClient(config, { logger: log, clock, component: "standalone" });
+    return this.#client;
   }
 
   async #startContainerd({ containerd }: Programs): Promise<void> {
@@ -174,22 +192,13 @@ export class Supervisor {
     }
   }
 
-  async #startServices(
-    programs: Programs,
-    client: KubeClient,
-    { settings, certificates }: Prepared,
-  ): Promise<void> {
+  async #startServices(programs: Programs, client: KubeClient, prepared: Prepared): Promise<void> {
     const { virtApi, netAgent, virtHandler, virtController } = programs;
     await settleAll([
       this.#startNodeRuntime(programs),
       this.#run(netAgent),
       this.#run(virtHandler),
-      this.#run(virtApi).then(() =>
-        keepVirtApi(client.store, {
-          port: settings.virtApiPort,
-          caPem: certificates.ca.certPem,
-        }),
-      ),
+      this.#run(virtApi).then(() => announceVirtApi(client, prepared)),
     ]);
     await this.#run(virtController);
   }
@@ -200,6 +209,29 @@ export class Supervisor {
     await component.start();
     const how = component.isAdopted ? "runs already" : "is ready";
     await this.#deps.state.step(`${program.name} ${how}`);
+  }
+
+  /** Who shows or trusts certificates: all but containerd, the API server first. */
+  #renewal({ containerd }: Programs): RenewalDeps {
+    const { clock, log } = this.#deps;
+    let renewed: Prepared | undefined;
+    return {
+      ...{ clock, log },
+      renew: async () => {
+        const beforeMs = await newestCertificateMs(this.#deps);
+        renewed = await prepare(this.#deps, {});
+        const newestMs = await newestCertificateMs(this.#deps);
+        // A certificate holds from a while before it was made.
+        return newestMs > beforeMs ? clock.now() : newestMs;
+      },
+      services: () => this.#components.filter(({ name }) => name !== containerd.name),
+      announce: async () => {
+        const client = await this.#connect();
+        this.#endWatch();
+        this.#endWatch = this.#bridges.watch(client);
+        if (renewed !== undefined) await announceVirtApi(client, renewed);
+      },
+    };
   }
 
   async #shutDown(client: KubeClient): Promise<number> {
