@@ -28,10 +28,10 @@ function readRows(): readonly Row[] {
   }));
 }
 
-/** Numbers in the titles of the tests below this one. */
+/** Numbers in the titles of the tests below this one, which may be in a table beside them. */
 function readTested(): ReadonlySet<number> {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" }).filter(
-    (name) => /\/\d[^/]*\.test\.ts$/.test(name),
+    (name) => /\/(\d[^/]*\.test|[^/]*-table)\.ts$/.test(name),
   );
   const texts = files.map((name) => readFileSync(join(import.meta.dirname, name), "utf8"));
   // A table of attacks has the number in its rows.

@@ -79,7 +79,8 @@ function ofNd(from: string, word: string): string {
   return ofIpv6(ICMPV6, word, from);
 }
 
-const [HOP_BY_HOP, UDP, FRAGMENT, ICMPV6, NONE, DESTINATION] = [0, 17, 44, 58, 59, 60] as const;
+const [HOP_BY_HOP, FRAGMENT, NONE, DESTINATION] = [0, 44, 59, 60] as const;
+const [TCP, UDP, ICMPV6, PIM] = [6, 17, 58, 103] as const;
 const ADVERTISEMENT = ndWord(ND.advertisesRouter, OWN.linkLocal);
 const QUERY_6 = `82000000${"00".repeat(4)}${address("::")}`;
 const REPORT_6 = `8f000000${"00".repeat(4)}`;
@@ -283,6 +284,57 @@ const ND_ROWS: readonly Row[] = [
   ),
 ];
 
+/** So much that the kernel keeps it in several pieces: it must not take a byte of another for a header's. */
+const FILL = "61".repeat(5000);
+const [PORTS, SERVER_6] = [`00090009${"00".repeat(16)}`, "0223022200000000"];
+const PIM_HELLO = "2000000000010002";
+const FOREIGN = ndWord(ND.advertises, OWN.ipv6, linkLayer(2, OTHER.mac));
+function own(next: number, content: string): string {
+  return ofIpv6(next, content, OWN.ipv6);
+}
+function first(next: number, content: string): string {
+  return own(FRAGMENT, fragment(next, FIRST, content));
+}
+function behind(next: number, content: string): string {
+  return own(DESTINATION, options(next, content));
+}
+function ofIpv4(protocol: number, content: string): string {
+  return ipv4(OWN.ipv4, OTHER.ipv4, { protocol, content });
+}
+
+const LARGE_ROWS: readonly Row[] = [
+  row("a jumbo frame", ALWAYS, ofIpv4(UDP, PORTS + FILL)),
+  row("a jumbo frame of UDP by IPv6", ALWAYS, own(UDP, PORTS + FILL)),
+  row("a jumbo frame of TCP by IPv6", ALWAYS, own(TCP, PORTS + FILL)),
+  row("a jumbo frame of ESP by IPv6", ALWAYS, own(50, FILL)),
+  row("a jumbo fragment", ALWAYS, first(UDP, PORTS + FILL)),
+  row("a large router advertisement", NEVER, own(ICMPV6, ADVERTISEMENT + FILL)),
+  row("a large one behind options", NEVER, behind(ICMPV6, ADVERTISEMENT + FILL)),
+  row("attack 96: a large one in a fragment", NEVER, first(ICMPV6, ADVERTISEMENT + FILL)),
+  row("a large answer of a DHCPv6 server", NEVER, own(UDP, SERVER_6 + FILL)),
+  row("attack 97: a large advertisement with another's MAC", NEVER, own(ICMPV6, FOREIGN + FILL)),
+];
+
+const ROUTER_ROWS: readonly Row[] = [
+  row("a redirect of IPv4", NEVER, ofIpv4(1, "05010000")),
+  row("a router advertisement of IPv4", NEVER, ofIpv4(1, "0900000001020708")),
+  row("an IGMP report, version 1", ALWAYS, ofIgmp(0x12)),
+  row("an IGMP report, version 3", ALWAYS, ofIgmp(0x22)),
+  row("attack 97: DVMRP", NEVER, ofIgmp(0x13)),
+  row("attack 97: a router of multicast, by IGMP", NEVER, ofIgmp(0x30)),
+  row("attack 97: PIM", NEVER, ofIpv4(PIM, PIM_HELLO)),
+  row("attack 97: PIM by IPv6", NEVER, own(PIM, PIM_HELLO)),
+  row("attack 97: PIM behind options", NEVER, behind(PIM, PIM_HELLO)),
+  row("attack 97: a router of multicast, by ICMPv6", NEVER, own(ICMPV6, "97000000007d0002")),
+  row("attack 97: another's MAC behind options", NEVER, behind(ICMPV6, FOREIGN)),
+  row("attack 97: another's MAC in a fragment", NEVER, first(ICMPV6, FOREIGN)),
+  row("UDP behind options", ALWAYS, behind(UDP, PORTS)),
+  row("an echo in a fragment", ALWAYS, first(ICMPV6, "8000000000010001")),
+  row("a DHCPv6 server's word in a fragment", NEVER, first(UDP, SERVER_6)),
+  row("ARP behind SNAP", NEVER, `0024aaaa03000000${ofArp({ ip: OTHER.ipv4 })}`),
+  row("IPv6 behind SNAP", NEVER, `0048aaaa030000f8${own(ICMPV6, ADVERTISEMENT)}`),
+];
+
 const OTHER_ROWS: readonly Row[] = [
   row("a tagged frame", BY_MAC, "8100000588b5"),
   row("ARP behind a tag that means none", NEVER, `81000000${ofArp({ ip: OTHER.ipv4 })}`),
@@ -308,5 +360,7 @@ export const FRAMES: readonly Row[] = [
   ...IPV4_ROWS,
   ...IPV6_ROWS,
   ...ND_ROWS,
+  ...LARGE_ROWS,
+  ...ROUTER_ROWS,
   ...OTHER_ROWS,
 ];
