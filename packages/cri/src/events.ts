@@ -15,7 +15,7 @@ const PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
 const AGAIN_MS: readonly number[] = [100, 1000];
 
 /** Where pods' containers are. Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
-const NAMESPACE = "k8s.io";
+export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
@@ -26,7 +26,9 @@ const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
-  request: { filters: TOPICS.map((topic) => `namespace==${NAMESPACE},topic=="${topic}"`) },
+  request: {
+    filters: TOPICS.map((topic) => `namespace==${CONTAINERD_NAMESPACE},topic=="${topic}"`),
+  },
 };
 
 const CRI_EVENTS: Call = {

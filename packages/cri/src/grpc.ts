@@ -6,6 +6,7 @@ import {
   Client,
   connectivityState,
   credentials,
+  Metadata,
   type CallOptions,
   type ClientReadableStream,
   type MethodDefinition,
@@ -34,11 +35,15 @@ const CHANNEL_OPTIONS = {
   "grpc.use_local_subchannel_pool": 1,
 };
 
+/** Source: containerd namespaces, GRPCHeader. */
+const NAMESPACE_HEADER = "containerd-namespace";
+
 /** Services that are spoken, and the .proto that names each. */
 const SERVICES = {
   "runtime.v1.RuntimeService": "cri.proto",
   "runtime.v1.ImageService": "cri.proto",
   "containerd.services.events.v1.Events": "containerd-events.proto",
+  "containerd.services.tasks.v1.Tasks": "containerd-tasks.proto",
 } as const;
 
 /** Name of a service on the wire. */
@@ -49,6 +54,8 @@ export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
+  /** Of containerd's own services: whose containers are meant. */
+  readonly namespace?: string;
 }
 
 /** What a stream tells. */
@@ -135,13 +142,15 @@ function openStream(client: Client, call: Call): ClientReadableStream<unknown> {
 }
 
 function ask(client: Client, call: Call, options: CallOptions): Promise<unknown> {
-  const { path, requestSerialize, responseDeserialize } = methodOf(call);
   const { promise, resolve, reject } = Promise.withResolvers();
   const answer = (error: ServiceError | null, response?: unknown): void => {
     if (error === null) resolve(response);
     else reject(error);
   };
-  const { request } = call;
-  client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, answer);
+  const { request, namespace } = call;
+  const metadata = new Metadata();
+  if (namespace !== undefined) metadata.set(NAMESPACE_HEADER, namespace);
+  const { path, requestSerialize: to, responseDeserialize: from } = methodOf(call);
+  client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
   return promise;
 }

@@ -4,7 +4,12 @@ import { dirname, join, resolve } from "node:path";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { layoutOf } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
-import { createContainerRuntime, DEFAULT_CRI_ENDPOINTS, findProblem } from "@patchbay/cri";
+import {
+  createContainerRuntime,
+  createExecPrograms,
+  DEFAULT_CRI_ENDPOINTS,
+  findProblem,
+} from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -17,7 +22,7 @@ import {
   type Queue,
 } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files } from "@patchbay/ports";
+import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/ports";
 import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
@@ -56,6 +61,7 @@ const ASK_AGAIN_MS = 500;
 /** The machine. */
 interface Machine extends VolumeMachine {
   readonly runtime: ContainerRuntime;
+  readonly programs: ExecPrograms;
   readonly runtimeName: string;
   readonly identity: MachineIdentity;
   readonly memory: ImageMemory;
@@ -115,9 +121,12 @@ async function readMemory(files: Files): Promise<number> {
 async function findMachine(context: DaemonContext, flags: Flags): Promise<Machine> {
   const files = createFiles();
   const runner = createProcessRunner();
-  const runtime = createContainerRuntime({ endpoints: endpointsOf(flags), clock: context.clock });
+  const place = { endpoints: endpointsOf(flags), clock: context.clock };
+  const runtime = createContainerRuntime(place);
+  const programs = createExecPrograms(place);
   context.signal.addEventListener("abort", () => {
     runtime.close();
+    programs.close();
   });
   const { name, version } = await waitForRuntime(runtime, context);
   const told = { architecture: architecture(), runtimeVersion: `${name}://${version}` };
@@ -138,7 +147,7 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   await files.ensureDirectory(stateDir, 0o700);
   const own = { files, runner, ...containerdOf(flags) };
   const memory = imageMemoryOf(own, join(stateDir, "image-grants"), context.log);
-  return { ...own, runtime, runtimeName: name, identity, facts, memory, ...claims };
+  return { ...own, runtime, programs, runtimeName: name, identity, facts, memory, ...claims };
 }
 
 function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
@@ -247,7 +256,9 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   const volumes = volumeDepsOf(context, machine);
   const nodes = startNodes(context, flags.nodeName);
   const deps = composePods(context, machine, { queue, volumes, nodes });
-  const port = await listenToApiServer({ ...deps, signal, hostIp: machine.facts.hostIp }, flags);
+  const { programs, facts } = machine;
+  const serving = { ...deps, programs, signal, hostIp: facts.hostIp };
+  const port = await listenToApiServer(serving, flags);
   const node = await startNode(context, machine, { flags, port, nodes });
   await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;

@@ -57,6 +57,7 @@ export type { LogFields, Logger } from "./logger.ts";
 export type { Namespaces, NetnsHandle, OpenNetns } from "./namespaces.ts";
 export type { Link, PodNetwork, PodView } from "./pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
+export type { ExecPrograms } from "./node/exec-programs.ts";
 export type { Sandbox, Sandboxes } from "./sandboxes.ts";
 export type {
   CallOptions,

@@ -3,8 +3,10 @@
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
 import type { Pod } from "@patchbay/api";
+import { createExecPrograms } from "@patchbay/cri";
 import { createClock, createFiles } from "@patchbay/os";
 import { type Authority, issueCertificate } from "@patchbay/pki";
+import type { ExecPrograms } from "@patchbay/ports";
 import { createFakeCache } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { serveKubeletApi } from "../../../packages/node-runtime/src/kubelet-api/serve.ts";
@@ -22,6 +24,7 @@ const NODE = "streams";
 export interface StreamNode {
   readonly bench: ContainerdRuntimeBench;
   readonly session: KubectlSession;
+  readonly programs: ExecPrograms;
   /** Makes a pod with one container, `main`, that runs `script`; gives what starts it again too. */
   pod(name: string, script: string): Promise<RunningPod>;
   close(): Promise<void>;
@@ -57,15 +60,18 @@ export async function startStreamNode(): Promise<StreamNode> {
   const pods = createFakeCache<Pod>();
   const stop = new AbortController();
   const certificates = await writeCertificates(session.directory, session.api.authority);
+  const clock = createClock();
+  const programs = createExecPrograms({ endpoints: [bench.containerd.endpoint], clock });
+  const deps = { files: createFiles(), clock, log: createSilentLogger() };
   const settings = { listenAddress: "127.0.0.1", port: 0, clientNames: ["kubelet-client"] };
   const { port, closed } = await serveKubeletApi(
-    { runtime, pods, files: createFiles(), clock: createClock(), log: createSilentLogger() },
+    { ...deps, runtime, programs, pods },
     { ...settings, ...certificates },
     stop.signal,
   );
   await registerNode(session.api, NODE, port);
   return {
-    ...{ bench, session },
+    ...{ bench, programs, session },
     pod: async (name, script) => {
       const path = await makePod(session.api, { name, nodeName: NODE }, ["main"]);
       // What the API server answers is the pod that it keeps.
@@ -87,6 +93,7 @@ export async function startStreamNode(): Promise<StreamNode> {
     close: async () => {
       stop.abort();
       await closed;
+      programs.close();
       await bench.close();
       await session.close();
     },

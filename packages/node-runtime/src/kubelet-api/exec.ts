@@ -58,8 +58,16 @@ async function connectTo(url: URL): Promise<Socket> {
   return remote;
 }
 
+/** A client and a stream of the runtime that are one. */
+export interface JoinedStream {
+  /** Who was the first to end it: the runtime, because its program is over, or the client, who has left. */
+  readonly over: Promise<"ended" | "left">;
+  close(): void;
+}
+
 /** Bytes both ways until one side ends; what is on its way then still arrives. */
-function join(client: Socket, remote: Socket, signal: AbortSignal): void {
+function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
+  const { promise: over, resolve } = Promise.withResolvers<"ended" | "left">();
   const destroy = (): void => {
     client.destroy();
     remote.destroy();
@@ -70,14 +78,17 @@ function join(client: Socket, remote: Socket, signal: AbortSignal): void {
   client.on("error", destroy);
   remote.on("error", destroy);
   remote.on("close", () => {
+    resolve("ended");
     // An HTTP server's connections stay half open: whoever does not close theirs must not keep ours.
     client.end();
     client.setTimeout(LAST_WORDS_MS, destroy);
   });
   client.on("close", () => {
+    resolve("left");
     signal.removeEventListener("abort", destroy);
     remote.destroySoon();
   });
+  return { over, close: destroy };
 }
 
 function hasLeft(client: Socket): boolean {
@@ -85,7 +96,7 @@ function hasLeft(client: Socket): boolean {
 }
 
 /**
- * Passes the request on to the runtime's stream, and everything behind it both ways; what it says to the request is its
+ * Undefined: the client has left before anything began. Passes the request on to the runtime's stream, and everything behind it both ways; what it says to the request is its
  * answer, also a refusal.
  * @throws AppError with CRI_UNAVAILABLE while nothing was answered yet
  */
@@ -93,15 +104,15 @@ export async function joinStream(
   { request, socket, head }: Upgrade,
   target: string,
   signal: AbortSignal,
-): Promise<void> {
-  if (hasLeft(socket)) return; // while the runtime was asked: nothing is begun
+): Promise<JoinedStream | undefined> {
+  if (hasLeft(socket)) return undefined; // while the runtime was asked: nothing is begun
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasLeft(socket)) {
     remote.destroy(); // nobody would tell of its end any more
-    return;
+    return undefined;
   }
   remote.write(headOf(request, url));
   remote.write(head);
-  join(socket, remote, signal);
+  return join(socket, remote, signal);
 }

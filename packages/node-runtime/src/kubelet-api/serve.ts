@@ -13,9 +13,10 @@ import {
   trustInFile,
   type RunningServer,
 } from "@patchbay/daemon";
-import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
+import type { Cache, Clock, ContainerRuntime, ExecPrograms, Files, Logger } from "@patchbay/ports";
 import { UID_LABEL } from "../translate/labels.ts";
-import { joinStream, type Upgrade } from "./exec.ts";
+import { ExecSessions, SESSIONS_MAX } from "./exec-sessions.ts";
+import { joinStream, type JoinedStream, type Upgrade } from "./exec.ts";
 import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
 import { openLog, type ContainerLog } from "./logs/read-log.ts";
 import { parseRequest, type ContainerName, type KubeletRequest, type Refusal } from "./request.ts";
@@ -23,6 +24,7 @@ import { parseRequest, type ContainerName, type KubeletRequest, type Refusal } f
 /** What is served from. */
 export interface KubeletApiDeps {
   readonly runtime: ContainerRuntime;
+  readonly programs: ExecPrograms;
   /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly files: Files;
@@ -47,6 +49,7 @@ export interface KubeletApiSettings {
 interface Serving extends KubeletApiDeps {
   readonly signal: AbortSignal;
   readonly authority: ClientAuthority;
+  readonly sessions: ExecSessions;
   /** Told of each change in the runtime. */
   readonly listeners: Set<() => void>;
 }
@@ -54,6 +57,11 @@ interface Serving extends KubeletApiDeps {
 const STRANGER: Refusal = { kind: "refused", code: 401, message: "Unauthorized" };
 const UPGRADE_REQUIRED: Refusal = {
   ...{ kind: "refused", code: 400, message: "Upgrade request required" },
+};
+
+const FULL: Refusal = {
+  ...{ kind: "refused", code: 429 },
+  message: `the container has ${String(SESSIONS_MAX)} sessions of exec: end one of them first`,
 };
 
 function understand(
@@ -182,7 +190,11 @@ async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> 
     refuseUpgrade(upgrade, found);
     return;
   }
-  await joinStream(upgrade, await streamOf(wanted, found.id, serving), serving.signal);
+  const open = async (): Promise<JoinedStream | undefined> =>
+    joinStream(upgrade, await streamOf(wanted, found.id, serving), serving.signal);
+  if (wanted.kind === "attach") await open();
+  else if (serving.sessions.isFull(found.id)) refuseUpgrade(upgrade, FULL);
+  else await serving.sessions.begin(found.id, open);
 }
 
 function onRequest(serving: Serving) {
@@ -223,7 +235,9 @@ export async function serveKubeletApi(
   const { clientCaFile: caFile, clientNames: names, certFile, keyFile, ...rest } = settings;
   const authority = new ClientAuthority(trustInFile(deps.files, { caFile, names }));
   const certificate = certificateInFiles(deps.files, { certFile, keyFile });
-  const serving: Serving = { ...deps, signal, authority, listeners: new Set() };
+  const sessions = new ExecSessions(deps, signal);
+  await sessions.endLeft();
+  const serving: Serving = { ...deps, signal, authority, sessions, listeners: new Set() };
   deps.runtime.watch(() => {
     for (const changed of [...serving.listeners]) changed();
   }, signal);

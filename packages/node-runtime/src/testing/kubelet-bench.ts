@@ -11,8 +11,10 @@ import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki
 import {
   createFakeCache,
   createFakeContainerRuntime,
+  createFakeExecPrograms,
   type FakeCache,
   type FakeContainerRuntime,
+  type FakeExecPrograms,
 } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createRuns, RUN_UID } from "./runs.ts";
@@ -34,6 +36,7 @@ export interface KubeletBench {
   readonly port: number;
   readonly runtime: FakeContainerRuntime;
   readonly pods: FakeCache<Pod>;
+  readonly programs: FakeExecPrograms;
   /** Starts container `c`; gives its id. */
   run(): Promise<string>;
   /** Writes lines to the log of its first run. */
@@ -73,13 +76,14 @@ export async function startKubeletBench(): Promise<KubeletBench> {
     ...{ listenAddress: "127.0.0.1", port: 0, certFile: at("kubelet.crt") },
     ...{ keyFile: at("kubelet.key"), clientCaFile: at("clients.crt"), clientNames: [CLIENT] },
   };
-  const deps = { runtime, pods, files: createFiles(), clock, log: createSilentLogger() };
+  const programs = createFakeExecPrograms();
+  const deps = { runtime, programs, pods, files: createFiles(), clock, log: createSilentLogger() };
   const { port, closed } = await serveKubeletApi(deps, settings, stop.signal);
   const identity = (name: string, authority = clients) => issue(authority, name, "client");
   const own = await identity(CLIENT);
   const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
   return {
-    ...{ port, runtime, pods, identity },
+    ...{ port, runtime, pods, programs, identity },
     run: () => runs.run(),
     write: async (...texts) => {
       const log = at("c/0.log");

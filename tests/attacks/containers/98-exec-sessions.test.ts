@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is left of sessions of exec whose clients have left? Programs of a real containerd, from the API server on.
+import type { Duplex } from "node:stream";
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { upgrade } from "../../contract/apiserver/upgrade.ts";
+import { startStreamNode, type StreamNode } from "../../contract/node-runtime/stream-node.ts";
+
+const SESSIONS = 200;
+/** As many as a container may have. */
+const TAKEN = 32;
+const WITHIN = { withinMs: 30_000 };
+const SLEEP = "command=busybox&command=sleep&command=1000&stdin=true&stdout=true&tty=true";
+const HEADERS = {
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-protocol": "v4.channel.k8s.io",
+};
+
+let node: StreamNode;
+
+beforeAll(async () => {
+  node = await startStreamNode();
+});
+afterAll(() => node.close());
+
+test("attack 98: the programs of 200 exec sessions that are left do not stay", async () => {
+  const { containerId, path } = await node.pod("attacked", "while :; do busybox sleep 1; done");
+  const sockets: Duplex[] = [];
+  const codes = await Promise.all(
+    Array.from({ length: SESSIONS }, async () => {
+      const { answer, socket } = await upgrade(node.session.api, `${path}/exec?${SLEEP}`, HEADERS);
+      if (socket !== undefined) sockets.push(socket);
+      return answer.statusCode;
+    }),
+  );
+  expect(codes.filter((code) => code === 101)).toHaveLength(TAKEN);
+  const running = () => node.programs.list(containerId);
+  await eventually(async () => (await running()).length === TAKEN, WITHIN);
+  for (const socket of sockets) socket.destroy();
+  await eventually(async () => (await running()).length === 0, WITHIN);
+  // And the container is its own again.
+  const { out } = await node.session.kubectl("exec attacked -- sh -c", "echo well");
+  expect(out).toBe("well\n");
+});
