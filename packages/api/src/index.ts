@@ -7,6 +7,13 @@ export {
   type AttachmentErrors,
 } from "./annotations/attachment-errors.ts";
 export {
+  keptIpsOf,
+  parseKeptAddresses,
+  printKeptAddresses,
+  soundAddresses,
+  type KeptAddresses,
+} from "./annotations/kept-addresses.ts";
+export {
   isReadableSelection,
   NETWORKS_MAX,
   parseNetworks,

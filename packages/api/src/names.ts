@@ -19,6 +19,8 @@ export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
 /** Where the PCI devices of the last start were, for the next one; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
+/** Which addresses the NICs of the last start had, for the next one; writer: virt-controller. */
+export const KEPT_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** `"true"`: PCI devices sit on the root complex, and nothing can be plugged. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 

@@ -138,6 +138,7 @@ export {
   nodeVmStatus,
   type NodeVmStatus,
 } from "./status/node-vm.ts";
+export { newAddressChange } from "./addresses/changed-addresses.ts";
 export { findObstacle, newObstacle } from "./status/obstacle.ts";
 export { isPassingNews } from "./status/passing.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";

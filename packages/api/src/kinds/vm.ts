@@ -93,6 +93,17 @@ const MacAddressesSchema = Type.Array(
   { description: "MACs of interfaces on the pod's network, so that no start changes them." },
 );
 
+const IpAddressesSchema = Type.Array(
+  Type.Object({
+    name: Type.String({ description: "Name of the interface." }),
+    networkName: Type.String({ description: "NetworkAttachmentDefinition, as NAMESPACE/NAME." }),
+    ips: Type.Array(Type.String({ description: "For example 10.77.1.5." })),
+  }),
+  {
+    description: "Addresses that networks gave to interfaces; the next start asks for them again.",
+  },
+);
+
 const StateChangeRequestSchema = Type.Object(
   {
     action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
@@ -123,6 +134,7 @@ export const VmStatusSchema = Type.Object(
     ready: Type.Optional(Type.Boolean()),
     printableStatus: Type.Optional(Type.String()),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
+    ipAddresses: Type.Optional(IpAddressesSchema),
     macAddresses: Type.Optional(MacAddressesSchema),
     observedGeneration: Type.Optional(Type.Integer()),
     pcieTopology: Type.Optional(PcieTopologySchema),

@@ -9,6 +9,7 @@ import {
   type VmStatus,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
+import { keptAddressesOf } from "../addresses/kept-addresses.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import { keptMacsOf } from "../iface/kept-macs.ts";
 import { keptTopology } from "../pcie/kept.ts";
@@ -155,6 +156,7 @@ export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefi
 export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
   const { vm, vmi, bindings } = situation;
   const macs = keptMacsOf(vm, vmi, bindings);
+  const addresses = keptAddressesOf(vm, vmi);
   const obstacle = vmObstacle(situation);
   const conditions = conditionsOf(situation, obstacle, now);
   const run = runFields(vm, vmi, now);
@@ -163,6 +165,7 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
     ready: findCondition(conditions, READY)?.status === "True",
     printableStatus: printableStatus(situation, { obstacle, startFailure: run.startFailure }),
     conditions,
+    ipAddresses: addresses.length === 0 ? undefined : [...addresses],
     macAddresses: macs.length === 0 ? undefined : [...macs],
     ...topologyFields(vm, vmi),
     ...run,

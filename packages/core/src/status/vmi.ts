@@ -12,6 +12,7 @@ import {
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
+import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
 import type { Sha256Hex } from "../iface/names.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
@@ -83,7 +84,7 @@ function transitionsOf(
 }
 
 /** Types that virt-controller writes; others' are left alone. */
-const OWN: readonly string[] = [READY, SYNCHRONIZED];
+const OWN: readonly string[] = [READY, SYNCHRONIZED, ADDRESS_CHANGED];
 
 function readyCondition({ vmi, pod }: VmiSituation, phase: VmiPhase): NewCondition {
   if (phase === "Running") return { type: READY, status: "True" };
@@ -96,9 +97,19 @@ function readyCondition({ vmi, pod }: VmiSituation, phase: VmiPhase): NewConditi
   };
 }
 
-function conditionsOf(facts: VmiSituation, phase: VmiPhase, now: string): Conditions {
-  const stored = facts.vmi.status?.conditions;
-  const own = [readyCondition(facts, phase), ...synchronizedCondition(vmiObstacle(facts))];
+function conditionsOf(
+  facts: VmiSituation,
+  { phase, attachments = [] }: Pick<OwnVmiStatus, "phase" | "attachments">,
+  now: string,
+): Conditions {
+  const { vmi, pod } = facts;
+  const stored = vmi.status?.conditions;
+  const elements = pod === undefined ? [] : podNetworkElements(pod);
+  const own = [
+    readyCondition(facts, phase ?? ""),
+    ...synchronizedCondition(vmiObstacle(facts)),
+    ...addressesCondition(attachments, elements),
+  ];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, stored, now), ...others];
 }
@@ -141,6 +152,6 @@ export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256
       ? {}
       : { attachments: [...attachments] }),
     ...volumeFields(facts),
-    conditions: conditionsOf(facts, phase, now),
+    conditions: conditionsOf(facts, { phase, attachments: [...(attachments ?? [])] }, now),
   };
 }

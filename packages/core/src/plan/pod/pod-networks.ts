@@ -7,10 +7,12 @@ import {
   NETWORKS_MAX,
   type BindingRegistry,
   type Iface,
+  type KeptAddresses,
   type Network,
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { keptIpsFor } from "../../addresses/kept-addresses.ts";
 import { bindingOf } from "../../bindings/binding-of.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName, type Sha256Hex } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
@@ -31,6 +33,17 @@ function elementOf(
     ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
     ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
   };
+}
+
+/** The element, wishing for what the NIC had on that network. */
+function withWish(
+  element: NetworkSelection,
+  iface: Iface,
+  kept: readonly KeptAddresses[] = [],
+): NetworkSelection {
+  const networkName = `${element.namespace ?? ""}/${element.name}`;
+  const ips = keptIpsFor(iface, networkName, kept);
+  return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
 /** NAME, or NAMESPACE/NAME, of a definition; `namespace` is that of the VMI. */
@@ -64,6 +77,8 @@ export interface NetworksWish {
   readonly vmi: VirtualMachineInstance;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** What the NICs had before, while the pod is made; a NIC that comes later wishes for nothing. */
+  readonly kept?: readonly KeptAddresses[];
 }
 
 /**
@@ -71,7 +86,7 @@ export interface NetworksWish {
  * that slipped past admission: it would make the whole annotation unreadable.
  */
 function wantedElements(
-  { vmi, bindings }: NetworksWish,
+  { vmi, bindings, kept }: NetworksWish,
   current: readonly NetworkSelection[],
   sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
@@ -87,7 +102,9 @@ function wantedElements(
     const names = { podInterfaceName: podNicOf(network, known, sha256Hex), namespace };
     const { extraNetwork } = binding;
     return [
-      ...(isDefaultNetwork(network) ? [] : [elementOf(iface, network, names)]),
+      ...(isDefaultNetwork(network)
+        ? []
+        : [withWish(elementOf(iface, network, names), iface, kept)]),
       ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });

@@ -2,6 +2,7 @@
 // What of a VMI is said of its pod: words that Kubernetes acts on, labels and annotations.
 import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "../../iface/names.ts";
+import { toldAddresses } from "../../addresses/kept-addresses.ts";
 import { hostnameOf } from "../../spec/hostname.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
 import { planPodNetworks, type NetworksWish } from "./pod-networks.ts";
@@ -10,6 +11,7 @@ import { planPodNetworks, type NetworksWish } from "./pod-networks.ts";
 const NOT_THE_PODS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
+  names.KEPT_ADDRESSES_ANNOTATION,
   names.NETWORKS_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
@@ -75,7 +77,8 @@ export function podAnnotationsOf(
   sha256Hex: Sha256Hex,
 ): Readonly<Record<string, string>> {
   const { vmi } = wish;
-  const elements = planPodNetworks(wish, [], sha256Hex);
+  const kept = toldAddresses(vmi);
+  const elements = planPodNetworks({ ...wish, kept }, [], sha256Hex);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !NOT_THE_PODS.includes(key),
   );

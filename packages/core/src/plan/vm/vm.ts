@@ -18,6 +18,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
+import { withToldAddresses } from "../../addresses/kept-addresses.ts";
 import { isEqual } from "../../equal.ts";
 import { withKeptMacs } from "../../iface/kept-macs.ts";
 import { printedDevicesOf } from "../../pcie/printed.ts";
@@ -62,13 +63,13 @@ function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMac
 }
 
 /**
- * The VMI that a VM starts: its template without what is absent, with the MACs that were kept. It is told where its NICs
- * were, at the first start the rules by which they are to be laid out, and where its other devices are, which are not
+ * The VMI that a VM starts: its template without what is absent, with the MACs that were kept. It is told which addresses
+ * its NICs had, and where they were, at the first start the rules by which they are to be laid out, and where its other devices are, which are not
  * plugged while it runs.
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = toldOf(bareVmiOf(vm, bindings), before);
+  const vmi = toldOf(withToldAddresses(bareVmiOf(vm, bindings), vm), before);
   const devices = printedDevicesOf(vmi);
   return devices.length === 0 ? vmi : toldOf(vmi, { ...before, devices });
 }

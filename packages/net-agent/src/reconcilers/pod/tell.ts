@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do people hear of a pod's attachments? Events of the pod and of networks at fault, and lines of the log.
-import type { AttachmentError } from "@patchbay/api";
+import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/ports";
 import type { Deps } from "../../deps.ts";
 import type { Failed } from "../../failures.ts";
+import type { AddressWish } from "./attachment/address-wish.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceOf, type Action } from "./step.ts";
 
@@ -22,6 +23,33 @@ export function tellAttached(
   const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
   const message = `Added ${link} from ${network}${parts === "" ? "" : ` (${parts})`}`;
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+}
+
+/** Why a NIC has not what it had before: the network's words, or what is known of it. */
+function sayWhy({ wish, refusal }: { wish: AddressWish; refusal: string | undefined }): string {
+  if (wish.request === undefined) return "this network cannot be asked for addresses";
+  return refusal ?? "the network gave others without a word";
+}
+
+/** Tells where an attachment has not all addresses that it had before; it works nevertheless. */
+export function tellAddresses(
+  { network, interfaceName: link }: WantedAttachment,
+  what: {
+    facts: PodFacts;
+    result: CniResult;
+    wish: AddressWish;
+    refusal: string | undefined;
+  },
+  deps: Deps,
+): void {
+  const { facts, result, wish } = what;
+  const has = soundAddresses(networkStatusOf(result, network, link).ips);
+  const lost = wish.ips.filter((ip) => !has.includes(ip)).join(", ");
+  if (lost === "" || facts.pod === undefined) return;
+  const message = `${link} of ${network} did not get ${lost} again: ${sayWhy(what)}`;
+  deps.log.info("addresses were not kept", { pod: facts.key, network, link, reason: message });
+  const reason = "AddressNotKept";
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
 /** An attachment is gone. One that was never seen to succeed is no event: its failure was one. */

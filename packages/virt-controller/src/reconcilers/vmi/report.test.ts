@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said on a VMI, what is left of others' words, and which events tell.
 import {
+  names,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   type Pod,
@@ -94,6 +95,28 @@ describe("an obstacle", () => {
     expect(bench.events).toEqual([
       `VirtualMachineInstance Warning ${WORDS.reason}: ${WORDS.message}`,
     ]);
+  });
+
+  test("is no address that is another than before, of which an event tells all the same", async () => {
+    const element = { name: "blue", interface: "pod1", "io.patchbay.kept-ips": ["10.0.0.5"] };
+    const given = { name: "default/blue", interface: "pod1", ips: ["10.0.0.6"] };
+    const attachment = { name: "one", networkName: "default/blue", podInterfaceName: "pod1" };
+    const attachments = [{ ...attachment, state: "Attached" as const }];
+    const pod = launcher();
+    const annotations = {
+      [names.NETWORKS_ANNOTATION]: JSON.stringify([element]),
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([given]),
+    };
+    await putVmi(aVmi({ status: { ...STARTED, attachments } }));
+    for (let passes = 0; passes < 2; passes += 1) {
+      await bench.put(PODS, { ...pod, metadata: { ...pod.metadata, annotations } });
+      await bench.settleVmi();
+    }
+    const message =
+      "interface one has 10.0.0.6 on default/blue, and had 10.0.0.5 before; events of the launcher pod say why";
+    const conditions = (await bench.vmi())?.status?.conditions ?? [];
+    expect(conditions.map(({ type }) => type)).toEqual(["Ready", "AddressChanged"]);
+    expect(bench.events).toEqual([`VirtualMachineInstance Warning AddressNotKept: ${message}`]);
   });
 
   test("that virt-handler tells has no second event", async () => {

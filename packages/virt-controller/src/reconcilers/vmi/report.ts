@@ -2,6 +2,7 @@
 // Writes virt-controller's fields of the VMI's status when they say something new.
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus, type JsonPatchOperation } from "@patchbay/api";
 import {
+  newAddressChange,
   newObstacle,
   ownVmiStatus,
   statusPatch,
@@ -24,7 +25,7 @@ function fieldsOf(next: OwnVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
-/** One write at most, and an event for an obstacle that is new and not virt-handler's. */
+/** One write at most, and an event for each obstacle that is new and not virt-handler's, and for addresses that others are. */
 export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: Deps): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
@@ -39,4 +40,6 @@ export async function reportVmi(facts: VmiFacts, { failures }: Outcome, deps: De
   // What virt-handler tells has an event of its own.
   const isNews = obstacle !== undefined && obstacle.reason !== vmi.status?.hindrance?.reason;
   if (isNews) deps.events.record(vmi, { type: "Warning", ...obstacle });
+  const change = newAddressChange(vmi.status?.conditions, next.conditions);
+  if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }

@@ -5,11 +5,12 @@ import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
 import type { Deps } from "../../../deps.ts";
+import { addressWishOf, mayBeRefusal, type AddressWish } from "./address-wish.ts";
 import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellAttached } from "../tell.ts";
+import { tellAddresses, tellAttached } from "../tell.ts";
 import { listLinks, sandboxOf } from "./netns.ts";
 import { missingOf, requestOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
@@ -28,12 +29,56 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     await adoptOrThrow(wanted, { facts, there }, deps);
     return;
   }
-  const row = await begin(wanted, { facts, sandbox, request }, deps);
   const startMs = deps.clock.monotonicMs();
-  const result = await addOrUndo(wanted, { facts, row }, deps);
+  const wish = addressWishOf(wanted.selection, request);
+  const { row, result, refusal } = await addAsBefore(
+    wanted,
+    { facts, sandbox, request, wish },
+    deps,
+  );
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   tellAttached(wanted, { facts, result, durationMs }, deps);
+  if (wish !== undefined) tellAddresses(wanted, { facts, result, wish, refusal }, deps);
+}
+
+/** What an ADD rests on. */
+interface Intent {
+  readonly facts: PodFacts;
+  readonly sandbox: Sandbox;
+  readonly request: AttachmentRequest;
+}
+
+/** An ADD that has succeeded. */
+interface Added {
+  readonly row: JournalRow;
+  readonly result: CniResult;
+  /** Why the addresses of before were refused, if they were. */
+  readonly refusal?: string;
+}
+
+async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
+  const row = await begin(wanted, intent, deps);
+  return { row, result: await addOrUndo(wanted, { facts: intent.facts, row }, deps) };
+}
+
+/** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
+async function addAsBefore(
+  wanted: WantedAttachment,
+  { wish, ...intent }: Intent & { readonly wish: AddressWish | undefined },
+  deps: Deps,
+): Promise<Added> {
+  if (wish?.request === undefined) return addNew(wanted, intent, deps);
+  try {
+    return await addNew(wanted, { ...intent, request: wish.request }, deps);
+  } catch (error) {
+    const rows = await deps.journal.list(intent.facts.uid);
+    const isLeft = rows.some(
+      ({ request, state }) => request.interfaceName === wanted.interfaceName && state !== "removed",
+    );
+    if (isLeft || !mayBeRefusal(error)) throw error;
+    return { ...(await addNew(wanted, intent, deps)), refusal: messageOf(error) };
+  }
 }
 
 /** In a new sandbox the runtime has made again what the annotation names, and has said so. */
@@ -55,15 +100,7 @@ async function adoptOrThrow(
 }
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
-async function begin(
-  wanted: WantedAttachment,
-  what: {
-    readonly facts: PodFacts;
-    readonly sandbox: Sandbox;
-    readonly request: AttachmentRequest;
-  },
-  deps: Deps,
-): Promise<JournalRow> {
+async function begin(wanted: WantedAttachment, what: Intent, deps: Deps): Promise<JournalRow> {
   const row: JournalRow = { ...(await newRow(wanted, what, deps)), state: "begun" };
   await writeRow(row, what.facts, deps);
   return row;

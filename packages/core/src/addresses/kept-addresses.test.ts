@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses a VM's NICs keep, and which NICs of its next launcher wish for them.
+import {
+  names,
+  parseNetworks,
+  type Attachment,
+  type Iface,
+  type Network,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiStatus,
+  type VmStatus,
+} from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/testing";
+import { describe, expect, test } from "vitest";
+import { podAnnotationsOf } from "../plan/pod/pod-settings.ts";
+import { planPodNetworks } from "../plan/pod/pod-networks.ts";
+import { vmiOf } from "../plan/vm/vm.ts";
+import { withNics } from "../spec/nics.ts";
+import { vmStatus } from "../status/vm.ts";
+
+const BLUE: Network = { name: "blue1", multus: { networkName: "blue" } };
+const RED: Network = { name: "blue1", multus: { networkName: "others/red" } };
+const NIC: Iface = { name: "blue1", bridge: {}, macAddress: "02:00:00:00:00:01" };
+const ENTRY = { name: "blue1", networkName: "default/blue", ips: ["10.0.0.5", "fd00::5"] };
+const KEPT: VmStatus = { ipAddresses: [ENTRY] };
+
+function vmOf(iface: Iface = NIC, network = BLUE, status: VmStatus = {}): VirtualMachine {
+  const vm = aVm();
+  const spec = withNics(vm.spec.template.spec, [network], [iface]);
+  return { ...vm, status, spec: { ...vm.spec, template: { ...vm.spec.template, spec } } };
+}
+
+function has(fields: Partial<Attachment>, phase: "Ready" | "Wiring" = "Ready"): VmiStatus {
+  const hotplug = { type: "Plug", phase, since: "2026-01-01T00:00:00Z" } as const;
+  const attachment: Attachment = {
+    ...{ name: "blue1", podInterfaceName: "pod1", networkName: "default/blue" },
+    state: "Attached",
+    ...fields,
+  };
+  return { phase: "Running", interfaces: [{ name: "blue1", hotplug }], attachments: [attachment] };
+}
+
+function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresses"] {
+  const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
+  const situation = { vm, vmi, startProblems: [], isNameTaken: false, failures: [], bindings: {} };
+  return vmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
+}
+
+describe("the VM's status keeps", () => {
+  const other = [{ ...ENTRY, ips: ["10.0.0.6"] }];
+
+  test.each<{ name: string; vm: VirtualMachine; vmi?: VmiStatus; want: VmStatus["ipAddresses"] }>([
+    {
+      name: "what the NIC has, in one spelling",
+      vm: vmOf(),
+      vmi: has({ ips: ["10.0.0.5", "FD00:0::5"] }),
+      want: [ENTRY],
+    },
+    {
+      name: "what it has now rather than what it had",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.6"] }),
+      want: other,
+    },
+    { name: "it without a guest", vm: vmOf(NIC, BLUE, KEPT), want: [ENTRY] },
+    {
+      name: "it until the next NIC is there",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.6"] }, "Wiring"),
+      want: [ENTRY],
+    },
+    {
+      name: "nothing that is no address",
+      vm: vmOf(),
+      vmi: has({ ips: ["", "x"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of a network that gives none any more",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({}),
+      want: undefined,
+    },
+    {
+      name: "nothing of another network",
+      vm: vmOf(NIC, RED, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "that of the network that it has moved to",
+      vm: vmOf(NIC, RED, KEPT),
+      vmi: has({ networkName: "others/red", ips: ["10.0.0.6"] }),
+      want: [{ ...ENTRY, networkName: "others/red", ips: ["10.0.0.6"] }],
+    },
+    {
+      name: "nothing of the pod's network, which cannot be asked",
+      vm: vmOf(NIC, { name: "blue1", pod: {} }, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of an iface that leaves",
+      vm: vmOf({ ...NIC, state: "absent" }, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of an iface that is no longer declared",
+      vm: vmOf({ ...NIC, name: "other" }, { ...BLUE, name: "other" }, KEPT),
+      want: undefined,
+    },
+    ...[{ ips: ["10.0.0.9"] }, { ipamClaimName: "mine" }, { cniArgs: { ips: ["10.0.0.9"] } }].map(
+      (own) => ({
+        name: `nothing where a person says ${JSON.stringify(own)}`,
+        vm: vmOf({ ...NIC, ...own }, BLUE, KEPT),
+        vmi: has({ ips: ["10.0.0.9"] }),
+        want: undefined,
+      }),
+    ),
+  ])("$name", ({ vm, vmi, want }) => {
+    expect(keptAfter(vm, vmi)).toEqual(want);
+  });
+});
+
+/** What each NIC of a launcher's annotation wishes for. */
+function wishesOf(vmi: VirtualMachineInstance): readonly unknown[] {
+  const annotations = podAnnotationsOf({ vmi, bindings: {} }, () => "0123456789abcdef");
+  expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
+  const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
+  return parsed.ok ? parsed.elements.map((element) => element["io.patchbay.kept-ips"]) : [];
+}
+
+describe("the next launcher", () => {
+  test("wishes for what was kept, and asks for nothing", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+    expect(wishesOf(vmi)).toEqual([ENTRY.ips]);
+    expect(vmi.spec).toEqual(vmiOf(vmOf(), {}).spec);
+    expect(vmOf(NIC, BLUE, KEPT).spec.template.metadata?.annotations).toBeUndefined();
+  });
+
+  test.each<{ name: string; vmi: VirtualMachineInstance }>([
+    { name: "at the first start", vmi: vmiOf(vmOf(), {}) },
+    { name: "on another network", vmi: vmiOf(vmOf(NIC, RED, KEPT), {}) },
+    {
+      name: "where its VMI was told of another network",
+      vmi: {
+        ...vmiOf(vmOf(NIC, RED), {}),
+        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+      },
+    },
+    {
+      name: "beside what a person asks for",
+      vmi: {
+        ...vmiOf(vmOf({ ...NIC, ips: ["10.0.0.9"] }), {}),
+        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+      },
+    },
+  ])("wishes for nothing $name", ({ vmi }) => {
+    expect(wishesOf(vmi)).toEqual([undefined]);
+  });
+
+  test("keeps its wish while the NIC stays, and has none for one that is plugged again", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+    const sha = (): string => "0123456789abcdef";
+    const annotations = podAnnotationsOf({ vmi, bindings: {} }, sha);
+    const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
+    const elements = parsed.ok ? parsed.elements : [];
+    expect(planPodNetworks({ vmi, bindings: {} }, elements, sha)).toEqual(elements);
+    const [again] = planPodNetworks({ vmi, bindings: {} }, [], sha);
+    expect(again).toMatchObject({ name: "blue", mac: NIC.macAddress });
+    expect(again).not.toHaveProperty(["io.patchbay.kept-ips"]);
+  });
+});

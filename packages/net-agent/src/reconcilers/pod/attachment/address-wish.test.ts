@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC is given what it had before where the network can be asked, and is there without it where not.
+import { AppError } from "@patchbay/core";
+import type { CniResult } from "@patchbay/ports";
+import { beforeEach, describe, expect, test } from "vitest";
+import { World } from "../../../testing/world.ts";
+
+const IPS = ["10.0.0.5", "fd00::5"];
+const HOST_LOCAL = { type: "bridge", ipam: { type: "host-local" } };
+const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
+  ...{ plugin: "bridge", command: "ADD", message: "all requested IPs are taken" },
+});
+
+let world: World;
+
+beforeEach(() => {
+  world = new World();
+});
+
+function give(...ips: readonly string[]): void {
+  world.resultOf = (result): CniResult => ({
+    ...result,
+    ips: ips.map((address) => ({ interface: 0, address: `${address}/64` })),
+  });
+}
+
+async function attach(plugin: object, more: object = {}): Promise<unknown> {
+  world.putNad({ namespace: "ns1", name: "a" }, { cniVersion: "1.0.0", ...plugin });
+  const element = { name: "a", interface: "net1", "io.patchbay.kept-ips": IPS, ...more };
+  await world.putPod({ networks: JSON.stringify([element]) });
+  return world.pass();
+}
+
+function notKept(): readonly string[] {
+  return world.notes.filter(({ reason }) => reason === "AddressNotKept").map((n) => n.message);
+}
+
+/** What the ADDs asked for, by either way. */
+function asked(): readonly unknown[] {
+  return world.requests.map(({ request: { config, capabilityArgs } }) => {
+    const [plugin] = config.plugins;
+    return capabilityArgs["ips"] ?? plugin?.["args"];
+  });
+}
+
+const BY_ARGS = { cni: { ips: IPS } };
+
+describe("a network is asked", () => {
+  test.each([
+    { name: "by the plugin's arguments where it is host-local", plugin: HOST_LOCAL, want: BY_ARGS },
+    {
+      name: "by the capability where one is declared",
+      plugin: { ...HOST_LOCAL, capabilities: { ips: true } },
+      want: IPS,
+    },
+    {
+      name: "by the capability of a plugin that nobody knows",
+      plugin: { type: "own", capabilities: { ips: true } },
+      want: IPS,
+    },
+  ])("$name", async ({ plugin, want }) => {
+    give(...IPS);
+    expect(await attach(plugin)).toBeUndefined();
+    expect(asked()).toEqual([want]);
+    expect(notKept()).toEqual([]);
+  });
+
+  test.each([
+    { name: "static, which gives what it is told", plugin: { ipam: { type: "static" } } },
+    {
+      name: "static, whatever it declares",
+      plugin: { ipam: { type: "static" }, capabilities: { ips: true } },
+    },
+    { name: "dhcp, whose server decides", plugin: { ipam: { type: "dhcp" } } },
+    { name: "that of a plugin that nobody knows", plugin: { ipam: { type: "own" } } },
+    { name: "none at all", plugin: {} },
+  ])("not where IPAM is $name", async ({ plugin }) => {
+    give("10.0.0.9");
+    expect(await attach({ type: "bridge", ...plugin })).toBeUndefined();
+    expect(asked()).toEqual([undefined]);
+    expect(notKept()).toEqual([
+      "net1 of ns1/a did not get 10.0.0.5, fd00::5 again: this network cannot be asked for addresses",
+    ]);
+  });
+
+  test.each([
+    { name: "addresses", more: { ips: ["10.0.0.9"] }, want: undefined },
+    {
+      name: "arguments",
+      more: { "cni-args": { ips: ["10.0.0.9"] } },
+      want: { cni: { ips: ["10.0.0.9"] } },
+    },
+  ])("not beside $name that somebody has asked for", async ({ more, want }) => {
+    give("10.0.0.9");
+    expect(await attach(HOST_LOCAL, more)).toBeUndefined();
+    expect(asked()).toEqual([want]);
+    expect(notKept()).toEqual([]);
+  });
+});
+
+describe("what a network does not give again", () => {
+  test("is gone without: what was begun is undone, and why is told", async () => {
+    world.cni.failNext("add", REFUSED);
+    give("10.0.0.9");
+    expect(await attach(HOST_LOCAL)).toBeUndefined();
+    expect(world.cni.calls.map((call) => call.slice(0, 3))).toEqual(["ADD", "DEL", "ADD"]);
+    expect(asked()).toEqual([BY_ARGS, BY_ARGS, undefined]);
+    const [row] = await world.journal.list("uid-1");
+    expect(row).toMatchObject({ state: "attached", request: { interfaceName: "net1" } });
+    expect(notKept()).toEqual([
+      expect.stringMatching(
+        /did not get 10\.0\.0\.5, fd00::5 again: .*all requested IPs are taken/,
+      ),
+    ]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("is told where the network takes no notice", async () => {
+    give("10.0.0.5", "fd00::6");
+    expect(await attach(HOST_LOCAL)).toBeUndefined();
+    expect(notKept()).toEqual([
+      "net1 of ns1/a did not get fd00::5 again: the network gave others without a word",
+    ]);
+  });
+
+  test("is no excuse where it gives nothing: the last failure counts", async () => {
+    world.cni.failNext("add", REFUSED);
+    world.resultOf = () => {
+      throw new AppError("CNI_TIMED_OUT", {
+        plugin: "bridge",
+        command: "ADD",
+        timeoutMs: 1,
+      });
+    };
+    expect(await attach(HOST_LOCAL)).toMatchObject({ code: "CNI_TIMED_OUT" });
+    expect(notKept()).toEqual([]);
+  });
+});
+
+describe("nothing is given up", () => {
+  test.each([
+    {
+      name: "that a plugin will give later",
+      error: new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, cniCode: 11 }),
+    },
+    {
+      name: "for a failure that no wish can cause",
+      error: new AppError("CNI_PLUGIN_MISSING", { plugin: "bridge", path: "/" }),
+    },
+  ])("$name", async ({ error }) => {
+    world.cni.failNext("add", error);
+    expect(await attach(HOST_LOCAL)).toMatchObject({ code: error.code });
+    expect(asked()).toEqual([BY_ARGS, BY_ARGS]);
+  });
+
+  test("while what was begun with the wish cannot be undone", async () => {
+    world.cni.failNext("add", REFUSED);
+    world.cni.failNext("del", REFUSED);
+    expect(await attach(HOST_LOCAL)).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    expect(asked()).toEqual([BY_ARGS, BY_ARGS]);
+    give(...IPS);
+    await world.pass();
+    expect(world.cni.calls.map((call) => call.slice(0, 3))).toEqual(["ADD", "DEL", "DEL", "ADD"]);
+    expect(asked().at(-1)).toEqual(BY_ARGS);
+  });
+});
