@@ -9,7 +9,7 @@ import {
   type StorageClass,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { Note } from "@patchbay/kube";
+import { Turns, type Note } from "@patchbay/kube";
 import {
   createFakeCache,
   createFakeClaimDisk,
@@ -50,7 +50,7 @@ class World {
       ...{ claims: this.claims, volumes: this.volumes, classes: this.classes },
       ...{ store: this.mortality.wrap(this.store), disk: this.mortality.wrap(this.disk) },
       ...{ files: this.mortality.wrap(this.files), claimsDir: "/claims", nodeName: "node-1" },
-      ...{ clock: createFakeClock(), log: this.log },
+      ...{ clock: createFakeClock(), log: this.log, turns: new Turns() },
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),
@@ -234,6 +234,57 @@ test("a name that is no handle leads nowhere", async () => {
   await world.watch();
   await expect(reconcileVolume(world.deps, HANDLE)).rejects.toMatchObject({
     details: { reason: "../../etc is no name of a volume of this machine" },
+  });
+});
+
+describe("claims that ask for room at once", () => {
+  /** A disk of 6 GiB. */
+  function smallDisk(): World {
+    const world = new World();
+    world.files.space = () => Promise.resolve({ sizeBytes: 6 * 2 ** 30, freeBytes: 6 * 2 ** 30 });
+    return world;
+  }
+
+  function large(index: number): PersistentVolumeClaim {
+    const claim = aClaim({ resources: { requests: { storage: "5Gi" } } });
+    const uid = `${String(index)}1111111-2222-3333-4444-555555555555`;
+    return { ...claim, metadata: { ...claim.metadata, uid, name: `data-${String(index)}` } };
+  }
+
+  test("are promised no more than there is, though no watch has told of the others", async () => {
+    const world = smallDisk();
+    const keys = [1, 2, 3].map((index) => {
+      world.store.put(PERSISTENT_VOLUME_CLAIMS, large(index));
+      world.claims.put(large(index));
+      return `ns/data-${String(index)}`;
+    });
+    world.classes.put(aClass());
+    const next = await Promise.all(keys.map((key) => reconcileClaim(world.deps, key)));
+    expect(next.map(({ kind }) => kind)).toEqual(["done", "after", "after"]);
+    expect((await world.store.list(PERSISTENT_VOLUMES)).items).toHaveLength(1);
+    expect(world.notes.map(({ reason }) => reason)).toEqual(Array(2).fill("ProvisioningFailed"));
+  });
+
+  test("get it when another's volume is gone", async () => {
+    const world = smallDisk();
+    const first = aVolume("Bound", { capacity: { storage: "5Gi" } });
+    world.store.put(PERSISTENT_VOLUMES, first);
+    world.volumes.put(first);
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, large(2));
+    world.claims.put(large(2));
+    world.classes.put(aClass());
+    world.claims.put(aClaim({ volumeName: HANDLE }, { status: { phase: "Bound" } }));
+    const stop = new AbortController();
+    const loop = keepClaims(world.deps, stop.signal);
+    for (let turn = 0; turn < 6; turn += 1) await settle();
+    expect(world.notes.map(({ reason }) => reason)).toContain("ProvisioningFailed");
+    await world.store.delete(PERSISTENT_VOLUMES, VOLUME);
+    world.volumes.take(VOLUME);
+    for (let turn = 0; turn < 6; turn += 1) await settle();
+    stop.abort();
+    await loop;
+    const made = (await world.store.list(PERSISTENT_VOLUMES)).items;
+    expect(made.map(({ spec }) => spec.claimRef?.name)).toEqual(["data-2"]);
   });
 });
 

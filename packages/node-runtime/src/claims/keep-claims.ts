@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives claims their volumes and takes volumes away whose claims are gone, until aborted.
 import { join } from "node:path";
-import type { KubeObject, PersistentVolumeClaim } from "@patchbay/api";
+import {
+  PERSISTENT_VOLUMES,
+  type KubeObject,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+} from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import {
+  after,
   createQueue,
   done,
   keyOf,
@@ -17,29 +23,39 @@ import type { Change } from "@patchbay/ports";
 import { actOnClaim, actOnVolume } from "./act.ts";
 import type { ClaimDeps } from "./deps.ts";
 import { isHandle } from "./layout.ts";
-import { planClaim, volumeNameOf, type ClaimFacts } from "./plan/claim.ts";
+import { planClaim, volumeNameOf, type ClaimAction, type ClaimFacts } from "./plan/claim.ts";
+import { promisedBytesOf } from "./plan/room.ts";
 import { planVolume } from "./plan/volume.ts";
 
 /** How many claims, and how many volumes, are worked on at once. */
 const CONCURRENCY = 2;
 
-async function factsOf(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<ClaimFacts> {
-  const { classes, claimsDir, files, nodeName, volumes } = deps;
+/** How often a claim without a volume is looked at while nothing happens, milliseconds: the disk may have been made larger. */
+const ROOM_LOOK_MS = 60_000;
+
+async function factsOf(
+  deps: ClaimDeps,
+  claim: PersistentVolumeClaim,
+  volumes: readonly PersistentVolume[],
+): Promise<ClaimFacts> {
+  const { classes, claimsDir, files, nodeName } = deps;
   const { storageClassName = "" } = claim.spec;
+  const own = volumeNameOf(claim);
+  const others = volumes.filter(({ metadata }) => metadata.name !== own);
+  const { sizeBytes: diskBytes } = await files.space(claimsDir);
   return {
-    claim,
+    ...{ claim, nodeName },
     storageClass: storageClassName === "" ? undefined : classes.find({ name: storageClassName }),
-    volume: volumes.find({ name: volumeNameOf(claim) }),
-    nodeName,
-    diskBytes: (await files.space(claimsDir)).sizeBytes,
+    volume: volumes.find(({ metadata }) => metadata.name === own),
+    room: { diskBytes, promisedBytes: promisedBytesOf(others) },
   };
 }
 
-/** One pass over one claim. Safe to repeat, and to cut anywhere. */
-export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next> {
-  const claim = deps.claims.find(parseKey(key));
-  if (claim === undefined) return done();
-  const plan = planClaim(await factsOf(deps, claim)); // pure
+async function actOn(
+  deps: ClaimDeps,
+  claim: PersistentVolumeClaim,
+  plan: readonly ClaimAction[],
+): Promise<void> {
   try {
     for (const action of plan) await actOnClaim(deps, claim, action);
   } catch (error) {
@@ -51,7 +67,31 @@ export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next
     }
     throw error;
   }
-  return done();
+}
+
+function nextOf(plan: readonly ClaimAction[]): Next {
+  const waits = plan.some((one) => one.kind === "note" && one.reason === "ProvisioningFailed");
+  return waits ? after(ROOM_LOOK_MS) : done();
+}
+
+/** Asks the API server itself what is promised, one claim after the other: a watch may be late. */
+function makeVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
+  return deps.turns.take("room", async () => {
+    const { items } = await deps.store.list(PERSISTENT_VOLUMES);
+    const plan = planClaim(await factsOf(deps, claim, items)); // pure
+    await actOn(deps, claim, plan);
+    return nextOf(plan);
+  });
+}
+
+/** One pass over one claim. Safe to repeat, and to cut anywhere. */
+export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next> {
+  const claim = deps.claims.find(parseKey(key));
+  if (claim === undefined) return done();
+  const plan = planClaim(await factsOf(deps, claim, deps.volumes.list())); // pure
+  if (plan.some(({ kind }) => kind === "createVolume")) return makeVolume(deps, claim);
+  await actOn(deps, claim, plan);
+  return nextOf(plan);
 }
 
 /** One pass over one volume. Safe to repeat, and to cut anywhere. */
@@ -78,6 +118,12 @@ function objectOf<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
+/** Those that wait for room may have it now. */
+function wakePending(claims: readonly PersistentVolumeClaim[], queue: Queue): void {
+  for (const claim of claims)
+    if (claim.status?.phase !== "Bound") queue.add(printKey(keyOf(claim)));
+}
+
 /** A change of one wakes the other: they name each other. */
 function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
   const { claims, classes, volumes } = deps;
@@ -92,6 +138,7 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
       volumeQueue.add(metadata.name);
       const { namespace, name } = spec.claimRef ?? {};
       if (namespace !== undefined && name !== undefined) claimQueue.add(`${namespace}/${name}`);
+      if (change.kind === "deleted") wakePending(claims.list(), claimQueue);
     }),
     classes.onChange(() => {
       for (const claim of claims.list()) claimQueue.add(printKey(keyOf(claim)));

@@ -7,6 +7,7 @@ import {
   createEventRecorder,
   createKubeClient,
   loadKubeConfig,
+  Turns,
   waitForCaches,
   type KubeClient,
   type LoopWatch,
@@ -52,7 +53,16 @@ async function control(
   const binder = { client, clock, log, recorder, nodeName, storage, watch };
   const loops = [runBinder(binder, signal)];
   if (machine !== undefined) {
-    const deps = { ...machine, ...storage, store, clock, log, recorder, nodeName };
+    const deps = {
+      ...machine,
+      ...storage,
+      store,
+      clock,
+      log,
+      recorder,
+      nodeName,
+      turns: new Turns(),
+    };
     loops.push(keepClaims(deps, signal));
   }
   await Promise.all(loops);

@@ -8,7 +8,8 @@ const GIBIBYTE = 2 ** 30;
 function facts(change: Partial<ClaimFacts> = {}): ClaimFacts {
   return {
     ...{ claim: aClaim(), storageClass: aClass(), volume: undefined },
-    ...{ nodeName: "node-1", diskBytes: 100 * GIBIBYTE },
+    nodeName: "node-1",
+    room: { diskBytes: 100 * GIBIBYTE, promisedBytes: 0 },
     ...change,
   };
 }
@@ -23,6 +24,12 @@ function shown(action: ClaimAction): string {
 function planned(change: Partial<ClaimFacts> = {}): readonly string[] {
   return planClaim(facts(change)).map(shown);
 }
+
+test("a claim that has its volume keeps it, whatever was promised before there was a limit", () => {
+  const room = { diskBytes: GIBIBYTE, promisedBytes: 50 * GIBIBYTE };
+  const made = planned({ room, volume: aVolume("Pending") });
+  expect(made).toEqual(["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"]);
+});
 
 test("a claim that a pod waits for gets a volume of its own", () => {
   const [action] = planClaim(facts());
@@ -121,13 +128,27 @@ describe("a claim without a volume", () => {
       want: ["ProvisioningFailed: storage much is no size"],
     },
     {
-      name: "larger than the disk is refused",
-      given: { diskBytes: GIBIBYTE - 1 },
+      name: "larger than what claims may have is refused",
+      given: { room: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
       want: [
-        "ProvisioningFailed: storage 1Gi is more than the whole disk of the node, which has 0Gi",
+        'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
+          "1Gi are asked for, and claims may have 870.4Mi of the disk's 1Gi: make a smaller claim",
       ],
     },
-    { name: "as large as the disk is not", given: { diskBytes: GIBIBYTE }, want: ["createVolume"] },
+    {
+      name: "that others' promises leave no room for waits for it",
+      given: { room: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
+      want: [
+        'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
+          "1Gi are asked for, claims may have 1.7Gi of the disk's 2Gi, and 1Gi of them are promised to others: " +
+          "delete claims that nobody needs, and this one goes on by itself, or make a smaller one",
+      ],
+    },
+    {
+      name: "for which there is just room gets it",
+      given: { room: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
+      want: ["createVolume"],
+    },
     {
       name: "that is on its way out gets none",
       given: {

@@ -8,7 +8,9 @@ import {
 } from "@patchbay/api";
 import type { ClaimSize } from "@patchbay/ports";
 import { handleOf } from "../layout.ts";
+import { printBytes } from "../../volumes/storage/limits.ts";
 import { PROVISIONER, SELECTED_NODE } from "../words.ts";
+import { claimRoomOf, leftBytesOf, type ClaimRoom } from "./room.ts";
 import { mismatchOf, newVolumeOf, sizeOf } from "./volume-of.ts";
 
 /** What is known of one claim. */
@@ -19,8 +21,7 @@ export interface ClaimFacts {
   /** The volume that it names, or the one that was made for it. */
   readonly volume: PersistentVolume | undefined;
   readonly nodeName: string;
-  /** Size of the disk that claims are on, bytes. */
-  readonly diskBytes: number;
+  readonly room: ClaimRoom;
 }
 
 /** One step; repeated, it does no harm. */
@@ -50,19 +51,44 @@ function warn(reason: string, message: string): readonly ClaimAction[] {
   return [{ kind: "note", type: "Warning", reason, message }];
 }
 
-/** Reasons against making a volume that a wait does not mend. */
-function refusalOf({ claim, diskBytes }: ClaimFacts): string | undefined {
-  const { selector, dataSource, dataSourceRef, resources } = claim.spec;
-  const asked = resources?.requests?.["storage"] ?? "";
-  const bytes = parseQuantity(asked);
-  if (selector !== undefined) return "spec.selector chooses among volumes that are there: not here";
-  if (dataSource !== undefined || dataSourceRef !== undefined) {
+/** Source: Kubernetes scheduler, ErrReasonNotEnoughSpace. */
+const NO_SPACE = "node(s) did not have enough free storage";
+
+/** Why there is no room for so many bytes, and what makes some; undefined: there is. */
+function lackOf({ claim, room }: ClaimFacts, bytes: number): string | undefined {
+  if (bytes <= leftBytesOf(room)) return undefined;
+  const asked = claim.spec.resources?.requests?.["storage"] ?? "";
+  const [all, disk] = [claimRoomOf(room.diskBytes), room.diskBytes].map(printBytes);
+  const had = `claims may have ${all ?? ""} of the disk's ${disk ?? ""}`;
+  if (bytes > claimRoomOf(room.diskBytes)) {
+    return `${NO_SPACE}: ${asked} are asked for, and ${had}: make a smaller claim`;
+  }
+  const given = `${printBytes(room.promisedBytes)} of them are promised to others`;
+  return `${NO_SPACE}: ${asked} are asked for, ${had}, and ${given}: delete claims that nobody needs, and this one goes on by itself, or make a smaller one`;
+}
+
+/** What of the claim nobody here can make. */
+function unsupportedIn({ spec }: PersistentVolumeClaim): string | undefined {
+  if (spec.selector !== undefined) {
+    return "spec.selector chooses among volumes that are there: not here";
+  }
+  if (spec.dataSource !== undefined || spec.dataSourceRef !== undefined) {
     return "spec.dataSource is not supported: the volume would be empty";
   }
+  return undefined;
+}
+
+/** Reasons against making a volume now. */
+function refusalOf(facts: ClaimFacts): string | undefined {
+  const { resources, storageClassName = "" } = facts.claim.spec;
+  const unsupported = unsupportedIn(facts.claim);
+  if (unsupported !== undefined) return unsupported;
+  const asked = resources?.requests?.["storage"] ?? "";
+  const bytes = parseQuantity(asked);
   if (bytes === undefined || bytes < 1) return `storage ${asked} is no size`;
-  if (bytes <= diskBytes) return undefined;
-  const disk = String(Math.floor(diskBytes / 2 ** 30));
-  return `storage ${asked} is more than the whole disk of the node, which has ${disk}Gi`;
+  const lack = lackOf(facts, bytes);
+  if (lack === undefined) return undefined;
+  return `failed to provision volume with StorageClass "${storageClassName}": ${lack}`; // Kubernetes' words
 }
 
 function whyNotNow(facts: ClaimFacts, storageClass: StorageClass): readonly ClaimAction[] {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant's claims that together promise more than the disk has, on a disk of that size. Needs root.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmdirSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+} from "@patchbay/api";
+import { Turns, type Note } from "@patchbay/kube";
+import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
+import {
+  createFakeCache,
+  createFakeClock,
+  createFakeLogger,
+  createFakeStore,
+} from "@patchbay/ports/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ClaimDeps } from "../../../packages/node-runtime/src/claims/deps.ts";
+import { reconcileClaim } from "../../../packages/node-runtime/src/claims/keep-claims.ts";
+import { aClaim, aClass } from "../../../packages/node-runtime/src/claims/testing.ts";
+
+const NUMBERS = [1, 2, 3];
+/** A claim comes to its volume in three, and rests. */
+const PASSES = 4;
+let disk: string;
+
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=6g,mode=700", "none", disk]);
+});
+afterAll(() => {
+  execFileSync("umount", [disk]);
+  rmdirSync(disk);
+});
+
+function large(number: number, mode: "Block" | "Filesystem"): PersistentVolumeClaim {
+  const claim = aClaim({ resources: { requests: { storage: "5Gi" } }, volumeMode: mode });
+  const uid = `${String(number)}0000000-2222-3333-4444-555555555555`;
+  return { ...claim, metadata: { ...claim.metadata, uid, name: `data-${String(number)}` } };
+}
+
+/** The loop's passes on real files; watches tell between them. */
+class Node {
+  readonly store = createFakeStore();
+  readonly claims = createFakeCache<PersistentVolumeClaim>();
+  readonly volumes = createFakeCache<PersistentVolume>();
+  readonly classes = createFakeCache<StorageClass>();
+  readonly notes: Note[] = [];
+  readonly deps: ClaimDeps = {
+    ...{ store: this.store, claims: this.claims, volumes: this.volumes, classes: this.classes },
+    ...{ claimsDir: disk, disk: createClaimDisk({ runner: createProcessRunner() }) },
+    ...{ files: createFiles(), clock: createFakeClock(), log: createFakeLogger() },
+    ...{ nodeName: "node-1", turns: new Turns() },
+    recorder: { record: (_, note) => void this.notes.push(note), flush: () => Promise.resolve() },
+  };
+
+  constructor() {
+    this.classes.put(aClass());
+  }
+
+  async pass(): Promise<void> {
+    for (const claim of (await this.store.list(PERSISTENT_VOLUME_CLAIMS)).items) {
+      this.claims.put(claim);
+    }
+    await Promise.all(
+      this.claims.list().map(({ metadata }) => reconcileClaim(this.deps, `ns/${metadata.name}`)),
+    );
+    for (const volume of (await this.store.list(PERSISTENT_VOLUMES)).items) {
+      this.volumes.put(volume);
+    }
+  }
+}
+
+test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the others are told why they wait", async () => {
+  const node = new Node();
+  const modes = ["Filesystem", "Block", "Filesystem"] as const;
+  for (const number of NUMBERS) {
+    node.store.put(PERSISTENT_VOLUME_CLAIMS, large(number, modes[number - 1] ?? "Block"));
+  }
+  for (let pass = 0; pass < PASSES; pass += 1) await node.pass();
+  const claims = (await node.store.list(PERSISTENT_VOLUME_CLAIMS)).items;
+  const phases = claims.map(({ status }) => status?.phase ?? "");
+  expect(phases.toSorted()).toEqual(["Bound", "Pending", "Pending"]);
+  expect(readdirSync(disk)).toHaveLength(1);
+  const { bsize, bfree } = statfsSync(disk);
+  expect(bsize * bfree).toBeGreaterThan(5 * 2 ** 30); // sparse: what counts is the promise
+  const [note] = node.notes;
+  expect(note?.reason).toBe("ProvisioningFailed");
+  expect(note?.message).toMatch(
+    /node\(s\) did not have enough free storage: .* 5Gi of them are promised to others: delete claims that nobody needs/,
+  );
+});
