@@ -53,6 +53,10 @@ const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
     ),
   },
   {
+    name: "its node has refused",
+    pod: aLauncher({}, { phase: "Failed", reason: "UnexpectedAdmissionError", message: "no tun" }),
+  },
+  {
     name: "has lost an image",
     pod: aLauncher({ initContainers: [], volumes: [{ name: "kernel-boot", emptyDir: {} }] }, {}),
   },

@@ -44,9 +44,12 @@ function seenContainer(status: ContainerStatus): ContainerStatus {
 }
 
 function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
-  const { phase, podIPs, conditions, initContainerStatuses, containerStatuses } = status;
+  const { phase, reason, message, podIPs, conditions } = status;
+  const { initContainerStatuses, containerStatuses } = status;
   return {
     ...(phase !== undefined && { phase }),
+    ...(reason !== undefined && { reason }),
+    ...(message !== undefined && { message }),
     ...(podIPs !== undefined && { podIPs }),
     ...(conditions !== undefined && {
       conditions: conditions.filter(({ type }) => type === "PodScheduled"),
