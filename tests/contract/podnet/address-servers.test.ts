@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does dnsmasq give a guest what was remembered of its pod NIC, and nobody else anything?
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ServedNic } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
-import type { AddressServer } from "@patchbay/ports";
+import type { AddressServer, Command } from "@patchbay/ports";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { askIpv4 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX, run } from "./links.ts";
@@ -23,6 +26,10 @@ function serverPids(): readonly string[] {
       return false;
     }
   });
+}
+
+function parentOf(pid: string): string {
+  return /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
 }
 
 /** A pod and its guest. */
@@ -82,17 +89,68 @@ describe("a server", () => {
   });
 
   test("has a user of its own, three capabilities, and the namespace only", async () => {
-    const { pod } = makePair(namespaces);
+    const { pod, guest } = makePair(namespaces);
     server = await servers.start(namespaces.open(pod), [SERVED_NIC]);
     const [pid = "", ...more] = serverPids();
     expect(more).toEqual([]);
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const read = (name: string): string => readFileSync(`/proc/${pid}/${name}`, "utf8");
+    const status = read("status");
     expect(status).toMatch(/^Uid:\t18790\d+\t/m);
     // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW. Source: linux/capability.h
     for (const set of ["CapPrm", "CapEff", "CapBnd"]) {
       expect(status).toContain(`${set}:\t0000000000003400`);
     }
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+    expect(status).toMatch(/^NSpid:\t\d+\t1$/m);
+    const namespaceOf = (of: string, kind: string): string =>
+      readlinkSync(`/proc/${of}/ns/${kind}`);
+    for (const kind of ["mnt", "pid", "ipc", "net"]) {
+      expect(namespaceOf(pid, kind)).not.toBe(namespaceOf("self", kind));
+    }
+    const seen = (place: string): readonly string[] => readdirSync(`/proc/${pid}/root${place}`);
+    expect(seen("/proc").filter((name) => /^\d+$/.test(name))).toEqual(["1"]);
+    expect(["/run", "/var", "/tmp", "/root", "/dev/shm"].flatMap(seen)).toEqual([]);
+    const limits = read("limits")
+      .split("\n")
+      .map((line) => line.split(/ {2,}/).slice(0, 3).join(" "));
+    expect(limits).toEqual(
+      expect.arrayContaining([
+        "Max address space 67108864 67108864",
+        "Max processes 4 4",
+        "Max open files 256 256",
+        "Max file size 0 0",
+        "Max core file size 0 0",
+      ]),
+    );
+    expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+  });
+
+  test("serves where its agent may not mount anything, as in some containers", async () => {
+    const { pod, guest } = makePair(namespaces);
+    const directory = mkdtempSync(join(tmpdir(), "no-mount-"));
+    symlinkSync("/bin/false", join(directory, "mount"));
+    const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
+    const real = createProcessRunner();
+    const runner = { ...real, run: (command: Command) => real.run({ ...command, env }) };
+    server = await createAddressServers({ runner, family }).start(namespaces.open(pod), [
+      SERVED_NIC,
+    ]);
+    expect(readFileSync(`/proc/${serverPids()[0] ?? ""}/status`, "utf8")).toMatch(
+      /^NSpid:\t\d+\t1$/m,
+    );
+    expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+    rmSync(directory, { recursive: true });
+  });
+
+  test("leaves nothing behind when it is killed, or who waits for it is", async () => {
+    const { pod } = makePair(namespaces);
+    const left = (): string => run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
+    for (const find of [(pid: string) => pid, parentOf]) {
+      server = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+      process.kill(Number(find(serverPids()[0] ?? "")), "SIGKILL");
+      expect(await server.ended).not.toBe("");
+      await eventually(() => left() === "", { withinMs: 5000 });
+    }
   });
 
   test("tells routes, MTU, names and what a person asks for", async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs dnsmasq in a pod's network namespace, as a user of its own, and ends it.
+// Runs dnsmasq in a pod's network namespace, as a user of its own that sees nothing else, and ends it.
 import { AppError, messageOf, type ServedNic } from "@patchbay/core";
 import type { AddressServer, AddressServers, NetnsHandle, ProcessRunner } from "@patchbay/ports";
 import { dnsmasqArguments } from "./dnsmasq-arguments.ts";
@@ -33,13 +33,31 @@ function userOf({ inode }: NetnsHandle): string {
 /** Ports below 1024, raw sockets for router advertisements, and entries of neighbours, without which dnsmasq does not start. */
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
+/**
+ * Where others' files and sockets are: the server is given empty places there, in mounts of its own. It reads no file but
+ * its libraries. A container may be forbidden to mount (AppArmor): there it is left with what the agent's container has.
+ */
+const HIDDEN = "/dev/shm /home /media /mnt /opt /root /run /srv /tmp /var";
+const HIDE = `for place in ${HIDDEN}; do
+  [ ! -d "$place" ] || mount -t tmpfs -o ro,size=4k,mode=555 none "$place" || exit
+done
+exec "$@"`;
+const HIDE_IF_ALLOWED = `unshare --mount mount -t tmpfs none /tmp 2>/dev/null || exec "$@"
+exec unshare --mount --mount-proc sh -c '${HIDE}' sh "$@"`;
+
+/** It has 12 MiB of addresses, a few sockets for each NIC, writes no file, and starts no program; one that is ending may be there still. */
+const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
+
 function argvOf(netns: NetnsHandle, nics: readonly ServedNic[]): readonly [string, ...string[]] {
   const user = userOf(netns);
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
+    // It is process 1 of its own, and sees no other; who waits for it outside dies with the agent, and takes it along.
+    ...["unshare", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", HIDE_IF_ALLOWED, "sh"],
+    ...["prlimit", ...LIMITS],
     ...["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"],
     ...["--inh-caps", CAPABILITIES, "--ambient-caps", CAPABILITIES, "--bounding-set", CAPABILITIES],
-    // A change of user takes back what the runner has set.
+    // A change of user takes back what was set before.
     ...["--pdeathsig", "KILL"],
     ...["dnsmasq", ...dnsmasqArguments(nics)],
   ];
