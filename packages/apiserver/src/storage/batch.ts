@@ -19,6 +19,9 @@ const LENGTH_MAX = 1024 * 1024;
 /** What the server itself adds to an object that is to be deleted, at most. */
 const MARKS_LENGTH = 1024;
 
+/** By so much an object may grow that is changed while the disk is full, characters: a status, or a mark of deletion. */
+const GROWTH_MAX_LENGTH = 4096;
+
 /** A change as the store makes it. */
 export interface OwnChange extends Change {
   readonly current: TextObject;
@@ -38,6 +41,14 @@ export class Batch implements Transaction {
   /** Whether enough is written for one turn of the event loop. */
   get isFull(): boolean {
     return this.changes.length >= CHANGES_MAX || this.#length >= LENGTH_MAX;
+  }
+
+  /** Whether the current mutation makes anything, or makes it larger, which has to wait on a full disk. */
+  get isGrowing(): boolean {
+    return this.#own.some(({ type, current, previous }) => {
+      const before = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
+      return type !== "DELETED" && current.text.length > before;
+    });
   }
 
   /** `revision`: the last one that is taken. */

@@ -3,6 +3,7 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { openDatabase } from "./database.ts";
+import { openReserve, type Reserve } from "./reserve.ts";
 import type { StoredFacts } from "./store.ts";
 
 /** One row without its text: the state of one key from `revision` on. */
@@ -36,6 +37,22 @@ const COMPACT = [
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
 ];
 
+/** Source: SQLite, SQLITE_FULL. */
+const DISK_FULL = 13;
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === DISK_FULL;
+}
+
+function openReserveOf(path: string, database: DatabaseSync): Reserve {
+  try {
+    return openReserve(path);
+  } catch (error) {
+    database.close();
+    throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
+  }
+}
+
 /** A table row as SQLite gives it. */
 type Row = Record<string, SQLOutputValue>;
 
@@ -66,6 +83,7 @@ function toChange(row: Row): LogChange {
 /** The log. All calls are synchronous; a failed append leaves nothing. */
 export class RevisionLog {
   readonly #database: DatabaseSync;
+  readonly #reserve: Reserve;
   readonly #insert: StatementSync;
   readonly #text: StatementSync;
   readonly #states: StatementSync;
@@ -80,6 +98,7 @@ export class RevisionLog {
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
+    this.#reserve = openReserveOf(path, database);
     this.#insert = database.prepare("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
     this.#text = database.prepare("SELECT text FROM revisions WHERE revision = ?");
     this.#states = database.prepare(
@@ -91,6 +110,12 @@ export class RevisionLog {
     );
     this.#compact = COMPACT.map((statement) => database.prepare(statement));
     this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
+  }
+
+  /** Whether the disk was full and still is: what is left of the reserve is for what makes nothing larger. */
+  isShort(): boolean {
+    if (!this.#reserve.isWhole) this.#reserve.refill();
+    return !this.#reserve.isWhole;
   }
 
   /** The highest revision that was ever committed. */
@@ -175,18 +200,33 @@ export class RevisionLog {
 
   close(): void {
     this.#database.close();
+    this.#reserve.close();
   }
 
+  /** On a full disk again and again, as long as the reserve has anything to let go. */
   #transact(work: () => void): void {
+    try {
+      while (!this.#fits(work)) {
+        // It fits, or there is nothing left.
+      }
+    } catch (error) {
+      throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
+    }
+  }
+
+  /** Whether it is done; if not, the disk is less full now. */
+  #fits(work: () => void): boolean {
     try {
       this.#database.exec("BEGIN IMMEDIATE");
       work();
       this.#database.exec("COMMIT");
+      return true;
     } catch (error) {
       if (this.#database.isTransaction) {
         this.#database.exec("ROLLBACK");
       }
-      throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
+      if (isDiskFull(error) && this.#reserve.letGo()) return false;
+      throw error;
     }
   }
 

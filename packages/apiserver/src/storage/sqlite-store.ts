@@ -27,6 +27,8 @@ const COMPACTION_STEP = 500;
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 /** Characters of changes that are given at once. */
 const CHANGES_MAX_LENGTH = 256 * 1024;
+const FULL =
+  "database or disk is full: until there is room again, things are only deleted and changed";
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
@@ -193,10 +195,12 @@ class SqliteStore implements Store {
 
   #flush(): void {
     const batch = new Batch(this.#index, this.#texts, this.#revision);
+    const isShort = this.#log.isShort();
     const done: { readonly job: Job; readonly finish: () => void }[] = [];
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
+        if (isShort && batch.isGrowing) throw new AppError("STORE_WRITE_FAILED", { reason: FULL });
         batch.keep();
         done.push({ job, finish });
       } catch (error) {

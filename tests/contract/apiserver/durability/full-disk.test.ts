@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What if the disk is full? Writes are refused, everything else goes on, and nothing is damaged.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -43,6 +51,42 @@ async function namesOf(of: ChildServer): Promise<string[]> {
   const { body } = await of.ask("GET", MAPS);
   return body.items.map(({ metadata }) => metadata.name);
 }
+
+/** Everything that is free goes to somebody else. */
+function takeTheRest(path: string): void {
+  const file = openSync(path, "w");
+  try {
+    for (;;) writeSync(file, Buffer.alloc(4096));
+  } catch {
+    closeSync(file);
+  }
+}
+
+test("on a full disk things can still be marked and deleted, and made again when there is room", async () => {
+  server = await ChildServer.start(join(directory, "store.sqlite"));
+  for (let count = 0; count < 5; count += 1) {
+    const made = { metadata: { name: `map-${String(count)}`, finalizers: ["example.com/held"] } };
+    expect((await server.ask("POST", MAPS, made)).code).toBe(201);
+  }
+  const hog = join(directory, "hog");
+  takeTheRest(hog);
+  await fill(server);
+  for (let count = 0; count < 5; count += 1) {
+    const path = `${MAPS}/map-${String(count)}`;
+    expect((await server.ask("DELETE", path)).code).toBe(200);
+    const { body } = await server.ask("GET", path);
+    const letGo = { ...body, metadata: { ...body.metadata, finalizers: [] } };
+    expect((await server.ask("PUT", path, letGo)).code).toBe(200);
+    expect((await server.ask("GET", path)).code).toBe(404);
+  }
+  const later = { metadata: { name: "later" } };
+  const refused = await server.ask("POST", MAPS, later);
+  expect(refused.code).toBe(500);
+  expect(refused.body.message).toContain("until there is room again");
+  rmSync(hog);
+  expect((await server.ask("POST", MAPS, later)).code).toBe(201);
+  expect(statSync(join(directory, "store.sqlite.reserve")).size).toBe(DISK_BYTES * 0.05);
+});
 
 test("a full disk refuses writes only, and is recovered from", async () => {
   const ballast = join(directory, "ballast");
