@@ -20,6 +20,7 @@ import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
 import { prepareAccess, startAccessControllers } from "./controllers/access/access.ts";
 import { startDefinitionCleanup } from "./controllers/definition/cleanup.ts";
 import { startDefinitionNames } from "./controllers/definition/names.ts";
+import { startDisruptionBudgets } from "./controllers/disruption/budgets.ts";
 import { startNodeLifecycle } from "./controllers/node/lifecycle.ts";
 import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
@@ -173,6 +174,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startAccessControllers(deps, stop);
   startAvailability(deps, stop);
   startNodeLifecycle(deps, stop);
+  startDisruptionBudgets(deps, stop);
 }
 
 /** CN of a certificate. */

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program node-runtime: real API server, real containerd and runc, real plugins, a real launcher.
+import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
 
 /** Images may have to be made. */
 const IMAGES_MS = 180_000;
+const SOON = { withinMs: 30_000 };
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
 describe("node-runtime", () => {
@@ -140,6 +143,51 @@ describe("node-runtime", () => {
     await machine.api.delete(`${PODS}/a`);
     expect(await machine.isGone("a")).toBe(true);
     await machine.nothingRemains(10_000);
+  });
+
+  /** kubectl as a person has it. */
+  async function kubectl(...args: readonly string[]): Promise<string> {
+    const argv = ["--kubeconfig", machine.path("kubeconfig"), ...args];
+    return (await promisify(execFile)("kubectl", argv, { timeout: 60_000 })).stdout;
+  }
+
+  test("a drain ends its pods, and takes no new ones before it is uncordoned", async () => {
+    const labels = { app: "a" };
+    const pod = shellPod("goes", "sleep 600") as { readonly metadata: object };
+    await machine.create({ ...pod, metadata: { ...pod.metadata, labels } });
+    await machine.inPhase("goes", "Running");
+    const budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    const spec = { minAvailable: 1, selector: { matchLabels: labels } };
+    await machine.api.post(budgets, { metadata: { name: "one" }, spec });
+    await eventually(async () => {
+      const { status } = (await machine.api.get(`${budgets}/one`)).body;
+      return status?.["currentHealthy"] === 1;
+    }, SOON);
+    const drain = ["drain", NODE, "--force", "--grace-period=1", "--delete-emptydir-data"];
+    await expect(kubectl(...drain, "--timeout=2s")).rejects.toThrow(
+      /violate the pod's disruption budget/,
+    );
+    await machine.api.delete(`${budgets}/one`);
+    expect(await kubectl(...drain, "--timeout=30s")).toContain("drained");
+    expect(await machine.pod("goes")).toBeUndefined();
+    await machine.create(shellPod("waits", "true"));
+    await eventually(async () => {
+      const conditions = (await machine.pod("waits"))?.status?.conditions ?? [];
+      return conditions.some(({ message }) => message?.includes("were unschedulable") === true);
+    }, SOON);
+    await kubectl("uncordon", NODE);
+    await machine.inPhase("waits", "Succeeded");
+  });
+
+  test("a taint ends the pods that do not tolerate it, at once or after their time", async () => {
+    const tolerations = [{ key: "maintenance", operator: "Exists" }] as const;
+    await machine.create(shellPod("stays", "sleep 600", { tolerations }));
+    await machine.create(shellPod("goes", "sleep 600", { terminationGracePeriodSeconds: 1 }));
+    for (const name of ["stays", "goes"]) await machine.inPhase(name, "Running");
+    await kubectl("taint", "nodes", NODE, "maintenance=yes:NoExecute");
+    await eventually(async () => (await machine.pod("goes")) === undefined, SOON);
+    expect((await machine.pod("stays"))?.metadata.deletionTimestamp).toBeUndefined();
+    await kubectl("taint", "nodes", NODE, "maintenance-");
   });
 
   test("sees the end of a container that ended while it was away", async () => {

@@ -17,6 +17,7 @@ export interface Cause {
     | "FieldManagerConflict"
     | "NamespaceTerminating"
     | "ResourceVersionTooLarge"
+    | "DisruptionBudget"
     | "UnexpectedServerResponse";
   readonly message: string;
   readonly field?: string;

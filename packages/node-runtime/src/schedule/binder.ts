@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives pods that have no node to this one, when it has room for them and their claims allow it.
+// Gives pods that have no node to this one, when it has room for them and their claims allow it; ends those that its taints
+// do not let stay.
 import {
   isPodFinished,
   NODES,
@@ -29,6 +30,7 @@ import {
 } from "@patchbay/kube";
 import type { Cache, Change, Clock, Logger } from "@patchbay/ports";
 import { podClaimsOf, SELECTED_NODE, type StorageCaches } from "../claims/index.ts";
+import { runEvictor } from "./evictor.ts";
 import { whyNotPlaced } from "./placement.ts";
 
 /** The API server as the account that binds sees it, and the node that pods are bound to. */
@@ -180,5 +182,8 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   // Before all pods are known the node looks emptier than it is.
   await waitForCaches([pods, nodes], signal);
   const reconcile = (key: string): Promise<Next> => bindOrRefuse(deps, board, key);
-  await runReconciler({ ...deps, name: "binder", queue, reconcile }, signal);
+  await Promise.all([
+    runReconciler({ ...deps, name: "binder", queue, reconcile }, signal),
+    runEvictor({ ...deps, pods, nodes }, signal),
+  ]);
 }

@@ -2,7 +2,7 @@
 import type { Taint, Toleration } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../testing/pods.ts";
-import { toleratesCordon, untolerated } from "./taints.ts";
+import { evictionOf, toleratesCordon, untolerated } from "./taints.ts";
 
 const TAINT: Taint = { key: "rack", value: "7", effect: "NoSchedule" };
 
@@ -43,5 +43,35 @@ describe("a pod is kept away", () => {
     const key = "node.kubernetes.io/unschedulable";
     expect(toleratesCordon(aPod())).toBe(false);
     expect(toleratesCordon(aPod({ tolerations: [{ key, operator: "Exists" }] }))).toBe(true);
+  });
+});
+
+describe("a pod that is on the node goes", () => {
+  const key = "maintenance";
+  const taints: readonly Taint[] = [{ key, effect: "NoExecute" }];
+  test.each<{ name: string; tolerations: readonly Toleration[]; want: number | undefined }>([
+    { name: "at once", tolerations: [], want: 0 },
+    { name: "never", tolerations: [{ key, operator: "Exists" }], want: undefined },
+    {
+      name: "after its time",
+      tolerations: [{ key, operator: "Exists", tolerationSeconds: 60 }],
+      want: 60,
+    },
+    {
+      name: "at once, where its time is over",
+      tolerations: [{ key, operator: "Exists", tolerationSeconds: -1 }],
+      want: 0,
+    },
+    {
+      name: "after the shortest of its times",
+      tolerations: [{ operator: "Exists" }, { key, operator: "Exists", tolerationSeconds: 5 }],
+      want: 5,
+    },
+  ])("$name", ({ tolerations, want }) => {
+    expect(evictionOf(aPod({ tolerations }), taints)?.afterSeconds).toBe(want);
+  });
+
+  test("by no taint that only keeps others away", () => {
+    expect(evictionOf(aPod(), [TAINT])).toBeUndefined();
   });
 });

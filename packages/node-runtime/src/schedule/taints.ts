@@ -19,6 +19,26 @@ function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
   return (spec.tolerations ?? []).filter((toleration) => fits(toleration, taint));
 }
 
+/** How long a pod stays where a taint ends it, seconds; undefined: for ever. Source: Kubernetes taint-eviction-controller. */
+function patienceOf(pod: Pod, taint: Taint): number | undefined {
+  const fitting = tolerationsOf(pod, taint);
+  const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
+  const least = fitting.length === 0 ? 0 : Math.min(...seconds);
+  return least === Infinity ? undefined : Math.max(0, least);
+}
+
+/** How long a pod that is on the node stays, seconds, and for which taint; undefined: for ever. */
+export function evictionOf(
+  pod: Pod,
+  taints: readonly Taint[],
+): { readonly afterSeconds: number; readonly taint: Taint } | undefined {
+  const found = taints.flatMap((taint) => {
+    const afterSeconds = taint.effect === "NoExecute" ? patienceOf(pod, taint) : undefined;
+    return afterSeconds === undefined ? [] : [{ afterSeconds, taint }];
+  });
+  return found.toSorted((one, other) => one.afterSeconds - other.afterSeconds)[0];
+}
+
 /** Whether a node that takes no new pods takes this one. */
 export function toleratesCordon(pod: Pod): boolean {
   return tolerationsOf(pod, UNSCHEDULABLE).length > 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pod disruption budgets, as objects: nothing here counts pods for them. Source: Kubernetes policy/v1.
+// Pod disruption budgets. Who counts their pods: disruptions.ts. Source: Kubernetes policy/v1.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { asText, fieldsOf, valueAt } from "../../objects/json.ts";
@@ -38,7 +38,7 @@ function amountColumn(name: string, key: string): Column {
   return { name, type: "string", cell };
 }
 
-/** Kept as they are written: evictions here ask no budget. */
+/** An eviction asks them. */
 export const POD_DISRUPTION_BUDGET: Kind = defineKind({
   group: "policy",
   version: "v1",

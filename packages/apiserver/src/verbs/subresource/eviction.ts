@@ -1,21 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST pods/eviction: deletes a pod; there are no disruption budgets here.
+// POST pods/eviction: deletes a pod, unless its disruption budget is in the way. Source: Kubernetes
+// pkg/registry/core/pod/storage/eviction.go.
 import { ADMIT_ALL } from "../../admission/admission.ts";
 import { parseObject } from "../../http/body.ts";
-import { fieldsOf } from "../../objects/json.ts";
-import type { Call, Reply } from "../call.ts";
+import { bucketOf } from "../../kinds/kind.ts";
+import { POD_DISRUPTION_BUDGET } from "../../kinds/workload/disruption-budget.ts";
+import { disruptionsOf, isAbout, isHealthy, isOver } from "../../kinds/workload/disruptions.ts";
+import { POD } from "../../kinds/workload/pod.ts";
+import { StatusError } from "../../meta/status.ts";
+import { fieldsOf, printJson, textAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import type { StoredObject } from "../../storage/store.ts";
+import { addressOf, type Call, type Reply } from "../call.ts";
 import { deleteOne } from "../delete.ts";
 import type { VerbDeps } from "../deps.ts";
 import { deleteOptionsOf } from "../options/delete-options.ts";
+import { inTurn } from "../turns.ts";
 import { CREATED, admitBody } from "./admit-body.ts";
 
+const PODS = bucketOf(POD);
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
+
+/** The budgets of a pod; none for one that has ended, or has not begun. */
+function budgetsOf(
+  { store }: VerbDeps,
+  pod: KubeObject,
+  namespace: string,
+): readonly StoredObject[] {
+  if (isOver(pod) || textAt(pod, "status", "phase") === "Pending") return [];
+  const budgets = store.list({ bucket: bucketOf(POD_DISRUPTION_BUDGET), namespace });
+  return budgets.filter((budget) => isAbout(budget.view(), pod));
+}
+
+function severalBudgets(): StatusError {
+  const message =
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+  return new StatusError({ code: 500, reason: "InternalError", message });
+}
+
+/** Throws a StatusError 429 where the budget is spent; a pod that is not ready costs nothing where enough others are. */
+function checkBudget(
+  { store }: VerbDeps,
+  budget: KubeObject,
+  at: { pod: KubeObject; namespace: string },
+): void {
+  const pods = store.list({ bucket: PODS, namespace: at.namespace });
+  const found = disruptionsOf(
+    budget,
+    pods.map((pod) => pod.view()),
+  );
+  const { currentHealthy, desiredHealthy, disruptionsAllowed } = found;
+  const costsNothing = !isHealthy(at.pod) && currentHealthy >= desiredHealthy;
+  if (disruptionsAllowed > 0 || costsNothing) return;
+  const { name } = budget.metadata;
+  const message = "Cannot evict pod as it would violate the pod's disruption budget.";
+  const why = `The disruption budget ${name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
+  const details = { causes: [{ reason: "DisruptionBudget" as const, message: why }] };
+  throw new StatusError({ code: 429, reason: "TooManyRequests", message, details });
+}
 
 /** Deletes the pod as the `deleteOptions` of the body say. */
 export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = fieldsOf(eviction["deleteOptions"]);
-  const body = { contentType: "application/json", text: JSON.stringify(options) };
-  await deleteOne(call, { ...deps, admission: ADMIT_ALL }, deleteOptionsOf({ ...call, body }));
+  const body = { contentType: "application/json", text: printJson(options) };
+  const evict = async (): Promise<void> => {
+    await deleteOne(call, { ...deps, admission: ADMIT_ALL }, deleteOptionsOf({ ...call, body }));
+  };
+  const pod = deps.store.find(addressOf(call))?.view();
+  const [budget, ...others] = pod === undefined ? [] : budgetsOf(deps, pod, call.namespace);
+  if (others.length > 0) throw severalBudgets();
+  if (pod === undefined || budget === undefined) {
+    await evict();
+    return CREATED;
+  }
+  // Of two that are asked for at once the second sees what the first has left.
+  await inTurn(deps.store, budget.address, async () => {
+    checkBudget(deps, budget.view(), { pod, namespace: call.namespace });
+    await evict();
+  });
   return CREATED;
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does an eviction ask the budgets of a pod, and do budgets say how many pods they have?
+import { eventually } from "@patchbay/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Harness, startHarness } from "../harness.ts";
+
+const PODS = "/api/v1/namespaces/default/pods";
+const BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+const SOON = { withinMs: 5000 };
+
+let api: Harness;
+
+beforeAll(async () => {
+  api = await startHarness();
+});
+afterAll(async () => {
+  await api.close();
+});
+
+/** A pod that runs and is ready. */
+async function readyPod(name: string, app: string): Promise<void> {
+  const containers = [{ name: "c", image: "i:1" }];
+  await api.post(PODS, {
+    metadata: { name, labels: { app } },
+    spec: { nodeName: "n", containers },
+  });
+  const conditions = [{ type: "Ready", status: "True" }];
+  await api.patch(`${PODS}/${name}/status`, { status: { phase: "Running", conditions } });
+}
+
+async function budget(name: string, app: string, spec: object): Promise<void> {
+  const selector = { matchLabels: { app } };
+  await api.post(BUDGETS, { metadata: { name }, spec: { ...spec, selector } });
+}
+
+function evict(name: string) {
+  return api.post(`${PODS}/${name}/eviction`, {
+    apiVersion: "policy/v1",
+    kind: "Eviction",
+    metadata: { name },
+  });
+}
+
+test("a budget tells how many pods it has, and lets as many go as it may", async () => {
+  await budget("two", "web", { minAvailable: 2 });
+  for (const name of ["web1", "web2", "web3"]) await readyPod(name, "web");
+  await eventually(async () => {
+    const { status } = (await api.get(`${BUDGETS}/two`)).body;
+    return status?.["disruptionsAllowed"] === 1;
+  }, SOON);
+  expect((await api.get(`${BUDGETS}/two`)).body.status).toMatchObject({
+    ...{ expectedPods: 3, currentHealthy: 3, desiredHealthy: 2, observedGeneration: 1 },
+  });
+  const answers = await Promise.all(["web1", "web2", "web3"].map(evict));
+  expect(answers.filter(({ code }) => code === 201)).toHaveLength(1);
+  const refused = answers.find(({ code }) => code === 429);
+  expect(refused?.body).toMatchObject({
+    reason: "TooManyRequests",
+    message: "Cannot evict pod as it would violate the pod's disruption budget.",
+    details: {
+      causes: [{ message: "The disruption budget two needs 2 healthy pods and has 2 currently" }],
+    },
+  });
+});
+
+test("a pod that has not begun is evicted whatever its budget says", async () => {
+  await budget("all", "db", { maxUnavailable: 0 });
+  await readyPod("db1", "db");
+  const containers = [{ name: "c", image: "i:1" }];
+  await api.post(PODS, { metadata: { name: "db2", labels: { app: "db" } }, spec: { containers } });
+  expect((await evict("db1")).code).toBe(429);
+  expect((await evict("db2")).code).toBe(201);
+});
+
+test("a pod of two budgets is not evicted, and it is said why", async () => {
+  await budget("first", "both", { minAvailable: 0 });
+  await budget("second", "both", { minAvailable: 0 });
+  await readyPod("both1", "both");
+  const { code, body } = await evict("both1");
+  expect([code, body.message]).toEqual([500, expect.stringContaining("more than one")]);
+});
