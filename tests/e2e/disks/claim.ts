@@ -1,19 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of Debian from a claim, by EFI with secure boot: what it wrote, after a restart and after its VM is gone.
-import { diskVmManifest, fillClaim, obedientUserData } from "@patchbay/testing";
-import { machine } from "../machine.ts";
+// The story of Debian from a claim, by EFI with secure boot: what it wrote, after a restart and after its VM is gone, and
+// what systemd-networkd makes of two networks that both have a way out.
+import { diskVmManifest, eventually, fillClaim, obedientUserData } from "@patchbay/testing";
+import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian } from "./debian.ts";
 
 const NAME = "kept";
 const CLAIM = "kept-root";
+
+const OUT = {
+  apiVersion: "k8s.cni.cncf.io/v1",
+  kind: "NetworkAttachmentDefinition",
+  metadata: { name: "out", namespace: "default" },
+  spec: {
+    config: JSON.stringify({
+      ...{
+        cniVersion: "0.4.0",
+        name: "pbb-out",
+        type: "bridge",
+        bridge: "pbb-out",
+        isGateway: true,
+      },
+      ipam: {
+        ...{ type: "host-local", subnet: "10.77.8.0/24" },
+        routes: [{ dst: "0.0.0.0/0" }],
+      },
+    }),
+  },
+};
+
+/** What the guest's own network manager knows. */
+interface Resolving {
+  /** Addresses of its NICs: on the pod's network, on the plugged one. */
+  readonly addresses: readonly string[];
+  /** The NICs of which its DHCP server named a name server or a router, by address. */
+  readonly ways: readonly string[];
+  /** What CNI gave to the plugged NIC. */
+  readonly given: readonly string[];
+}
 
 export interface ClaimStory {
   /** Value of the EFI variable SecureBoot. */
   readonly secureBoot: string;
   /** What it wrote before it was restarted. */
   readonly kept: string;
+  /** With the plugged NIC, before the restart and after it. */
+  readonly resolving: readonly [Resolving, Resolving];
   /** Of the claim, after the VM was deleted. */
   readonly phase: string;
+}
+
+/** Has every NIC ask by DHCP, now and after each start. Source: systemd.network(5). */
+async function askEverywhere(): Promise<void> {
+  const file = "/etc/systemd/network/20-all.network";
+  await inDebian(NAME, `printf "[Match]\\nName=e*\\n[Network]\\nDHCP=ipv4\\n" >${file} && sync`);
+  await inDebian(NAME, "systemctl restart systemd-networkd");
+}
+
+/** Leases by the address of the NIC, once there are two. Source: systemd, /run/systemd/netif/leases. */
+async function leases(): Promise<ReadonlyMap<string, string>> {
+  return eventually(
+    async () => {
+      const text = await inDebian(NAME, "cat /run/systemd/netif/leases/*");
+      const each = text.split("# This is private data.").slice(1);
+      const entries = each.map(
+        (lease) => [/^ADDRESS=(\S+)/m.exec(lease)?.[1] ?? "", lease] as const,
+      );
+      return entries.length === 2 ? new Map(entries) : undefined;
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
+async function look(): Promise<Resolving> {
+  await expectReady(NAME, "out1");
+  const attachments = machine.findVmi(NAME)?.status?.attachments ?? [];
+  const found = await leases();
+  const ways = [...found].filter(([, lease]) => /^(?:DNS|ROUTER)=\S/m.test(lease));
+  return {
+    addresses: [...found.keys()].toSorted(),
+    ways: ways.map(([address]) => address),
+    given: attachments.find(({ name }) => name === "out1")?.ips ?? [],
+  };
 }
 
 /** Boots, restarts, deletes. */
@@ -34,16 +102,23 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   // Four bytes of attributes, then the value. Source: UEFI specification, SecureBoot.
   const secureBoot = await inDebian(NAME, "od -An -tu1 -j4 /sys/firmware/efi/efivars/SecureBoot-*");
   await inDebian(NAME, "echo kept >/root/mark && sync");
+  machine.apply(OUT);
+  addInterface(NAME, { name: "out1", network: "out" });
+  await expectReady(NAME, "out1");
+  await askEverywhere();
+  const before = await look();
   const uid = machine.findVmi(NAME)?.metadata.uid;
   machine.patchbay("restart", NAME);
   await debianRestarted(NAME, uid);
   const kept = await inDebian(NAME, "cat /root/mark");
+  const resolving = [before, await look()] as const;
   machine.kubectl("delete", "vm", NAME, "--wait");
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
-  return { secureBoot: secureBoot.trim(), kept, phase };
+  return { secureBoot: secureBoot.trim(), kept, resolving, phase };
 }
 
 export function deleteClaim(): void {
   machine.kubectl("delete", "vm", NAME, "--ignore-not-found", "--wait");
   machine.kubectl("delete", "pvc", CLAIM, "--ignore-not-found", "--wait");
+  machine.kubectl("delete", "network-attachment-definition", "out", "--ignore-not-found");
 }

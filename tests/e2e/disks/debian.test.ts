@@ -68,6 +68,22 @@ describe("Debian from a claim", () => {
     expect(claim().kept).toBe("kept");
   });
 
+  test("resolves names by the pod's network alone, before the restart and after it", () => {
+    for (const { addresses, ways } of claim().resolving) {
+      expect(addresses).toEqual([
+        expect.stringMatching(/^10\.77\.8\./),
+        expect.stringMatching(/^10\.88\./),
+      ]);
+      expect(ways).toEqual([addresses[1]]);
+    }
+  });
+
+  test("has the address of its plugged NIC again", () => {
+    const [before, after] = claim().resolving;
+    expect(after.given).toEqual(before.given);
+    expect(after.addresses).toEqual(expect.arrayContaining([...before.given]));
+  });
+
   test("leaves the claim when the VM goes", () => {
     expect(claim().phase).toBe("Bound");
   });

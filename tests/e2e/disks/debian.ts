@@ -22,10 +22,7 @@ export function addDebianImage(): void {
 
 /** Waits until root is logged in on the guest's console; `since` is where the console was before a reboot. */
 export async function debianBooted(vmi: string, since?: number): Promise<void> {
-  const isRunning = (): boolean => machine.findVmi(vmi)?.status?.phase === "Running";
-  await eventually(isRunning, { withinMs: DEBIAN_BOOT_MS });
-  const position = since === undefined ? { fromStart: true } : { since };
-  await machine.console(vmi).waitForLine(/guest ready/, { timeoutMs: DEBIAN_BOOT_MS, ...position });
+  await machine.booted(vmi, since, DEBIAN_BOOT_MS);
 }
 
 /** Runs a shell command in the guest; throws when it fails. */
