@@ -4,6 +4,7 @@ export { ctr, waitUntilServing } from "./ctr.ts";
 export { listAdded } from "./images/added.ts";
 export { archiveDirectory } from "./images/archive-directory.ts";
 export { measureImage } from "./images/measure-image.ts";
+export { listUnpacking, type UnpackingLayer } from "./images/unpacking.ts";
 export { PullProgress } from "./images/pull-progress.ts";
 export { createImageViews } from "./images/image-views.ts";
 export {
@@ -11,6 +12,7 @@ export {
   importImage,
   listImages,
   pullImage,
+  readSnapshotter,
   removeImage,
   type ImageDeps,
 } from "./images/images.ts";

@@ -204,13 +204,20 @@ class CriRuntime implements ContainerRuntime {
     return image === null ? undefined : toImage(image);
   }
 
-  async pullImage(reference: string, credentials?: RegistryCredentials): Promise<string> {
+  async pullImage(
+    reference: string,
+    credentials?: RegistryCredentials,
+    signal?: AbortSignal,
+  ): Promise<string> {
     const request = {
       image: { image: reference },
       ...(credentials !== undefined && { auth: credentials }),
     };
-    return (await this.#images<{ readonly imageRef: string }>("PullImage", request, PULL_MS))
-      .imageRef;
+    type Answer = { readonly imageRef: string };
+    const method = "PullImage";
+    const call = { service: IMAGES, method, request, ...(signal && { signal }) } as const;
+    const endpoint = await this.#found.get();
+    return (await endpoint.call<Answer>(call, PULL_MS)).imageRef;
   }
 
   async listImages(): Promise<readonly ContainerImage[]> {

@@ -56,6 +56,8 @@ export interface Call {
   readonly request: object;
   /** Of containerd's own services: whose containers are meant. */
   readonly namespace?: string;
+  /** Cancels it. */
+  readonly signal?: AbortSignal;
 }
 
 /** What a stream tells. */
@@ -147,10 +149,14 @@ function ask(client: Client, call: Call, options: CallOptions): Promise<unknown>
     if (error === null) resolve(response);
     else reject(error);
   };
-  const { request, namespace } = call;
+  const { request, namespace, signal } = call;
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(NAMESPACE_HEADER, namespace);
   const { path, requestSerialize: to, responseDeserialize: from } = methodOf(call);
-  client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
+  const asked = client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
+  signal?.addEventListener("abort", () => {
+    asked.cancel();
+  });
+  if (signal?.aborted === true) asked.cancel();
   return promise;
 }

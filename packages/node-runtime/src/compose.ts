@@ -28,6 +28,7 @@ import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
 import { limitPods } from "./compose/pod-share.ts";
 import { imageMemoryOf, type ImageMemory } from "./compose/image-memory.ts";
+import { pullGuardOf } from "./compose/pull-guard.ts";
 import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
 import {
   keepVolumes,
@@ -239,7 +240,10 @@ function composePods(
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
-    pulls: createPulls({ runtime, access: createImageAccess(memory), clock, log, wake }),
+    pulls: createPulls({
+      ...{ runtime, clock, log, wake, guard: pullGuardOf(context, machine) },
+      access: createImageAccess(memory),
+    }),
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
     released: new Set(),

@@ -278,8 +278,12 @@ export interface ContainerRuntime {
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Fetches it from its registry, as whoever the credentials name; returns its id. */
-  pullImage(reference: string, credentials?: RegistryCredentials): Promise<string>;
+  /** Fetches it from its registry, as whoever the credentials name; returns its id. The signal ends it, and nothing stays. */
+  pullImage(
+    reference: string,
+    credentials?: RegistryCredentials,
+    signal?: AbortSignal,
+  ): Promise<string>;
   listImages(): Promise<readonly ContainerImage[]>;
   removeImage(id: string): Promise<void>;
 

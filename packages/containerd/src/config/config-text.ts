@@ -56,7 +56,11 @@ function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): rea
     [CRI, criValues(settings)],
     [[...CRI, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
     [[...CRI, "registry"], { config_path: layout.registryHosts }],
-    [[...CRI, "containerd"], { snapshotter, default_runtime_name: "runc" }],
+    [
+      [...CRI, "containerd"],
+      // Names the image on each layer that is unpacked: who fills the disk, and is to be stopped?
+      { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
+    ],
     [RUNC, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
     [[...RUNC, "options"], { Root: layout.runcRoot }],
   ];

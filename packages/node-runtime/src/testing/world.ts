@@ -16,6 +16,7 @@ import {
 } from "@patchbay/ports/testing";
 import { createImageAccess } from "../images/access.ts";
 import { createGrants } from "../images/grants.ts";
+import { NO_PULL_GUARD } from "../images/pull-guard.ts";
 import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
 import { reconcilePod } from "../pods/index.ts";
@@ -163,7 +164,14 @@ export class PodWorld {
       probes: { keep: () => undefined, healthOf: () => this.health },
       pauses: createPauses({ clock, random: () => 0 }),
       owners: createOwners(runtime),
-      pulls: createPulls({ runtime, clock, log, wake, access: createImageAccess({ grants }) }),
+      pulls: createPulls({
+        runtime,
+        clock,
+        log,
+        wake,
+        access: createImageAccess({ grants }),
+        guard: NO_PULL_GUARD,
+      }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: { now: () => Promise.resolve(), afterCut: () => void (this.cuts += 1) },
       released: new Set(),

@@ -8,6 +8,7 @@ import {
 import { expect, test } from "vitest";
 import { createImageAccess } from "../../images/access.ts";
 import { createGrants } from "../../images/grants.ts";
+import { NO_PULL_GUARD } from "../../images/pull-guard.ts";
 import { createPulls, type ImageUse, type Pulls } from "./pulls.ts";
 
 const IMAGE = {
@@ -36,7 +37,14 @@ function setUp() {
     const grants = createGrants({ files, log, directory: "/images" });
     const isMarked = (name: string) => Promise.resolve(marked.has(name));
     const access = createImageAccess({ grants, isMarked });
-    return createPulls({ runtime, clock: createFakeClock(), log, wake, access });
+    return createPulls({
+      runtime,
+      clock: createFakeClock(),
+      log,
+      wake,
+      access,
+      guard: NO_PULL_GUARD,
+    });
   };
   return { runtime, files, marked, start, pulls: start(), woken };
 }

@@ -11,6 +11,7 @@ import type {
   RegistryCredentials,
 } from "@patchbay/ports";
 import type { ImageAccess } from "../../images/access.ts";
+import type { PullGuard } from "../../images/pull-guard.ts";
 import { isLocalName } from "../../images/names.ts";
 import type { ImageFacts, Reason } from "../facts.ts";
 
@@ -51,6 +52,7 @@ export interface Pulls {
 export interface PullDeps {
   readonly runtime: ContainerRuntime;
   readonly access: ImageAccess;
+  readonly guard: PullGuard;
   readonly clock: Clock;
   readonly log: Logger;
   readonly wake: (uid: string) => void;
@@ -134,11 +136,14 @@ class BackgroundPulls implements Pulls {
   }
 
   async #pull(use: ImageUse, asker: PullAsker): Promise<void> {
-    const { access, clock, log, runtime } = this.#deps;
+    const { access, clock, guard, log, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
-      const { id, credentials } = await pullAs(runtime, image, await asker.credentials());
+      const told = await asker.credentials();
+      const { id, credentials } = await guard.run(image, (signal) =>
+        pullAs({ runtime, signal }, image, told),
+      );
       await access.fetched(image, id, credentials);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
       this.#pauses.succeed(stepOf(use));
@@ -164,15 +169,15 @@ interface Pulled {
 
 /** Tells the last refusal when nobody of them may have it. */
 async function pullAs(
-  runtime: ContainerRuntime,
+  by: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
   image: string,
   [first, ...others]: readonly RegistryCredentials[],
 ): Promise<Pulled> {
   try {
-    return { id: await runtime.pullImage(image, first), credentials: first };
+    return { id: await by.runtime.pullImage(image, first, by.signal), credentials: first };
   } catch (error) {
-    if (others.length === 0) throw error;
-    return pullAs(runtime, image, others);
+    if (others.length === 0 || by.signal.aborted) throw error;
+    return pullAs(by, image, others);
   }
 }
 

@@ -52,6 +52,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 422,
   },
+  RUNTIME_IMAGE_TOO_LARGE: {
+    summary: "the pull was stopped: {reason}",
+    who: "user",
+    retry: "backoff",
+    http: 422,
+  },
   RUNTIME_NOT_RUNNING: {
     summary: "patchbay is not running in {dataDir}",
     who: "user",
