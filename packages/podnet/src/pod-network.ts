@@ -8,7 +8,7 @@ import { perform } from "./netlink/perform.ts";
 import { createSights, type Eyes } from "./netlink/sights.ts";
 import { runIn } from "./run-in.ts";
 import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
-import { BRIDGE, unwireBridge, wireWithoutTap } from "./wiring/bridge.ts";
+import { BRIDGE, removeBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
 import { isGuarded, putGuard, removeGuard, removeRules } from "./wiring/rules.ts";
@@ -61,7 +61,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     removeBridge: async (netns, bridgeName) => {
       assertWords([bridgeName]);
       const pod = podOf(hands, netns);
-      await unwireBridge(pod, { tapName: "", bridgeName }, await pod.see());
+      await removeBridge(pod, bridgeName, await pod.see());
     },
     unwireTap: async (netns, wiring) => {
       assertWords(namesIn(wiring));

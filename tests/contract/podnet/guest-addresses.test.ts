@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
-import type { PodWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer } from "@patchbay/ports";
@@ -54,7 +54,7 @@ async function makeGuest(kind: string) {
   const remembered = await network.readAddresses(netns, "pod1");
   const lease = leaseOfRemembered(remembered) ?? {};
   const { gatewayMac = "" } = remembered;
-  const wiring: PodWiring = { ...own, answers: { addresses: serversOf(lease), gatewayMac } };
+  const wiring: BridgeWiring = { ...own, answers: { addresses: serversOf(lease), gatewayMac } };
   const nic = { ...SERVED_NIC, bridgeName: own.bridgeName, mac: own.mac, lease };
   const serve = async (): Promise<void> => {
     running.push(await servers.start(netns, [nic]));
@@ -90,4 +90,26 @@ test("and nobody else: a server on the network neither hears the guest nor is he
   expect(askIpv4(guest)).toBeUndefined();
   await serve();
   expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+});
+
+test("of a network to which it has moved, from one of IPv4 only", async () => {
+  const { host, guest, netns, network, wiring, serve } = await makeGuest("veth");
+  const pod = `${PREFIX}-pod`;
+  const old = { podInterfaceName: "pod2", bridgeName: "k6t-2" };
+  addNic({ host, pod }, { name: "pod2", kind: "veth", mac: "02:00:00:00:5e:22" });
+  run("ip", "-n", pod, "addr", "add", "10.8.0.5/24", "dev", "pod2");
+  run("ip", "-n", pod, "link", "set", "pod2", "up");
+  const answers = { addresses: ["169.254.75.10/32"] };
+  await network.wireTap(netns, { ...guestWiring(1), ...old, answers });
+  await network.makeBridge(netns, wiring);
+  await network.wireTap(netns, wiring);
+  await serve();
+  run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
+  await eventually(() => defaultRouteOf(guest) !== "", { withinMs: 15_000 });
+  // The guest asks the bridge for its MAC.
+  expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
+  await network.removeBridge(netns, old.bridgeName);
+  expect(run("ip", "netns", "exec", pod, "nft", "list", "tables")).toBe(
+    "table bridge patchbay-k6t-1\n",
+  );
 });

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
-// families, and again after it has rebooted and after the node agent was killed.
+// families, after a move too, and again after it has rebooted and after the node agent was killed.
 import { eventually, vmManifest } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS } from "../guest.ts";
-import { addInterface, CHANGE_MS, expectReady, guestNic, machine } from "../machine.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  guestNic,
+  machine,
+  removeInterface,
+} from "../machine.ts";
 
 const VM = "asks";
 const LAN = {
@@ -20,6 +28,17 @@ const LAN = {
         ranges: [[{ subnet: "10.77.7.0/24" }], [{ subnet: "fd77:7::/64" }]],
         routes: [{ dst: "10.50.0.0/16" }, { dst: "::/0" }],
       },
+    }),
+  },
+};
+
+const OLD = {
+  ...LAN,
+  metadata: { name: "old-lan", namespace: "default" },
+  spec: {
+    config: JSON.stringify({
+      ...{ cniVersion: "0.4.0", name: "old-lan", type: "bridge", bridge: "pbt-old-lan" },
+      ipam: { type: "host-local", ranges: [[{ subnet: "10.78.7.0/24" }]] },
     }),
   },
 };
@@ -62,7 +81,7 @@ async function expectLeases(): Promise<void> {
 }
 
 beforeAll(async () => {
-  machine.apply(LAN, vmManifest({ name: VM, image: "agent" }));
+  machine.apply(LAN, OLD, vmManifest({ name: VM, image: "agent" }));
   await machine.booted(VM);
   addInterface(VM, { name: "lan", network: "lan" });
   await expectReady(VM, "lan");
@@ -70,11 +89,48 @@ beforeAll(async () => {
 
 afterAll(() => {
   machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
-  machine.kubectl("delete", "network-attachment-definition", "lan", "--ignore-not-found");
+  const networks = ["lan", "old-lan"];
+  machine.kubectl("delete", "network-attachment-definition", ...networks, "--ignore-not-found");
 });
 
 test("on the pod network and on a plugged one, with routes, MTU and name", async () => {
   await expectLeases();
+});
+
+/** The guest is asked half a second and three seconds after it has moved. */
+const SHOWN_MS = 10_000;
+
+/** The network of a NIC becomes another. */
+function move(iface: string, network: string): void {
+  const { networks = [] } = machine.findVm(VM)?.spec.template.spec ?? {};
+  const index = networks.findIndex(({ name }) => name === iface);
+  const path = `/spec/template/spec/networks/${String(index)}/multus/networkName`;
+  const patch = JSON.stringify([{ op: "replace", path, value: network }]);
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
+}
+
+test("of both families after a move from a network of one, and the status tells soon", async () => {
+  addInterface(VM, { name: "mover", network: "old-lan" });
+  const before = await expectReady(VM, "mover");
+  expect(await ask("mover", "lease")).toContain("lease 10.78.7.");
+  const isShown = (address: string): boolean => {
+    const { interfaces = [] } = machine.findVmi(VM)?.status ?? {};
+    const { ipAddresses = [] } = interfaces.find(({ name }) => name === "mover") ?? {};
+    return ipAddresses.includes(address);
+  };
+  const [old = ""] = addressesOf("mover");
+  await eventually(() => isShown(old), { withinMs: SHOWN_MS });
+  move("mover", "lan");
+  const isThere = async (): Promise<boolean> =>
+    (await expectReady(VM, "mover")).podInterfaceName !== before.podInterfaceName;
+  await eventually(isThere, { withinMs: CHANGE_MS });
+  const [ipv4 = "", ipv6 = ""] = addressesOf("mover");
+  expect(await ask("mover", "lease")).toContain(`lease ${ipv4}/24 mtu 1400 `);
+  // This guest keeps the address that it had before.
+  await eventually(() => isShown(ipv4), { withinMs: SHOWN_MS });
+  expect(await ask("mover", "lease6")).toContain(`lease6 ${ipv6} `);
+  removeInterface(VM, "mover");
+  await expectGone(VM, "mover");
 });
 
 test("again after the guest has rebooted", async () => {

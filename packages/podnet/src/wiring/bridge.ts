@@ -53,6 +53,25 @@ async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void
   await pod.change(commands);
   const present = await forwardingAfter(commands, { before, nic }, pod);
   await pod.change(planForwarding(wiring, present));
+  await pod.nft(rulesOfPlaceBefore(before, wiring));
+}
+
+/** Rules around the bridge that the tap has left name the tap, and would judge its frames on this one too. */
+function rulesOfPlaceBefore(
+  { links, tables }: Sight,
+  { tapName, bridgeName }: BridgeWiring,
+): string {
+  const { master } = links.get(tapName) ?? {};
+  if (master === undefined || master === bridgeName) return "";
+  const name = answersNameOf(master);
+  return hasTableNamed(tables, name) ? removalText(name) : "";
+}
+
+/** Removes a bridge that the tap has left, and the rules around it before. */
+export async function removeBridge(pod: Pod, bridgeName: string, before: Sight): Promise<void> {
+  const name = answersNameOf(bridgeName);
+  await pod.nft(hasTableNamed(before.tables, name) ? removalText(name) : "");
+  await unwireBridge(pod, { tapName: "", bridgeName }, before);
 }
 
 /** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */

@@ -11,11 +11,18 @@ function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** The NICs that an agent could tell of; empty while no agent listens. */
+/** Each NIC on its network: a guest that is moved to another one gets other addresses there. */
+function placesOf({ ifaces }: NodeVmFacts): readonly string[] {
+  return ifaces.flatMap(({ device, podInterfaceName }) =>
+    device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
+  );
+}
+
+/** The NICs that an agent could tell of, where they are; empty while no agent listens. */
 function listenersOf(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
-  return isListening ? macsOf(facts).join(" ") : "";
+  return isListening ? placesOf(facts).join(" ") : "";
 }
 
 async function linksFrom(

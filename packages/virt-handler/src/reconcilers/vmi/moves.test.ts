@@ -66,6 +66,28 @@ describe("a NIC whose network is another", () => {
     expect(calls).toHaveLength(2);
   });
 
+  test("is asked of its addresses soon, as a new one is", async () => {
+    const bench = await running(["one"]);
+    const say = (address: string): void => {
+      const nic = { name: "eth0", mac: "02:00:00:00:00:01", addresses: [address] };
+      bench.daemon.setAgent("default_vm1", [nic]);
+    };
+    const goOn = async (ms: number): Promise<void> => {
+      bench.nowMs += ms;
+      await bench.goOn();
+    };
+    say("10.8.0.5");
+    await bench.run();
+    for (const ms of [1_000, 3_000, 15_000, 60_000]) await goOn(ms);
+    expect((await status(bench))?.ipAddress).toBe("10.8.0.5");
+    await ask(bench, OLD, NEW);
+    putNew(bench);
+    await bench.goOn();
+    say("10.9.0.5");
+    await goOn(600);
+    expect((await status(bench))?.ipAddress).toBe("10.9.0.5");
+  });
+
   test("stays where it is while the pod has no other", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, { ...NEW, state: "Failed", reason: "CniFailed", message: "no address" });
