@@ -149,6 +149,19 @@ test("the first of the earlier ones that has a MAC counts", () => {
   expect(withMacs(onBlue({}), sources)[0]?.macAddress).toBe(mac);
 });
 
+test("an earlier MAC that another iface of the network names now is that one's", () => {
+  const mac = "02:cc:00:00:00:01";
+  const network = { multus: { networkName: "blue" } };
+  const networks = [
+    { name: "nic", ...network },
+    { name: "other", ...network },
+  ];
+  const given = specOf([{ name: "nic" }, { name: "other", macAddress: mac }], networks);
+  const earlier = [onBlue({ macAddress: mac })];
+  const macs = withMacs(given, { namespace: "ns", earlier, randomBytes: counting() });
+  expect(macs.map(({ macAddress }) => macAddress)).toEqual(["02:00:00:00:00:01", mac]);
+});
+
 test("a broken source of random bytes does not hold anything up", () => {
   const stuck = (size: number): Uint8Array => new Uint8Array(size);
   expect(macFor(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");

@@ -56,12 +56,31 @@ function networkOf(spec: VmiSpec, name: string, namespace: string): string | und
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-function earlierMac(spec: VmiSpec, name: string, sources: MacSources): string | undefined {
-  const network = networkOf(spec, name, sources.namespace);
-  return sources.earlier
-    .filter((other) => networkOf(other, name, sources.namespace) === network)
+/** Whether another iface of the specification names that MAC on the network: whoever wrote it there wants it there. */
+function isNamed(
+  spec: VmiSpec,
+  at: { name: string; network: string | undefined; mac: string },
+  namespace: string,
+): boolean {
+  return ifacesOf(spec).some(
+    (other) =>
+      other.name !== at.name &&
+      !isAbsent(other) &&
+      normalizeMac(other.macAddress ?? "") === normalizeMac(at.mac) &&
+      networkOf(spec, other.name, namespace) === at.network,
+  );
+}
+
+function earlierMac(
+  spec: VmiSpec,
+  name: string,
+  { namespace, earlier }: MacSources,
+): string | undefined {
+  const network = networkOf(spec, name, namespace);
+  return earlier
+    .filter((other) => networkOf(other, name, namespace) === network)
     .map((other) => findByName(ifacesOf(other), name)?.macAddress ?? "")
-    .find((mac) => mac !== "");
+    .find((mac) => mac !== "" && !isNamed(spec, { name, network, mac }, namespace));
 }
 
 /** The ifaces of a specification, each one on a secondary network with a MAC; what has one is not changed. */
