@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the manifests is another on a standalone machine: where its directories are, and which process is the host's.
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { isJsonObject, type KubeObject } from "@patchbay/api";
 
 /** Where the machine is. */
@@ -12,15 +12,12 @@ export interface Place {
   readonly hostPid: number;
 }
 
-function pathsOf({ dataDir, socket }: Place): Readonly<Record<string, string>> {
+function pathsOf({ dataDir }: Place): Readonly<Record<string, string>> {
   return {
     "/var/lib/kubelet/pods": join(dataDir, "pods"),
     "/var/lib/kubelet/device-plugins": join(dataDir, "none/device-plugins"),
     "/var/lib/net-agent": join(dataDir, "net-agent"),
     "/var/lib/patchbay/virt-handler": join(dataDir, "virt-handler"),
-    "/run/containerd": dirname(socket),
-    "/run/crio": join(dataDir, "none/crio"),
-    "/run/k3s/containerd": join(dataDir, "none/k3s"),
   };
 }
 
@@ -29,7 +26,13 @@ function adapt(value: unknown, place: Place, member = ""): unknown {
     if (member === "path") return pathsOf(place)[value] ?? value;
     return value === "--host-process=1" ? `--host-process=${String(place.hostPid)}` : value;
   }
-  if (Array.isArray(value)) return value.map((one) => adapt(one, place, member));
+  if (Array.isArray(value)) {
+    const runtime = `--cri-endpoint=unix:///proc/${String(place.hostPid)}/root${place.socket}`;
+    return [
+      ...value.map((one: unknown) => adapt(one, place, member)),
+      ...(member === "args" ? [runtime] : []),
+    ];
+  }
   if (!isJsonObject(value)) return value;
   const entries = Object.entries(value).map(([name, one]) => [name, adapt(one, place, name)]);
   return Object.fromEntries(entries) as unknown;

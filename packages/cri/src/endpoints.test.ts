@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, expect, test } from "vitest";
-import { findEndpoint, type FoundEndpoint } from "./endpoints.ts";
+import { defaultEndpointsOf, findEndpoint, type FoundEndpoint } from "./endpoints.ts";
 import { ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
 const open: { close(): void }[] = [];
@@ -50,4 +50,13 @@ test("whom nobody answers is told why, for each; and who comes later is found", 
   late.answers["Version"] = () => ({ runtimeName: "late", runtimeVersion: "1" });
   await late.start();
   expect((await found.get()).address).toBe(late.address);
+});
+
+test("the usual places are those of the machine of a process, where one is named", () => {
+  expect(defaultEndpointsOf(undefined)).toContain("unix:///run/crio/crio.sock");
+  expect(defaultEndpointsOf(1)).toEqual([
+    "unix:///proc/1/root/run/containerd/containerd.sock",
+    "unix:///proc/1/root/run/crio/crio.sock",
+    "unix:///proc/1/root/run/k3s/containerd/containerd.sock",
+  ]);
 });

@@ -11,6 +11,16 @@ export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
+/**
+ * The same places on the machine of a process: a pod that shares the host's process ids needs no directory of the host for
+ * them, which a kubelet would make where the runtime is another one. Source: proc_pid_root(5)
+ */
+export function defaultEndpointsOf(hostProcess: number | undefined): readonly string[] {
+  if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
+  const root = `unix:///proc/${String(hostProcess)}/root`;
+  return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
+}
+
 /** How long one place may take to say whether it speaks CRI v1, milliseconds. */
 const VERSION_TIMEOUT_MS = 5000;
 

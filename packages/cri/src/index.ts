@@ -3,4 +3,4 @@
 export { createContainerRuntime } from "./container-runtime.ts";
 export { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
 export { createExecPrograms } from "./exec-programs.ts";
-export { findProblem, openSandboxes } from "./open-sandboxes.ts";
+export { findProblem, openSandboxes, type OpenSandboxes } from "./open-sandboxes.ts";

@@ -43,6 +43,7 @@ test("who stops does not wait any longer, nor does one that never asks keep anyt
   const clock = createFakeClock();
   const opened = openSandboxes(
     {
+      hostProcess: undefined,
       endpoints: ["unix:///nobody/is/here.sock"],
       namespaces: createFakeNamespaces(),
       clock,

@@ -3,7 +3,7 @@
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, ContainerRuntime, Logger, Namespaces, Sandboxes } from "@patchbay/ports";
 import { createContainerRuntime } from "./container-runtime.ts";
-import { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
+import { defaultEndpointsOf } from "./endpoints.ts";
 import { createCriSandboxes } from "./sandboxes.ts";
 
 /** How long it is waited between two questions, milliseconds: at first, and at most. */
@@ -70,6 +70,8 @@ export interface OpenSandboxes {
 export interface OpenSandboxesOptions {
   /** Where the runtime listens; undefined: the usual places, in order. */
   readonly endpoints: readonly string[] | undefined;
+  /** Whose machine has the usual places; undefined: this process'. */
+  readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;
   readonly log: Logger;
@@ -77,7 +79,8 @@ export interface OpenSandboxesOptions {
 
 /** Opens the runtime of the node, which need not be there yet. */
 export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal): OpenSandboxes {
-  const { endpoints = DEFAULT_CRI_ENDPOINTS, namespaces, clock, log } = options;
+  const { hostProcess, namespaces, clock, log } = options;
+  const endpoints = options.endpoints ?? defaultEndpointsOf(hostProcess);
   const runtime = createContainerRuntime({ endpoints, clock });
   return {
     sandboxes: createCriSandboxes({ runtime, namespaces }),

@@ -95,7 +95,7 @@ function collectEndpoint(text: string, previous: readonly string[] = []): readon
 export function addCriFlags(command: Command): Command {
   return command.option(
     "--cri-endpoint <url>",
-    "unix:///… of the container runtime; may be repeated, the first that answers is taken (default: the sockets of containerd, CRI-O and k3s)",
+    "unix:///… of the container runtime; may be repeated, the first that answers is taken (default: the sockets of containerd, CRI-O and k3s, of the host where --host-process names one)",
     collectEndpoint,
   );
 }

@@ -53,7 +53,10 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ component: "net-agent", host: flags.nodeName },
   });
   const caches = startCaches(context, flags);
-  const node = openSandboxes({ endpoints: flags.criEndpoint, namespaces, clock, log }, signal);
+  const node = openSandboxes(
+    { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
+    signal,
+  );
   health.addCheck(() => node.findProblem());
   const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },

@@ -2,7 +2,7 @@
 // Brings caches, adapters, queue and loop together.
 import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
 import type { NodeDevice } from "@patchbay/core";
-import { openSandboxes } from "@patchbay/cri";
+import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
 import { offerDevice } from "@patchbay/device-plugin";
@@ -67,6 +67,15 @@ function offerDevices(
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 
+/** The runtime of the node, which may listen on the host's own files. */
+function openNode(
+  { clock, log, signal }: DaemonContext,
+  { criEndpoint, hostProcess }: Flags,
+): OpenSandboxes {
+  const namespaces = createNamespaces();
+  return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
+}
+
 /** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
@@ -84,10 +93,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   vmis.start(signal);
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  const node = openSandboxes(
-    { endpoints: flags.criEndpoint, namespaces: createNamespaces(), clock, log },
-    signal,
-  );
+  const node = openNode(context, flags);
   health.addCheck(() => node.findProblem());
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();

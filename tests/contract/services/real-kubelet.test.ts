@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do controller and agents understand what a real node says: its kubelet's status, its runtime's silence, its namespaces?
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, linkSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -47,12 +47,34 @@ let runtime: ToldSandboxes;
 let host: ChildProcess;
 let agents: Promise<unknown>;
 
-/** A process of the node, which alone sees the plugins there. */
+/** The node's files: plugins, what a runtime that has died has left, and the socket of the one that is there. */
+const FILES = `
+  mount -t tmpfs plugins "$1" && cp /usr/lib/cni/ptp /usr/lib/cni/host-local "$1"
+  mount -t tmpfs run "$4" && mkdir "$4/netns" "$4/containerd" "$4/crio"
+  mount --rbind /run/netns "$4/netns" && mount --rbind "$4" /run
+  ln -s "$2" /run/containerd/containerd.sock && ln -s "$3" /run/crio/crio.sock
+  echo there && exec sleep 600`;
+
+/** A process of the node, which alone sees them. */
 async function startHost(): Promise<ChildProcess> {
-  mkdirSync(node.binDir);
-  const script =
-    'mount -t tmpfs plugins "$1" && cp /usr/lib/cni/ptp /usr/lib/cni/host-local "$1" && echo there && exec sleep 600';
-  const argv = ["--mount", "--propagation", "slave", "sh", "-c", script, "sh", node.binDir];
+  const run = join(node.directory, "run");
+  // The first namespace of a machine makes /run/netns a mount of its own, which copies of it follow. Source: ip-netns(8)
+  const first = `pb-kubelet-${String(process.pid)}`;
+  for (const verb of ["add", "delete"]) execFileSync("ip", ["netns", verb, first]);
+  for (const directory of [node.binDir, run]) mkdirSync(directory);
+  const sockets = [await makeRefusingSocket(), runtime.endpoint.replace("unix://", "")];
+  const argv = [
+    "--mount",
+    "--propagation",
+    "slave",
+    "sh",
+    "-ec",
+    FILES,
+    "sh",
+    node.binDir,
+    ...sockets,
+    run,
+  ];
   const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
   await once(child.stdout, "data");
   return child;
@@ -66,7 +88,7 @@ async function makeRefusingSocket(): Promise<string> {
   linkSync(`${path}.first`, path);
   dying.close();
   await once(dying, "close");
-  return `unix://${path}`;
+  return path;
 }
 
 async function startAgents(): Promise<void> {
@@ -85,7 +107,6 @@ async function startAgents(): Promise<void> {
   const flags = {
     ...{ nodeName: NODE, hostProcess: host.pid ?? 0, concurrency: 4 },
     logLevel: "error",
-    criEndpoint: [await makeRefusingSocket(), runtime.endpoint],
   } as const;
   const own = { cniBinDir: [node.binDir], cniCacheDir: [], namespaceIsolation: true };
   const at = (name: string): string => join(node.directory, name);
