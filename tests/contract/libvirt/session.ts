@@ -114,7 +114,7 @@ async function waitForDaemon(
 ): Promise<SessionDaemon> {
   // The socket is in the file system a little before somebody listens.
   const place = { directory: dirname(socketPath), path: basename(socketPath) };
-  const socket = await eventually(() => connectUnixSocket(place), { withinMs: 20_000 });
+  const socket = await eventually(() => connectUnixSocket(place), { withinMs: 50_000 });
   socket.destroy();
   const [init] = childrenOf(child.pid ?? 0);
   const daemons = childrenOf(init ?? 0).filter((pid) => commandOf(pid) === "libvirtd");
