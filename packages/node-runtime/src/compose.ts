@@ -285,7 +285,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   await Promise.all([
     runReconciler(pods, signal),
     keepNode({ ...node, watch: health.watchLoop("node") }, nodes, signal),
-    keepVolumes(context, volumes, deps),
+    keepVolumes(context, volumes, { ...machine, pods: deps.pods }),
     keepImages({ ...deps, ...machine.memory, podsDir: deps.node.podsDir }, signal),
     controlNode(context, machine, flags),
   ]);

@@ -202,6 +202,8 @@ describe("a guest that has panicked", () => {
       message: expect.stringMatching(/3 times.*reset it/) as string,
     });
     expect(belongings()).toEqual(before);
+    // It is written a little after the status.
+    await eventually(() => refusals().length > 0, { withinMs: CHANGE_MS });
     expect(refusals()).toEqual([{ count: 1, message: `interface ${NIC}: ${told.message ?? ""}` }]);
     virsh(VM, "reset");
     await expectGone(VM, NIC);

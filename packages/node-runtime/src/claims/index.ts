@@ -3,5 +3,6 @@
 export type { ClaimDeps, ClaimMachine, StorageCaches } from "./deps.ts";
 export { keepClaims } from "./keep-claims.ts";
 export { podClaimsOf } from "./plan/pod-claims.ts";
+export { createClaimGrowth } from "./use/claim-growth.ts";
 export { createClaimUses, type ClaimUses } from "./use/claim-uses.ts";
 export { SELECTED_NODE } from "./words.ts";

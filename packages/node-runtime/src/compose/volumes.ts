@@ -7,7 +7,12 @@ import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf, Turns } from "@patchbay/kube";
 import { createVolumeDisk } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
-import { createClaimUses, type ClaimMachine, type ClaimUses } from "../claims/index.ts";
+import {
+  createClaimGrowth,
+  createClaimUses,
+  type ClaimMachine,
+  type ClaimUses,
+} from "../claims/index.ts";
 import { isProductPod } from "../policy/product.ts";
 import { BY_UID, type Volumes } from "../pods/deps.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
@@ -107,15 +112,25 @@ async function evict(context: DaemonContext, pod: Pod, message: string): Promise
 export async function keepVolumes(
   context: DaemonContext,
   deps: VolumeDeps,
-  from: { readonly pods: Cache<Pod>; readonly runtime: ContainerRuntime },
+  from: {
+    readonly pods: Cache<Pod>;
+    readonly runtime: ContainerRuntime;
+    readonly claims?: ClaimMachine;
+  },
 ): Promise<void> {
-  const { pods, runtime } = from;
+  const { pods, runtime, claims } = from;
   const { clock, log, signal } = context;
   const { disk, files, node } = deps;
   const watch = context.health.watchLoop("volumes", PASS_MS);
   const storage = {
     ...{ disk, files, node, pods, clock, log },
     runtime,
+    ...(claims && {
+      growths: createClaimGrowth({
+        ...{ ...claims, clock },
+        usedBytes: (paths) => disk.usedBytes(paths),
+      }),
+    }),
     evict: (uid: string, message: string): void => {
       const [pod] = pods.listBy(BY_UID, uid);
       if (pod === undefined) return;

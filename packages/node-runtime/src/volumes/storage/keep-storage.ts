@@ -13,6 +13,7 @@ import {
   type PodUsage,
   type Walk,
 } from "./limits.ts";
+import type { Growths } from "./growth.ts";
 import { measurePods, type MeasureDeps } from "./measure.ts";
 
 /** How often the disk is asked how full it is; milliseconds. */
@@ -23,6 +24,8 @@ export interface StorageDeps extends MeasureDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Of what outlives pods; absent: nothing does. */
+  readonly growths?: Growths;
   /** Ends the pod for ever: phase Failed, reason Evicted, with this message. */
   readonly evict: (uid: string, message: string) => void;
 }
@@ -35,17 +38,30 @@ function headroomOfAll(pods: readonly Pod[], usages: ReadonlyMap<string, PodUsag
   return Math.min(Number.MAX_SAFE_INTEGER, ...all);
 }
 
+function withGrowth(
+  usages: ReadonlyMap<string, PodUsage>,
+  growths: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map(),
+): ReadonlyMap<string, PodUsage> {
+  const all = [...usages].map(([uid, usage]) => {
+    return [uid, { ...usage, growth: growths.get(uid) ?? new Map<string, number>() }] as const;
+  });
+  return new Map(all);
+}
+
 async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
   const pods = deps.pods.list().filter((pod) => !isPodFinished(pod));
   const atMs = deps.clock.monotonicMs();
   const usages = await measurePods(deps, pods);
+  const growths = await deps.growths?.measure();
   const evictions = pods.flatMap((pod) => {
     const { uid = "" } = pod.metadata;
     const usage = usages.get(uid);
     const message = usage === undefined ? undefined : storageFault(pod, usage);
     return message === undefined ? [] : [{ uid, message }];
   });
-  const victim = evictions.length > 0 ? undefined : pressureVictim(usages, disk);
+  const victim =
+    evictions.length > 0 ? undefined : pressureVictim(withGrowth(usages, growths), disk);
+  if (victim !== undefined) deps.growths?.forgive(victim.uid);
   for (const { uid, message } of victim === undefined ? evictions : [victim]) {
     deps.log.warn("pod is evicted", { uid, reason: message });
     deps.evict(uid, message);

@@ -97,6 +97,24 @@ describe("on a disk that is nearly full", () => {
     });
   });
 
+  describe("what outlives pods", () => {
+    const growth = new Map([['new data of claim volume "pvc-1"', 200 * MI]]);
+    const writer = { ...usage({}), growth };
+
+    test("is charged to whoever makes it grow, before a neighbour that holds less", () => {
+      const all = new Map([...usages, ["writer", writer]]);
+      const victim = pressureVictim(all, { sizeBytes: 10 * GI, freeBytes: 0 });
+      expect(victim?.uid).toBe("writer");
+      expect(victim?.message).toContain(
+        'most of it is in new data of claim volume "pvc-1" (200Mi)',
+      );
+    });
+
+    test("ends nobody when the writers have gone, and all others together would not free enough", () => {
+      expect(pressureVictim(usages, { sizeBytes: 100 * GI, freeBytes: 0 })).toBeUndefined();
+    });
+  });
+
   test.each([
     { name: "there is room", disk: { sizeBytes: 10 * GI, freeBytes: 0.5 * GI }, of: usages },
     { name: "a large disk has 1 GiB", disk: { sizeBytes: 1000 * GI, freeBytes: GI }, of: usages },

@@ -23,6 +23,8 @@ export interface PodUsage {
   readonly volumes: ReadonlyMap<string, number>;
   /** Logs and changed files of its root, by name of the container. */
   readonly containers: ReadonlyMap<string, number>;
+  /** What has grown by its doing and outlives it, in words for people: no limit of the pod's, but who fills the disk goes first. */
+  readonly growth?: ReadonlyMap<string, number>;
 }
 
 /** The disk with the pods' directories. */
@@ -103,8 +105,9 @@ function containerFault({ spec }: Pod, { containers }: PodUsage): string | undef
 }
 
 /** What holds most, for example `volume "scratch" (1.5Gi)`. */
-function mostOf({ volumes, containers }: PodUsage): string {
+function mostOf({ volumes, containers, growth = new Map() }: PodUsage): string {
   const all = [
+    ...[...growth].map(([what, bytes]) => ({ what, bytes })),
     ...[...volumes].map(([name, bytes]) => ({ what: `volume "${name}"`, bytes })),
     ...[...containers].map(([name, bytes]) => ({ what: `container "${name}"`, bytes })),
   ];
@@ -124,8 +127,18 @@ export function storageFault(pod: Pod, usage: PodUsage): string | undefined {
   return `Pod ephemeral local storage usage (${printBytes(total)}) exceeds its limit "${printBytes(limit)}"; most of it is in ${mostOf(usage)}.`;
 }
 
-function isLow({ sizeBytes, freeBytes }: DiskSpace): boolean {
-  return freeBytes < Math.min(sizeBytes * PRESSURE_SHARE, PRESSURE_BYTES);
+function neededBytes({ sizeBytes }: DiskSpace): number {
+  return Math.min(sizeBytes * PRESSURE_SHARE, PRESSURE_BYTES);
+}
+
+function isLow(disk: DiskSpace): boolean {
+  return disk.freeBytes < neededBytes(disk);
+}
+
+/** Whether an end helps: that of who fills the disk stops it; others' ends only where all of them together free enough. */
+function isHelpful(most: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
+  if (sum(most.growth?.values() ?? []) >= WORTHWHILE_BYTES) return true;
+  return sum(all.map(totalOf)) >= neededBytes(disk) - disk.freeBytes;
 }
 
 /** The pod that uses most, while the disk is nearly full; undefined: it is not, or nobody's end would help. */
@@ -134,9 +147,12 @@ export function pressureVictim(
   disk: DiskSpace,
 ): { readonly uid: string; readonly message: string } | undefined {
   if (!isLow(disk)) return undefined;
-  const all = [...usages].map(([uid, usage]) => ({ uid, usage, bytes: totalOf(usage) }));
+  const all = [...usages].map(([uid, usage]) => {
+    return { uid, usage, bytes: totalOf(usage) + sum(usage.growth?.values() ?? []) };
+  });
   const [most] = all.sort((one, other) => other.bytes - one.bytes);
   if (most === undefined || most.bytes < WORTHWHILE_BYTES) return undefined;
+  if (!isHelpful(most.usage, [...usages.values()], disk)) return undefined;
   const message = `The node was low on resource: ephemeral-storage. ${printBytes(disk.freeBytes)} of ${printBytes(disk.sizeBytes)} were left, and this pod used most (${printBytes(most.bytes)}); most of it is in ${mostOf(most.usage)}.`;
   return { uid: most.uid, message };
 }
