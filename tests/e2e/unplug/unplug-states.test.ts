@@ -202,12 +202,16 @@ describe("a guest that has panicked", () => {
       message: expect.stringMatching(/3 times.*reset it/) as string,
     });
     expect(belongings()).toEqual(before);
-    // It is written a little after the status.
-    await eventually(() => refusals().length > 0, { withinMs: CHANGE_MS });
-    expect(refusals()).toEqual([{ count: 1, message: `interface ${NIC}: ${told.message ?? ""}` }]);
+    // It is written a little after the status; on a busy machine a guest that boots has been told of before.
+    const message = `interface ${NIC}: ${told.message ?? ""}`;
+    const own = () => refusals().filter((refusal) => refusal.message === message);
+    await eventually(() => own().length > 0, { withinMs: CHANGE_MS });
+    const all = refusals().length;
+    expect(own()).toEqual([{ count: 1, message }]);
     virsh(VM, "reset");
     await expectGone(VM, NIC);
     expect(linksOf(podUid)).toEqual(linksAtRest);
-    expect(refusals()).toHaveLength(1);
+    expect(own()).toEqual([{ count: 1, message }]);
+    expect(refusals()).toHaveLength(all);
   });
 });
