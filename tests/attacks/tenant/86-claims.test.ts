@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant's claims that together promise more than the disk has, on a disk of that size. Needs root.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmdirSync, statfsSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
+  names,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  type Pod,
   type StorageClass,
 } from "@patchbay/api";
 import { Turns, type Note } from "@patchbay/kube";
-import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
+import { createClaimDisk, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import {
   createFakeCache,
   createFakeClock,
@@ -22,8 +24,11 @@ import {
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimDeps } from "../../../packages/node-runtime/src/claims/deps.ts";
 import { reconcileClaim } from "../../../packages/node-runtime/src/claims/keep-claims.ts";
-import { aClaim, aClass } from "../../../packages/node-runtime/src/claims/testing.ts";
+import { aClaim, aClass, HANDLE } from "../../../packages/node-runtime/src/claims/testing.ts";
+import { createClaimGrowth } from "../../../packages/node-runtime/src/claims/use/claim-growth.ts";
+import { lookAtStorage } from "../../../packages/node-runtime/src/volumes/storage/keep-storage.ts";
 
+const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];
 /** A claim comes to its volume in three, and rests. */
 const PASSES = 4;
@@ -42,6 +47,18 @@ function large(number: number, mode: "Block" | "Filesystem"): PersistentVolumeCl
   const claim = aClaim({ resources: { requests: { storage: "5Gi" } }, volumeMode: mode });
   const uid = `${String(number)}0000000-2222-3333-4444-555555555555`;
   return { ...claim, metadata: { ...claim.metadata, uid, name: `data-${String(number)}` } };
+}
+
+/** What of the node is not looked at here. */
+const FACTS = { name: "node-1", hostIp: "192.0.2.1", cgroupParent: "/none", memoryBytes: 2 ** 30 };
+
+function aPod(uid: string): Pod {
+  const volumes = [{ name: "v", emptyDir: {} }];
+  const containers = [{ name: "main", image: "i" }];
+  return {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: uid, namespace: "ns", uid } },
+    spec: { containers, ...(uid === "writer" ? {} : { volumes }) },
+  };
 }
 
 /** The loop's passes on real files; watches tell between them. */
@@ -94,4 +111,44 @@ test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the ot
   expect(note?.message).toMatch(
     /node\(s\) did not have enough free storage: .* 5Gi of them are promised to others: delete claims that nobody needs/,
   );
+});
+
+test("attack 86: on a disk that older claims fill, whoever writes them goes, not a neighbour", async () => {
+  const small = join(disk, "small");
+  mkdirSync(small);
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", small]);
+  try {
+    const [podsDir, claimsDir] = [join(small, "pods"), join(small, "claims")];
+    const claim = join(claimsDir, HANDLE);
+    mkdirSync(join(claim, "users"), { recursive: true });
+    writeFileSync(join(claim, "users/writer"), "");
+    const own = join(podsDir, "neighbour", names.EMPTY_DIR_VOLUMES, "v");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "file"), Buffer.alloc(80 * MEBIBYTE));
+    const pods = createFakeCache<Pod>();
+    for (const uid of ["writer", "neighbour"]) pods.put(aPod(uid));
+    const evicted: string[] = [];
+    const [clock, files] = [createFakeClock(), createFiles()];
+    const volumes = createVolumeDisk({ runner: createProcessRunner() });
+    const storage = {
+      ...{ clock, files, pods, log: createFakeLogger(), disk: volumes },
+      node: { ...FACTS, podsDir, logDir: join(small, "logs") },
+      runtime: { listWrites: () => Promise.resolve([]) },
+      growths: createClaimGrowth({
+        ...{ clock, files, claimsDir },
+        usedBytes: (paths) => volumes.usedBytes(paths),
+      }),
+      evict: (uid: string, message: string) => void evicted.push(`${uid}: ${message}`),
+    };
+    writeFileSync(join(claim, "volume.img"), Buffer.alloc(MEBIBYTE));
+    const first = await lookAtStorage(storage, undefined);
+    writeFileSync(join(claim, "volume.img"), Buffer.alloc(172 * MEBIBYTE));
+    await clock.advance(10_000);
+    await lookAtStorage(storage, first);
+    expect(evicted).toHaveLength(1);
+    expect(evicted[0]).toMatch(/^writer: .*low on resource.* new data of claim volume "pvc-/);
+  } finally {
+    execFileSync("umount", [small]);
+    rmdirSync(small);
+  }
 });

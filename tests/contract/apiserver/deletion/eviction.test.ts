@@ -79,3 +79,17 @@ test("a pod of two budgets is not evicted, and it is said why", async () => {
   const { code, body } = await evict("both1");
   expect([code, body.message]).toEqual([500, expect.stringContaining("more than one")]);
 });
+
+test("a pod that leaves already, or is not ready where that is allowed always, is evicted", async () => {
+  await budget("none", "cache", { maxUnavailable: 0 });
+  await readyPod("cache1", "cache");
+  await api.patch(`${PODS}/cache1`, { metadata: { finalizers: ["x.test/stay"] } });
+  await api.delete(`${PODS}/cache1`);
+  expect((await evict("cache1")).code).toBe(201);
+  await budget("always", "sick", { maxUnavailable: 0, unhealthyPodEvictionPolicy: "AlwaysAllow" });
+  for (const name of ["sick1", "sick2"]) await readyPod(name, "sick");
+  const conditions = [{ type: "Ready", status: "False" }];
+  await api.patch(`${PODS}/sick1/status`, { status: { conditions } });
+  expect((await evict("sick2")).code).toBe(429);
+  expect((await evict("sick1")).code).toBe(201);
+});

@@ -21,13 +21,14 @@ import { CREATED, admitBody } from "./admit-body.ts";
 const PODS = bucketOf(POD);
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
-/** The budgets of a pod; none for one that has ended, or has not begun. */
+/** The budgets of a pod; none for one that has ended, is about to, or has not begun. */
 function budgetsOf(
   { store }: VerbDeps,
   pod: KubeObject,
   namespace: string,
 ): readonly StoredObject[] {
-  if (isOver(pod) || textAt(pod, "status", "phase") === "Pending") return [];
+  const isLeaving = pod.metadata.deletionTimestamp !== undefined;
+  if (isOver(pod) || isLeaving || textAt(pod, "status", "phase") === "Pending") return [];
   const budgets = store.list({ bucket: bucketOf(POD_DISRUPTION_BUDGET), namespace });
   return budgets.filter((budget) => isAbout(budget.view(), pod));
 }
@@ -50,7 +51,9 @@ function checkBudget(
     pods.map((pod) => pod.view()),
   );
   const { currentHealthy, desiredHealthy, disruptionsAllowed } = found;
-  const costsNothing = !isHealthy(at.pod) && currentHealthy >= desiredHealthy;
+  const always = textAt(budget, "spec", "unhealthyPodEvictionPolicy") === "AlwaysAllow";
+  const isEnough = desiredHealthy > 0 && currentHealthy >= desiredHealthy;
+  const costsNothing = !isHealthy(at.pod) && (always || isEnough);
   if (disruptionsAllowed > 0 || costsNothing) return;
   const { name } = budget.metadata;
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
