@@ -18,7 +18,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide("machine", { root: ROOT, dataDir: machine.dataDir });
   return async () => {
     try {
-      await judgeRightsOf(machine, false);
+      await judgeRightsOf(machine, "boots", project);
     } finally {
       endTrial(machine);
     }

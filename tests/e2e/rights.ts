@@ -37,21 +37,33 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
     "before it tears anything down it asks for a pod that its cache does not have; mostly the pod's end has come first",
 };
 
+/** Rights that only the stories need whose VMs boot anew: a file of the node as a disk, a restart. */
+const OF_BOOTS: readonly string[] = [
+  "system:node:vm list kubevirts.kubevirt.io",
+  "system:serviceaccount:patchbay:virt-api delete virtualmachineinstances.kubevirt.io",
+];
+
+/** Stories that share a machine. */
+export type Stories = "e2e" | "boots";
+
+/** The rights that these stories had to use, and did not; all others are used by the other ones. */
+function unusedIn(stories: Stories, unused: readonly string[]): readonly string[] {
+  if (stories === "boots") return OF_BOOTS.filter((right) => unused.includes(right));
+  const untold = Object.keys(UNTOLD);
+  const unsure = new Set([...untold, ...Object.keys(BY_CHANCE), ...OF_BOOTS]);
+  return [
+    ...unused.filter((right) => !unsure.has(right)),
+    ...untold.filter((right) => !unused.includes(right)).map((right) => `told: ${right}`),
+  ];
+}
+
 /** What the log of the machine's API server says of the components' roles; `nodeName` as `patchbay up` chose it. */
-export async function judgeMachine(dataDir: string): Promise<RightsFinding> {
+export async function judgeMachine(dataDir: string, stories: Stories): Promise<RightsFinding> {
   const text = readFileSync(join(dataDir, "standalone.json"), "utf8");
   // Written by standalone.
   const { nodeName } = JSON.parse(text) as { readonly nodeName: string };
   const objects = parseManifests(await readManifests(createFiles(), "standalone"), nodeName);
   const log = readFileSync(join(dataDir, "logs", "apiserver.log"), "utf8");
   const found = judgeRights(rightsOf(objects), log);
-  const untold = Object.keys(UNTOLD);
-  const unsure = new Set([...untold, ...Object.keys(BY_CHANCE)]);
-  return {
-    ...found,
-    unused: [
-      ...found.unused.filter((right) => !unsure.has(right)),
-      ...untold.filter((right) => !found.unused.includes(right)).map((right) => `told: ${right}`),
-    ],
-  };
+  return { ...found, unused: unusedIn(stories, found.unused) };
 }

@@ -8,7 +8,7 @@ import {
   type Machine,
 } from "@patchbay/testing";
 import type { TestProject } from "vitest/node";
-import { judgeMachine } from "./rights.ts";
+import { judgeMachine, type Stories } from "./rights.ts";
 import { bringUp, ROOT } from "./standalone.ts";
 
 /** Whether every story was told to its end: only then a right that was not used is not needed. */
@@ -21,9 +21,13 @@ async function isWhole(project: TestProject): Promise<boolean> {
 }
 
 /** Throws when a component asked for what it may not, or, of a whole run, may what it did not ask for. */
-export async function judgeRightsOf(machine: Machine, whole: boolean): Promise<void> {
-  const { unused, ...other } = await judgeMachine(machine.dataDir);
-  const faults = { ...other, unused: whole ? unused : [] };
+export async function judgeRightsOf(
+  machine: Machine,
+  stories: Stories,
+  project: TestProject,
+): Promise<void> {
+  const { unused, ...other } = await judgeMachine(machine.dataDir, stories);
+  const faults = { ...other, unused: (await isWhole(project)) ? unused : [] };
   if (Object.values(faults).some((rights) => rights.length > 0)) {
     throw new Error(
       `the roles in packages/manifests are wrong: ${JSON.stringify(faults, null, 2)}`,
@@ -48,7 +52,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide("machine", { root: ROOT, dataDir });
   return async () => {
     try {
-      await judgeRightsOf(machine, await isWhole(project));
+      await judgeRightsOf(machine, "e2e", project);
     } finally {
       endTrial(machine);
     }
