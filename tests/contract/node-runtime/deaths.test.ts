@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { PODS, RuntimeMachine, shellPod } from "./machine.ts";
@@ -36,7 +37,7 @@ async function killRunc(directory: string, number: number): Promise<void> {
     for (const pid of runcs(directory)) {
       seen.add(pid);
       if (seen.size < number) continue;
-      process.kill(pid, "SIGKILL");
+      await killAndWait(pid);
       return;
     }
     await new Promise(setImmediate);
@@ -111,7 +112,7 @@ describe("in the middle of a start", () => {
         (await machine.containerd.listShims()).length > 0;
       await eventually(hasShim, { withinMs: START_MS });
       await sleep(ms);
-      for (const pid of await machine.containerd.listShims()) process.kill(pid, "SIGKILL");
+      for (const pid of await machine.containerd.listShims()) await killAndWait(pid);
       await expectOneRun();
       await expectGone();
     },
