@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a VM when its node is drained, by a person's kubectl?
+import { eventually, vmManifest } from "@patchbay/testing";
+import { afterAll, expect, test } from "vitest";
+import { machine } from "../e2e/machine.ts";
+
+const VM = "drained";
+const WITHIN = { withinMs: 90_000 };
+
+function nodeName(): string {
+  return machine.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}");
+}
+
+afterAll(() => {
+  machine.kubectl("uncordon", nodeName());
+  machine.kubectl("delete", "vm", VM, "--wait=true");
+});
+
+test("its guest is shut down, it waits, and it runs again after an uncordon", async () => {
+  machine.apply(vmManifest({ name: VM }));
+  await machine.booted(VM);
+  const uid = machine.findVmi(VM)?.metadata.uid;
+  const node = nodeName();
+  const pods = ["--pod-selector", `vm.kubevirt.io/name=${VM}`];
+  const drain = ["drain", node, "--force", "--delete-emptydir-data", "--timeout=60s"];
+  expect(machine.kubectl(...drain, ...pods)).toContain(`node/${node} drained`);
+  await eventually(
+    () => machine.findVm(VM)?.status?.printableStatus === "ErrorUnschedulable",
+    WITHIN,
+  );
+  machine.kubectl("uncordon", node);
+  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", WITHIN);
+  expect(machine.findVmi(VM)?.metadata.uid).not.toBe(uid);
+  await machine.booted(VM);
+});
