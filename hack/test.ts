@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { delimiter, join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { FILE_TIMES, type FileTime } from "./file-times.ts";
 
 const root = join(import.meta.dirname, "..");
 const env = {
@@ -24,11 +25,6 @@ interface Counts {
   readonly files?: readonly FileTime[];
 }
 
-interface FileTime {
-  readonly file: string;
-  readonly seconds: number;
-}
-
 interface Suite {
   readonly name: string;
   readonly run: () => Promise<Counts>;
@@ -39,9 +35,14 @@ function printHeading(name: string): void {
 }
 
 /** Runs a program that may run beside others; `tell` gets what it says, a line or more at a time. */
-async function succeeds(argv: readonly string[], tell: (text: string) => void): Promise<boolean> {
+async function succeeds(
+  argv: readonly string[],
+  tell: (text: string) => void,
+  more: Readonly<Record<string, string>> = {},
+): Promise<boolean> {
   const [program = "", ...args] = argv;
-  const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+  const stdio = ["ignore", "pipe", "pipe"] as const;
+  const child = spawn(program, args, { cwd: root, env: { ...env, ...more }, stdio: [...stdio] });
   const readAll = async (stream: Readable): Promise<void> => {
     for await (const line of createInterface(stream)) tell(`${line}\n`);
   };
@@ -76,9 +77,6 @@ interface VitestReport {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
-    /** Milliseconds since the epoch. */
-    readonly startTime: number;
-    readonly endTime: number;
     readonly assertionResults: readonly {
       readonly status: string;
       readonly fullName: string;
@@ -115,12 +113,7 @@ function countReport(path: string): Counts {
           `${relative(root, name)}: ${fullName}${reasonOf(failureMessages)}`,
       ),
   );
-  const files = report.testResults.map(({ name, startTime, endTime }) => ({
-    file: relative(root, name),
-    seconds: (endTime - startTime) / 1000,
-  }));
   return {
-    files,
     passed: numPassedTests,
     failed: none ? 1 : failed,
     failures: [
@@ -137,12 +130,19 @@ function suite(project: string): Suite {
     run: async () => {
       printHeading(`${project} tests`);
       const output = join(root, ".cache", `${project}.json`);
-      const reports = ["--reporter=default", "--reporter=json", `--outputFile.json=${output}`];
+      const times = join(root, ".cache", `${project}.times.json`);
+      const reports = [
+        ...["--reporter=default", "--reporter=json", "--reporter=./hack/file-times.ts"],
+        `--outputFile.json=${output}`,
+      ];
       const argv = ["vitest", "run", "--project", project, ...reports];
-      const ok = await succeeds(argv, (text) => {
+      const tell = (text: string): void => {
         process.stdout.write(text);
-      });
-      const counts = countReport(output);
+      };
+      const ok = await succeeds(argv, tell, { [FILE_TIMES]: times });
+      // Written by that reporter just before.
+      const files = JSON.parse(readFileSync(times, "utf8")) as readonly FileTime[];
+      const counts = { ...countReport(output), files };
       if (ok || counts.failed > 0) return counts;
       const failures = [`an error outside of its tests; it is told ${WHERE}`];
       return { ...counts, failed: 1, failures };
