@@ -2,7 +2,7 @@
 // Keeps the status of pod disruption budgets. Source: Kubernetes disruption controller.
 import { bucketOf } from "../../kinds/kind.ts";
 import { POD_DISRUPTION_BUDGET } from "../../kinds/workload/disruption-budget.ts";
-import { disruptionsOf, isAbout } from "../../kinds/workload/disruptions.ts";
+import { disruptionsOf, ownPodsOf } from "../../kinds/workload/disruptions.ts";
 import { POD } from "../../kinds/workload/pod.ts";
 import { type Address, type KubeObject, printAddress } from "../../objects/object.ts";
 import { fieldsOf } from "../../objects/json.ts";
@@ -22,7 +22,7 @@ function changedBy({ store }: VerbDeps, { current, previous, type }: Change): re
   const pods = [current.view(), ...(previous === undefined ? [] : [previous.view()])];
   return store
     .list({ bucket: BUDGETS, namespace })
-    .filter((budget) => pods.some((pod) => isAbout(budget.view(), pod)))
+    .filter((budget) => pods.some(ownPodsOf(budget.view())))
     .map(({ address }) => address);
 }
 

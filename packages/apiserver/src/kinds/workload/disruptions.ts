@@ -25,10 +25,12 @@ export function isHealthy(pod: KubeObject): boolean {
   return textAt(ready, "status") === "True" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** Whether a budget is about a pod of its namespace. */
-export function isAbout(budget: KubeObject, pod: KubeObject): boolean {
+/** Whether a budget is about a pod of its namespace: asked of many pods, the selector is read once. */
+export function ownPodsOf(budget: KubeObject): (pod: KubeObject) => boolean {
   const selector = valueAt(budget, "spec", "selector");
-  return selector !== undefined && selectorMatcher(selector)(pod.metadata.labels ?? {});
+  if (selector === undefined) return () => false;
+  const matches = selectorMatcher(selector);
+  return (pod) => matches(pod.metadata.labels ?? {});
 }
 
 /** A number, or a part of the whole, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent */
@@ -45,7 +47,8 @@ function desiredOf({ minAvailable, maxUnavailable }: Fields, expected: number): 
 
 /** `pods` are those of the budget's namespace. */
 export function disruptionsOf(budget: KubeObject, pods: readonly KubeObject[]): Disruptions {
-  const own = pods.filter((pod) => isAbout(budget, pod) && !isOver(pod));
+  const isOwn = ownPodsOf(budget);
+  const own = pods.filter((pod) => isOwn(pod) && !isOver(pod));
   const [expectedPods, currentHealthy] = [own.length, own.filter(isHealthy).length];
   const desiredHealthy = Math.max(0, desiredOf(fieldsOf(budget["spec"]), expectedPods));
   const disruptionsAllowed = Math.max(0, currentHealthy - desiredHealthy);

@@ -5,7 +5,7 @@ import { ADMIT_ALL } from "../../admission/admission.ts";
 import { parseObject } from "../../http/body.ts";
 import { bucketOf } from "../../kinds/kind.ts";
 import { POD_DISRUPTION_BUDGET } from "../../kinds/workload/disruption-budget.ts";
-import { disruptionsOf, isAbout, isHealthy, isOver } from "../../kinds/workload/disruptions.ts";
+import { disruptionsOf, isHealthy, isOver, ownPodsOf } from "../../kinds/workload/disruptions.ts";
 import { POD } from "../../kinds/workload/pod.ts";
 import { StatusError } from "../../meta/status.ts";
 import { fieldsOf, printJson, textAt } from "../../objects/json.ts";
@@ -19,6 +19,8 @@ import { inTurn } from "../turns.ts";
 import { CREATED, admitBody } from "./admit-body.ts";
 
 const PODS = bucketOf(POD);
+/** Stands for the evictions of a namespace, in place of objects. */
+const EVICTIONS = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
 /** The budgets of a pod; none for one that has ended, is about to, or has not begun. */
@@ -30,7 +32,7 @@ function budgetsOf(
   const isLeaving = pod.metadata.deletionTimestamp !== undefined;
   if (isOver(pod) || isLeaving || textAt(pod, "status", "phase") === "Pending") return [];
   const budgets = store.list({ bucket: bucketOf(POD_DISRUPTION_BUDGET), namespace });
-  return budgets.filter((budget) => isAbout(budget.view(), pod));
+  return budgets.filter((budget) => ownPodsOf(budget.view())(pod));
 }
 
 function severalBudgets(): StatusError {
@@ -39,27 +41,21 @@ function severalBudgets(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Throws a StatusError 429 where the budget is spent; a pod that is not ready costs nothing where enough others are. */
-function checkBudget(
-  { store }: VerbDeps,
-  budget: KubeObject,
-  at: { pod: KubeObject; namespace: string },
-): void {
-  const pods = store.list({ bucket: PODS, namespace: at.namespace });
-  const found = disruptionsOf(
-    budget,
-    pods.map((pod) => pod.view()),
-  );
-  const { currentHealthy, desiredHealthy, disruptionsAllowed } = found;
+/** Why a pod may not be evicted now; a pod that is not ready costs nothing where enough others are. */
+function refusalOf(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
+  const [budget, ...others] = budgetsOf(deps, pod, namespace).map((found) => found.view());
+  if (budget === undefined) return undefined;
+  if (others.length > 0) return severalBudgets();
+  const pods = deps.store.list({ bucket: PODS, namespace }).map((found) => found.view());
+  const { currentHealthy, desiredHealthy, disruptionsAllowed } = disruptionsOf(budget, pods);
   const always = textAt(budget, "spec", "unhealthyPodEvictionPolicy") === "AlwaysAllow";
   const isEnough = desiredHealthy > 0 && currentHealthy >= desiredHealthy;
-  const costsNothing = !isHealthy(at.pod) && (always || isEnough);
-  if (disruptionsAllowed > 0 || costsNothing) return;
-  const { name } = budget.metadata;
+  const costsNothing = !isHealthy(pod) && (always || isEnough);
+  if (disruptionsAllowed > 0 || costsNothing) return undefined;
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
-  const why = `The disruption budget ${name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
+  const why = `The disruption budget ${budget.metadata.name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
   const details = { causes: [{ reason: "DisruptionBudget" as const, message: why }] };
-  throw new StatusError({ code: 429, reason: "TooManyRequests", message, details });
+  return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
 /** Deletes the pod as the `deleteOptions` of the body say. */
@@ -67,20 +63,13 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = fieldsOf(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  const evict = async (): Promise<void> => {
+  // Of two that are asked for at once in a namespace the second sees what the first has left.
+  const turn = { bucket: EVICTIONS, namespace: call.namespace, name: "" };
+  await inTurn(deps.store, turn, async () => {
+    const pod = deps.store.find(addressOf(call))?.view();
+    const refusal = pod && refusalOf(deps, pod, call.namespace);
+    if (refusal !== undefined) throw refusal;
     await deleteOne(call, { ...deps, admission: ADMIT_ALL }, deleteOptionsOf({ ...call, body }));
-  };
-  const pod = deps.store.find(addressOf(call))?.view();
-  const [budget, ...others] = pod === undefined ? [] : budgetsOf(deps, pod, call.namespace);
-  if (others.length > 0) throw severalBudgets();
-  if (pod === undefined || budget === undefined) {
-    await evict();
-    return CREATED;
-  }
-  // Of two that are asked for at once the second sees what the first has left.
-  await inTurn(deps.store, budget.address, async () => {
-    checkBudget(deps, budget.view(), { pod, namespace: call.namespace });
-    await evict();
   });
   return CREATED;
 }
