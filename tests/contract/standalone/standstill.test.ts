@@ -24,6 +24,7 @@ import {
   healthSocketOf,
   pathsOf,
 } from "../../../packages/standalone/src/data-dir/paths.ts";
+import { newestCertificateMs } from "../../../packages/standalone/src/data-dir/certificates.ts";
 import { keepKinds, keepRights } from "../../../packages/standalone/src/objects.ts";
 import { prepare } from "../../../packages/standalone/src/prepare.ts";
 import {
@@ -32,7 +33,7 @@ import {
 } from "../../../packages/standalone/src/supervisor/component.ts";
 import { programsOf } from "../../../packages/standalone/src/supervisor/components.ts";
 import { askHealth } from "../../../packages/standalone/src/supervisor/liveness.ts";
-import { renewOnce } from "../../../packages/standalone/src/supervisor/renewal.ts";
+import { Renewal } from "../../../packages/standalone/src/supervisor/renewal.ts";
 import { processOf, type NamedProcess } from "./processes.ts";
 
 const PERIOD_MS = 10_000;
@@ -153,14 +154,16 @@ test(
     const pids = await Promise.all(
       [apiServer, virtController].map(({ name }) => processOf(paths.dataDir, name)),
     );
-    await renewOnce({
+    const now = { files, clock: real, runner, paths };
+    const renewal = new Renewal({
       ...{ clock: real, log: createSilentLogger(), announce: () => Promise.resolve() },
       renew: async () => {
-        await prepare({ files, clock: real, runner, paths }, {});
-        return real.now();
+        await prepare(now, {});
       },
+      newestMs: () => newestCertificateMs(now),
       services: () => [server, controller],
     });
+    await renewal.look(AbortSignal.timeout(TIMEOUT_MS));
     const { endMs } = await shownAt(settings.apiPort, certificates.ca.certPem);
     expect(endMs - real.now()).toBeGreaterThan(360 * DAY_MS);
     expect(await Promise.all(pids.map((pid) => isRunning(pid)))).toEqual([false, false]);

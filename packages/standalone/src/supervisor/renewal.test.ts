@@ -1,59 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
 import { expect, test } from "vitest";
-import { renewDaily, renewOnce, type Outdated } from "./renewal.ts";
+import { Renewal, renewDaily, type Outdated } from "./renewal.ts";
 
 const DAY_MS = 24 * 3_600_000;
+const UNTIL = new AbortController().signal;
 
-function setUp(newestMs: () => number) {
+/** A machine whose newest certificate holds since `newestMs`, milliseconds before now. */
+function setUp(newestAgoMs: number) {
   const clock = createFakeClock();
-  const calls: string[] = [];
-  const started: Record<string, number | undefined> = {
-    apiserver: 10,
-    "virt-api": 30,
-    away: undefined,
+  const now = clock.now();
+  const machine = {
+    calls: [] as string[],
+    newestMs: now - newestAgoMs,
+    looks: 0,
+    /** What is to happen at a call, once. */
+    faults: new Map<string, Error>(),
+    started: { apiserver: now - 30, "virt-api": now - 10, away: undefined } as Record<
+      string,
+      number | undefined
+    >,
   };
-  const services = (): readonly Outdated[] =>
-    Object.keys(started).map((name) => ({
-      name,
-      startedAtMs: () => Promise.resolve(started[name]),
-      restart: () => {
-        calls.push(name);
-        started[name] = newestMs() + 1;
-        return Promise.resolve();
-      },
-    }));
-  const announce = (): Promise<void> => {
-    calls.push("announce");
-    return Promise.resolve();
+  const call = (name: string): Promise<void> => {
+    machine.calls.push(name);
+    const fault = machine.faults.get(name);
+    machine.faults.delete(name);
+    return fault === undefined ? Promise.resolve() : Promise.reject(fault);
   };
-  const renew = (): Promise<number> => Promise.resolve().then(newestMs);
-  return { deps: { clock, log: createFakeLogger(), renew, services, announce }, calls };
+  const deps = {
+    clock,
+    log: createFakeLogger(),
+    renew: (): Promise<void> => {
+      machine.looks += 1;
+      const fault = machine.faults.get("renew");
+      machine.faults.delete("renew");
+      return fault === undefined ? Promise.resolve() : Promise.reject(fault);
+    },
+    newestMs: () => Promise.resolve(machine.newestMs),
+    services: (): readonly Outdated[] =>
+      Object.keys(machine.started).map((name) => ({
+        name,
+        startedAtMs: () => Promise.resolve(machine.started[name]),
+        restart: async () => {
+          await call(name);
+          machine.started[name] = clock.now();
+        },
+      })),
+    announce: () => call("announce"),
+  };
+  return { deps, machine };
 }
 
-test("whoever was started before the newest certificate is started again, in order, and nobody else", async () => {
-  const { deps, calls } = setUp(() => 20);
-  await renewOnce(deps);
-  expect(calls).toEqual(["apiserver", "announce"]);
-  await renewOnce(deps);
-  expect(calls).toEqual(["apiserver", "announce"]);
+test("whoever was started before the newest certificate is started again, and nobody else", async () => {
+  const { deps, machine } = setUp(20);
+  const renewal = new Renewal(deps);
+  await renewal.look(UNTIL);
+  await renewal.look(UNTIL);
+  expect(machine.calls).toEqual(["apiserver", "announce"]);
+});
+
+test("when a certificate is made anew, all who run are started again: it holds from before it was made", async () => {
+  const { deps, machine } = setUp(1000);
+  const renew = async (): Promise<void> => {
+    await deps.renew();
+    machine.newestMs = deps.clock.now() - 300;
+    await deps.clock.advance(1);
+  };
+  await new Renewal({ ...deps, renew }).look(UNTIL);
+  expect(machine.calls).toEqual(["apiserver", "virt-api", "announce"]);
+});
+
+test("one that does not come up holds up no other, and is tried again", async () => {
+  const { deps, machine } = setUp(0);
+  machine.faults.set("apiserver", new Error("it died"));
+  const renewal = new Renewal(deps);
+  await expect(renewal.look(UNTIL)).rejects.toThrow("it died");
+  await renewal.look(UNTIL);
+  const first = ["apiserver", "virt-api", "announce"];
+  expect(machine.calls).toEqual([...first, "apiserver", "announce"]);
+});
+
+test("what could not be announced is announced at the next look", async () => {
+  const { deps, machine } = setUp(20);
+  machine.faults.set("announce", new Error("no answer"));
+  const renewal = new Renewal(deps);
+  await expect(renewal.look(UNTIL)).rejects.toThrow("no answer");
+  await renewal.look(UNTIL);
+  expect(machine.calls).toEqual(["apiserver", "announce", "announce"]);
+});
+
+test("a machine that goes down starts nothing again", async () => {
+  const { deps, machine } = setUp(0);
+  await new Renewal(deps).look(AbortSignal.abort());
+  expect(machine.calls).toEqual([]);
 });
 
 test("it is looked at once, and once a day; a look that fails is told, and the next day tries again", async () => {
-  let days = 0;
-  const { deps, calls } = setUp(() => {
-    days += 1;
-    if (days === 2) throw new Error("the disk is full");
-    return 0;
-  });
+  const { deps, machine } = setUp(DAY_MS);
   const ending = new AbortController();
   const done = renewDaily(deps, ending.signal);
   for (let day = 1; day <= 4; day += 1) {
-    await expect.poll(() => days).toBe(day);
+    await expect.poll(() => machine.looks).toBe(day);
+    if (day === 1) machine.faults.set("renew", new Error("the disk is full"));
     if (day < 4) await deps.clock.advance(DAY_MS);
   }
   expect(deps.log.lines.map(({ fields }) => fields["reason"])).toEqual(["the disk is full"]);
-  expect(calls).toEqual([]);
+  expect(machine.calls).toEqual([]);
   ending.abort(new Error("over"));
   await done;
 });

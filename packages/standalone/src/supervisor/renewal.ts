@@ -19,37 +19,70 @@ export interface Outdated {
 export interface RenewalDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Makes what ends soon; since when the newest certificate holds, milliseconds since 1970. */
-  readonly renew: () => Promise<number>;
+  /** Makes what ends soon. */
+  readonly renew: () => Promise<void>;
+  /** Since when the newest certificate holds, milliseconds since 1970: a while before it was made. */
+  readonly newestMs: () => Promise<number>;
   /** In the order in which they are started again. */
   readonly services: () => readonly Outdated[];
   /** After a restart: tells the API server of an authority that may be another one. */
   readonly announce: () => Promise<void>;
 }
 
-/** One look. */
-export async function renewOnce({ log, renew, services, announce }: RenewalDeps): Promise<void> {
-  const newestMs = await renew();
-  let count = 0;
-  for (const service of services()) {
+/** Looks at certificates, and at who has not read them. */
+export class Renewal {
+  readonly #deps: RenewalDeps;
+  /** Services were started again since the last announcement that worked. */
+  #isOwed = false;
+
+  constructor(deps: RenewalDeps) {
+    this.#deps = deps;
+  }
+
+  /** One look, which goes no further once it is aborted. Throws the first failure when all has been tried. */
+  async look(signal: AbortSignal): Promise<void> {
+    const { services, announce } = this.#deps;
+    const sinceMs = await this.#renew();
+    const failures: unknown[] = [];
+    for (const service of services()) {
+      if (signal.aborted) return;
+      await this.#restart(service, sinceMs).catch((error: unknown) => failures.push(error));
+    }
+    if (this.#isOwed && !signal.aborted) {
+      await announce();
+      this.#isOwed = false;
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Who was started before then, milliseconds since 1970, has certificates of before. */
+  async #renew(): Promise<number> {
+    const { clock, renew, newestMs } = this.#deps;
+    const beforeMs = await newestMs();
+    await renew();
+    const afterMs = await newestMs();
+    return afterMs > beforeMs ? clock.now() : afterMs;
+  }
+
+  async #restart(service: Outdated, sinceMs: number): Promise<void> {
     const startedAtMs = await service.startedAtMs();
-    if (startedAtMs === undefined || startedAtMs >= newestMs) continue;
-    log.info("certificates are newer than a service, which is started again", {
+    if (startedAtMs === undefined || startedAtMs >= sinceMs) return;
+    this.#deps.log.info("certificates are newer than a service, which is started again", {
       object: service.name,
     });
+    this.#isOwed = true;
     await service.restart();
-    count += 1;
   }
-  if (count > 0) await announce();
 }
 
 /** Looks at once, for certificates may have been made while what runs was adopted, and then daily until aborted. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
+  const renewal = new Renewal(deps);
   while (!signal.aborted) {
     try {
-      await renewOnce(deps);
+      await renewal.look(signal);
     } catch (error) {
-      deps.log.error("certificates cannot be renewed; it is tried again tomorrow", {
+      deps.log.error("certificates are not all renewed; it is tried again tomorrow", {
         reason: messageOf(error),
         err: error,
       });

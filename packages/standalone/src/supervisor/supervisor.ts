@@ -56,6 +56,7 @@ export class Supervisor {
   readonly #components: Component[] = [];
   readonly #bridges: OwnBridges;
   readonly #ending = new AbortController();
+  readonly #renewing = new AbortController();
   #client: KubeClient | undefined;
   #images: Promise<void> | undefined;
   #endWatch: () => void = () => undefined;
@@ -76,7 +77,7 @@ export class Supervisor {
       this.#endWatch = this.#bridges.watch(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
-      void renewDaily(this.#renewal(programs), this.#ending.signal);
+      void renewDaily(this.#renewal(programs), this.#renewing.signal);
     } catch (error) {
       this.#endWatch();
       this.#ending.abort(new Error("the machine did not come up"));
@@ -88,6 +89,7 @@ export class Supervisor {
   /** Shuts the guests down, ends everything in reverse order and cleans the host. Data stays. */
   async stop(): Promise<void> {
     const { state, log } = this.#deps;
+    this.#renewing.abort(new Error("the machine goes down"));
     const controller = this.#components.find(({ name }) => name === "virt-controller");
     // First, so that nothing makes new pods of VMs that are to run.
     if (controller !== undefined) await controller.stop();
@@ -218,12 +220,9 @@ export class Supervisor {
     return {
       ...{ clock, log },
       renew: async () => {
-        const beforeMs = await newestCertificateMs(this.#deps);
         renewed = await prepare(this.#deps, {});
-        const newestMs = await newestCertificateMs(this.#deps);
-        // A certificate holds from a while before it was made.
-        return newestMs > beforeMs ? clock.now() : newestMs;
       },
+      newestMs: () => newestCertificateMs(this.#deps),
       services: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();
