@@ -2,6 +2,7 @@
 // Ends pods that a taint of the node does not let stay. Source: Kubernetes taint-eviction-controller. From when it was seen
 // here: a restart of this process begins a pod's time anew.
 import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
+import { isEqual } from "@patchbay/core";
 import {
   after,
   createQueue,
@@ -71,7 +72,10 @@ export async function runEvictor(deps: EvictorDeps, signal: AbortSignal): Promis
   pods.onChange((change) => {
     if (change.kind !== "deleted") queue.add(printKey(keyOf(change.current)));
   });
-  nodes.onChange(() => {
+  nodes.onChange((change) => {
+    if (change.kind === "deleted") return;
+    const before = change.kind === "updated" ? change.previous.spec?.taints : undefined;
+    if (isEqual(before, change.current.spec?.taints)) return;
     for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));

@@ -2,7 +2,7 @@
 // Which variables does a container have? Pure: what they refer to has been read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { expand, type ProgramRoom } from "./expansion.ts";
+import { expand, ROOM, type ProgramRoom } from "./expansion.ts";
 import { fieldOf, resourceFieldOf } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
@@ -58,9 +58,6 @@ function refuse(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Source: execve(2). */
-const LIMITS = "131071 bytes in one, 2 MiB in all";
-
 /** Throws where no program could be given as much; no value is one that is too long. */
 function set(
   variables: Variables,
@@ -71,7 +68,7 @@ function set(
   if (value === undefined || !variables.room.take(`${name}=${value}`)) {
     throw refuse(
       container,
-      `with variable ${name} it has more than a program can be given: ${LIMITS}`,
+      `with variable ${name} it has more than a program can be given: ${ROOM}`,
     );
   }
   variables.values.set(name, value);
@@ -204,6 +201,6 @@ export function argumentsOf(
   return texts.map((text) => {
     const expanded = expand(text, given.variables);
     if (expanded !== undefined && given.room.take(expanded)) return expanded;
-    throw refuse(container, `its command has more than a program can be given: ${LIMITS}`);
+    throw refuse(container, `its command has more than a program can be given: ${ROOM}`);
   });
 }

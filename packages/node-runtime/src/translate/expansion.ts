@@ -7,6 +7,9 @@ const TEXT_MAX = 131_071;
 /** All that a program can be given, bytes. Source: execve(2): a quarter of the stack's limit, which is 8 MiB. */
 const ALL_MAX = 2 * 1024 * 1024;
 
+/** For people. */
+export const ROOM = `${String(TEXT_MAX)} bytes in one, ${String(ALL_MAX / 2 ** 20)} MiB in all`;
+
 const REFERENCE = /\$(\$|\(([^()]*)\))/g;
 
 /** What a reference stands for: a variable's value, `$$` a dollar; unknown names stay. Source: Kubernetes "expansion". */

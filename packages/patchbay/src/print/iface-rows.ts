@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of each interface of a VM, in one row? Pure.
-import type {
-  Attachment,
-  Iface,
-  IfacePhase,
-  IfaceStatus,
-  Network,
-  VirtualMachine,
-  VirtualMachineInstance,
-  VmiStatus,
+import {
+  isVmiFinal,
+  type Attachment,
+  type Iface,
+  type IfacePhase,
+  type IfaceStatus,
+  type Network,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiStatus,
 } from "@patchbay/api";
 import { ifacesOf, networksOf } from "@patchbay/core";
 
@@ -85,10 +86,9 @@ export function networkOf(row: IfaceRow): string | undefined {
   return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
 }
 
-/** Whether the guest of a VMI is there, or will be. Source: KubeVirt VirtualMachineInstancePhase. */
+/** Whether the guest of a VMI is there, or will be. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
-  const phase = vmi?.status?.phase;
-  return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
+  return vmi !== undefined && !isVmiFinal(vmi);
 }
 
 /** Phase in one word, also where no node has reported one; what was reported of a guest that has ended is over. */
