@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
+/** A busy machine is no failure: what comes in the end has come. */
+const expectation = { poll: { timeout: 15_000 } };
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },
@@ -16,6 +18,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "unit",
           include: [
             "packages/*/src/**/*.test.ts",
@@ -32,6 +35,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "contract",
           include: ["tests/contract/**/*.test.ts"],
           testTimeout: 60_000,
@@ -46,6 +50,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "attacks",
           include: ["tests/attacks/**/*.test.ts"],
           testTimeout: 60_000,
@@ -58,6 +63,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "e2e",
           include: ["tests/e2e/**/*.test.ts"],
           exclude: BOOTS,
@@ -71,6 +77,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "boots",
           include: BOOTS,
           globalSetup: ["tests/e2e/boots.ts"],
@@ -83,6 +90,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "installed",
           include: ["tests/installed/**/*.test.ts"],
           testTimeout: 300_000,
@@ -93,6 +101,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "cluster",
           include: ["tests/cluster/**/*.test.ts"],
           testTimeout: 300_000,
@@ -103,6 +112,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          expect: expectation,
           name: "strict",
           include: ["tests/strict/**/*.test.ts"],
           globalSetup: ["tests/strict/setup.ts"],
