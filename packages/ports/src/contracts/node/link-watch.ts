@@ -5,6 +5,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { NetnsHandle } from "../../namespaces.ts";
 import type { LinkChanges, LinkWatch, WatchedLinks } from "../../node/link-watch.ts";
 
+/** A busy machine is no failure. */
+const WITHIN = { timeout: 15_000 };
+
 /** Two namespaces to try things in, each with a link `one` of index 11. */
 export interface LinkWatchBench {
   readonly links: LinkWatch;
@@ -49,7 +52,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
     async function tells(link: string): Promise<void> {
       await vi.waitFor(() => {
         expect(seen()).toContain(link);
-      });
+      }, WITHIN);
     }
 
     test("tells nothing while nothing changes", async () => {
@@ -104,7 +107,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       bench.setMtu(bench.netns, "one", 1400);
       await vi.waitFor(() => {
         expect(after).toHaveLength(1);
-      });
+      }, WITHIN);
       watched.catchUp();
       expect(told).toEqual([]);
     });
