@@ -188,9 +188,15 @@ describe("a guest that has panicked", () => {
       .map(({ message, count }) => ({ message, count }));
   }
 
+  function count(): number {
+    return refusals().reduce((sum, refusal) => sum + refusal.count, 0);
+  }
+
   test("keeps a NIC, which is told once with the way out, until it is reset", async () => {
     await plug();
     const before = belongings();
+    // On a busy machine a guest that boots has been told of before, in the same event: repeats are counted.
+    const earlier = count();
     const since = guest.position();
     await guest.run("panic");
     await guest.waitForLine(/Kernel panic/, { timeoutMs: CHANGE_MS, since });
@@ -202,16 +208,14 @@ describe("a guest that has panicked", () => {
       message: expect.stringMatching(/3 times.*reset it/) as string,
     });
     expect(belongings()).toEqual(before);
-    // It is written a little after the status; on a busy machine a guest that boots has been told of before.
     const message = `interface ${NIC}: ${told.message ?? ""}`;
-    const own = () => refusals().filter((refusal) => refusal.message === message);
-    await eventually(() => own().length > 0, { withinMs: CHANGE_MS });
-    const all = refusals().length;
-    expect(own()).toEqual([{ count: 1, message }]);
+    const isTold = () => refusals().some((refusal) => refusal.message === message);
+    await eventually(isTold, { withinMs: CHANGE_MS }); // a little after the status
+    expect(count()).toBe(earlier + 1);
     virsh(VM, "reset");
     await expectGone(VM, NIC);
     expect(linksOf(podUid)).toEqual(linksAtRest);
-    expect(own()).toEqual([{ count: 1, message }]);
-    expect(refusals()).toHaveLength(all);
+    expect(isTold()).toBe(true);
+    expect(count()).toBe(earlier + 1);
   });
 });
