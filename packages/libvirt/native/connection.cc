@@ -176,6 +176,6 @@ Napi::Value Connection::call(const Napi::CallbackInfo &info) {
 Napi::Value Connection::close(const Napi::CallbackInfo &info) {
   if (link_ != nullptr) link_->close();
   link_.reset();
-  if (const std::shared_ptr<OwnSocket> socket = socket_.lock()) socket->disconnect();
+  if (const std::shared_ptr<OwnSocket> socket = socket_.lock()) disconnectForGood(socket);
   return info.Env().Undefined();
 }

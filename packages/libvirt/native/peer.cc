@@ -11,15 +11,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <set>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace {
+
+// Until a socket that was not there yet is looked for again: libvirt connects it within a millisecond.
+constexpr std::chrono::milliseconds kAgain{20};
 
 // Source: unix(7). 0 for whatever is no connected unix socket.
 pid_t peerOf(int fd) {
@@ -141,16 +147,33 @@ bool OwnSocket::find() {
   return true;
 }
 
-void OwnSocket::disconnect() {
-  if (listener_ <= 0) return;
+bool OwnSocket::disconnect() {
+  if (listener_ <= 0) return true;
   const std::lock_guard<std::mutex> lock(sockets().mutex);
   isDisconnected_ = true;
   sockets().changed.notify_all();
-  if (inode_ == 0 && !isOpening_) return;
+  if (inode_ == 0 && !isOpening_) return true;
   forEachSocket([this](const Socket &socket) {
     // A launcher may have let another process listen meanwhile: then its socket is one that nobody waits for.
     const bool isWaitedFor = socket.peer != listener_ && sockets().opening.count(socket.peer) > 0;
     const bool isOurs = inode_ == 0 ? !sockets().isTaken(socket.inode) && !isWaitedFor : socket.inode == inode_;
     if (isOurs) shutdown(socket.fd, SHUT_RDWR);
   });
+  return inode_ != 0;
+}
+
+void disconnectForGood(const std::shared_ptr<OwnSocket> &socket) {
+  if (socket->disconnect()) return;
+  const auto again = [rest = std::weak_ptr<OwnSocket>(socket)] {
+    for (bool isDone = false; !isDone;) {
+      std::this_thread::sleep_for(kAgain);
+      const std::shared_ptr<OwnSocket> left = rest.lock();  // none: its thread has ended
+      isDone = left == nullptr || left->disconnect();
+    }
+  };
+  try {
+    std::thread(again).detach();
+  } catch (const std::system_error &) {
+    // No thread to be had: the parent replaces a child in which connections hang.
+  }
 }

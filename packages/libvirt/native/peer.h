@@ -3,6 +3,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <memory>
+
 // The process that listens on the socket whose inode is open (O_PATH); 0 when it is in no pid namespace of ours, and
 // minus errno when there is no connection. Never waits: a daemon that does not accept is EAGAIN.
 pid_t listenerOf(int socketFd);
@@ -27,8 +29,9 @@ class OwnSocket {
   // Once libvirt has opened it. False when there is none: another process listens than before.
   bool find();
 
-  // Shuts it down: who waits for an answer gets an end of file. While it is being opened, the sockets that may be it.
-  void disconnect();
+  // Shuts it down: who waits for an answer gets an end of file. While it is being opened, the sockets that may be it; false
+  // then, for libvirt may not have connected it yet.
+  bool disconnect();
 
  private:
   const pid_t listener_;
@@ -37,3 +40,6 @@ class OwnSocket {
   bool isOpening_ = false;
   bool isDisconnected_ = false;
 };
+
+// Sets the thread free that has this socket, however far it is with opening it.
+void disconnectForGood(const std::shared_ptr<OwnSocket> &socket);
