@@ -7,6 +7,8 @@ import { followGuestLog, type GuestLog } from "./guest-log.ts";
 
 /** A command is sent again after this time without an answer; the guest ignores what it knows. */
 const RESEND_MS = 2_000;
+/** After so many times without an answer the console is connected anew: QEMU may have stopped sending to this client. */
+const RECONNECT_EVERY = 4;
 
 /** Where the console is. */
 export interface GuestConsoleAddress {
@@ -35,21 +37,34 @@ export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   close(): void;
 }
 
+interface Sender {
+  send(text: string): void;
+  /** Lets go of the socket; the next text opens it again. */
+  close(): void;
+}
+
 /** Sends text to a socket that may not be there yet or go away; text that cannot be sent is lost, and sent again later. */
-function createSender(path: string): { send(text: string): void; close(): void } {
+function createSender(path: string): Sender {
   let opening: Promise<Socket> | undefined;
   const open = async (): Promise<Socket> => {
     const socket = await connectUnixSocket({ directory: dirname(path), path: basename(path) });
-    const forget = (): void => {
-      opening = undefined;
-    };
     // What is not read would stop the guest's output: QEMU waits for its client.
     socket.resume();
-    socket.on("error", forget).on("close", forget);
     return socket;
   };
+  const connect = (): Promise<Socket> => {
+    const connecting = open();
+    const forget = (): void => {
+      if (opening === connecting) opening = undefined;
+    };
+    connecting.then(
+      (socket) => socket.on("error", forget).on("close", forget),
+      () => undefined, // told by the write
+    );
+    return connecting;
+  };
   const write = async (text: string): Promise<void> => {
-    opening ??= open();
+    opening ??= connect();
     try {
       (await opening).write(text);
     } catch {
@@ -62,6 +77,7 @@ function createSender(path: string): { send(text: string): void; close(): void }
     },
     close: () => {
       void opening?.then((socket) => socket.destroy()).catch(() => undefined);
+      opening = undefined;
     },
   };
 }
@@ -79,7 +95,10 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
   ): Promise<GuestAnswer> => {
     const id = `@${prefix}${String(++commands)} `;
     const since = log.position();
+    let sent = 0;
     const send = (): void => {
+      if (sent > 0 && sent % RECONNECT_EVERY === 0) sender.close();
+      sent += 1;
       sender.send(`${id}${command}\n`);
     };
     const resend = setInterval(send, RESEND_MS);
