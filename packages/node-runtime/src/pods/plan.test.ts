@@ -64,6 +64,20 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["prepareVolumes", "startContainer"],
   },
   {
+    name: "a start that was cut off while the shim's program began is made again",
+    facts: podFacts({
+      sandboxes: [aSandbox()],
+      containers: [
+        aRun({
+          ...CUT_OFF,
+          message:
+            "failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown",
+        }),
+      ],
+    }),
+    want: ["prepareVolumes", "startContainer"],
+  },
+  {
     name: "one that cannot be is not",
     facts: podFacts({
       sandboxes: [aSandbox()],

@@ -22,11 +22,14 @@ export interface End {
 }
 
 /**
- * Whether the start was cut off with the call that asked for it, by the death of this process: its program never ran.
- * Source: containerd CRI plugin, StartContainer; the words are of Go's context.
+ * What containerd says of a start that ends with the call that asked for it: it waited for something, or for the shim's
+ * program, which it kills then. Source: Go's context, and os/exec CommandContext, in containerd's CRI plugin StartContainer.
  */
+const CUT_OFF = /context canceled|failed to start shim: .*signal: killed/s;
+
+/** Whether the start was cut off with the call that asked for it, by the death of this process: its program never ran. */
 function wasCutOff({ reason, message, startedAt }: ContainerFacts): boolean {
-  return startedAt === 0n && reason === "StartError" && message.includes("context canceled");
+  return startedAt === 0n && reason === "StartError" && CUT_OFF.test(message);
 }
 
 /** Whether a container that ended so is to run again; init containers end with 0 once. */
