@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
-const PURE = "^packages/(api|core|domain)/";
+const PURE = "^packages/plug/(api|core|domain)/";
+/** Each is one thing of the world outside. */
 const ADAPTERS =
-  "(apiserver|cni|containerd|cri|device-plugin|kube|libvirt|manifests|os|pki|podnet|telemetry)";
-const APPS =
-  "(net-agent|node-runtime|patchbay|standalone|virt-api|virt-controller|virt-handler|virt-launcher)";
+  "(adapters/[^/]+|kit/(?:manifests|pki|telemetry)|machine/(?:apiserver|containerd))";
+/** Each is a program. */
+const APPS = "(plug/(?:net-agent|virt-[a-z]+)|machine/(?:node-runtime|standalone)|patchbay)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 /** Folders of core, the lowest first; each imports those before it only. */
 const CORE_FLOORS = [
@@ -35,34 +36,34 @@ module.exports = {
       severity: "error",
       comment: "Pure packages import each other only; take a fact or a function as a parameter.",
       from: { path: PURE, pathNot: NOT_TEST },
-      to: { pathNot: ["^packages/(api|core|domain)/", "node_modules/(typebox|fast-xml-[a-z]+)/"] },
+      to: { pathNot: [PURE, "node_modules/(typebox|fast-xml-[a-z]+)/"] },
     },
     {
       name: "api-below-domain-below-core",
       severity: "error",
       comment: "api <- domain <- core; move the code down or take a parameter.",
-      from: { path: "^packages/api/" },
-      to: { path: "^packages/(domain|core)/" },
+      from: { path: "^packages/plug/api/" },
+      to: { path: "^packages/plug/(domain|core)/" },
     },
     {
       name: "domain-below-core",
       severity: "error",
       comment: "domain knows nothing of decisions.",
-      from: { path: "^packages/domain/" },
-      to: { path: "^packages/core/" },
+      from: { path: "^packages/plug/domain/" },
+      to: { path: "^packages/plug/core/" },
     },
     ...CORE_FLOORS.slice(0, -1).map((floor, index) => ({
       name: `core-${floor.replace("/", "-")}-knows-no-floor-above`,
       severity: "error",
       comment: "Folders of core stand on each other; move what both need to the lower one.",
-      from: { path: `^packages/core/src/${floor}/`, pathNot: NOT_TEST },
-      to: { path: `^packages/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
+      from: { path: `^packages/plug/core/src/${floor}/`, pathNot: NOT_TEST },
+      to: { path: `^packages/plug/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
     })),
     {
       name: "ports-know-no-adapter",
       severity: "error",
       comment: "A port says what is needed; the code that does it lives in an adapter.",
-      from: { path: "^packages/ports/" },
+      from: { path: "^packages/plug/ports/" },
       to: { path: `^packages/(${ADAPTERS}|${APPS})/` },
     },
     {
@@ -86,9 +87,17 @@ module.exports = {
         "Apps meet through the API server. standalone starts the others; the command line opens standalone.",
       from: {
         path: `^packages/${APPS}/`,
-        pathNot: ["^packages/standalone/", "^packages/patchbay/", NOT_TEST],
+        pathNot: ["^packages/machine/standalone/", "^packages/patchbay/", NOT_TEST],
       },
       to: { path: `^packages/${APPS}/`, pathNot: "^packages/$1/" },
+    },
+    {
+      name: "the-plug-needs-no-machine",
+      severity: "error",
+      comment:
+        "A cluster has kubelet, container runtime and API server of its own: what the plug needs of them is a port.",
+      from: { path: "^packages/(plug|adapters|kit)/" },
+      to: { path: "^packages/machine/" },
     },
     {
       name: "command-line-opens-standalone-only",
@@ -97,56 +106,56 @@ module.exports = {
         "The command line talks to the API server; only up, down and apiserver start standalone.",
       from: { path: "^packages/patchbay/" },
       to: {
-        path: "^packages/(net-agent|node-runtime|virt-api|virt-controller|virt-handler|virt-launcher)/",
+        path: "^packages/(plug/(net-agent|virt-[a-z]+)|machine/node-runtime)/",
       },
     },
     {
       name: "packages-never-import-tests",
       severity: "error",
       comment: "tests/ and hack/ stand above packages.",
-      from: { path: "^packages/" },
+      from: { path: "^packages/", pathNot: NOT_TEST },
       to: { path: "^(tests|hack)/" },
     },
     {
       name: "one-door-kubernetes-client",
       severity: "error",
       comment: "Only kube talks to the Kubernetes client library.",
-      from: { pathNot: ["^packages/kube/", "^(tests|hack)/"] },
+      from: { pathNot: ["^packages/adapters/kube/", "^(tests|hack)/"] },
       to: { path: "node_modules/@kubernetes/" },
     },
     {
       name: "one-door-sqlite",
       severity: "error",
       comment: "Only apiserver/src/storage knows SQLite.",
-      from: { pathNot: ["^packages/apiserver/src/storage/", NOT_TEST] },
+      from: { pathNot: ["^packages/machine/apiserver/src/storage/", NOT_TEST] },
       to: { path: "^node:sqlite$" },
     },
     {
       name: "one-door-winston",
       severity: "error",
       comment: "Take a Logger (ports).",
-      from: { pathNot: "^packages/telemetry/" },
+      from: { pathNot: "^packages/kit/telemetry/" },
       to: { path: "node_modules/winston/" },
     },
     {
       name: "one-door-express",
       severity: "error",
       comment: "HTTP servers live in virt-api and apiserver.",
-      from: { pathNot: "^packages/(virt-api|apiserver)/" },
+      from: { pathNot: "^packages/(plug/virt-api|machine/apiserver)/" },
       to: { path: "node_modules/express/" },
     },
     {
       name: "one-door-grpc",
       severity: "error",
       comment: "Take a ContainerRuntime or Sandboxes (ports); device-plugin serves kubelets.",
-      from: { pathNot: ["^packages/(cri|device-plugin)/", "^tests/"] },
+      from: { pathNot: ["^packages/adapters/(cri|device-plugin)/", "^tests/"] },
       to: { path: "node_modules/@grpc/" },
     },
     {
       name: "one-door-spawn",
       severity: "error",
       comment: "Take a ProcessRunner (ports); long-lived children are started by os too.",
-      from: { path: "^packages/", pathNot: ["^packages/(os|testing)/", NOT_TEST] },
+      from: { path: "^packages/", pathNot: ["^packages/adapters/os/", NOT_TEST] },
       to: { path: "^(node:)?child_process$" },
     },
     {
@@ -156,10 +165,10 @@ module.exports = {
       from: {
         path: "^packages/",
         pathNot: [
-          "^packages/(os|testing)/",
+          "^packages/adapters/os/",
           "/(main|config)\\.ts$",
-          "^packages/kube/src/connection/kubeconfig",
-          "^packages/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
+          "^packages/adapters/kube/src/connection/kubeconfig",
+          "^packages/machine/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
           NOT_TEST,
         ],
       },

@@ -6,8 +6,12 @@ import regexp from "eslint-plugin-regexp";
 import tsdoc from "eslint-plugin-tsdoc";
 import tseslint from "typescript-eslint";
 
-const PURE = ["packages/api/src/**", "packages/core/src/**", "packages/domain/src/**"];
-const TESTS = ["**/*.test.ts", "tests/**", "packages/testing/**", "packages/*/src/testing/**"];
+const PURE = [
+  "packages/plug/api/src/**",
+  "packages/plug/core/src/**",
+  "packages/plug/domain/src/**",
+];
+const TESTS = ["**/*.test.ts", "tests/**", "packages/**/src/testing/**"];
 const AMBIENT = [
   { name: "Date", message: "Take a Clock (ports/clock)." },
   { name: "setTimeout", message: "Take a Clock (ports/clock)." },
@@ -74,10 +78,10 @@ export default tseslint.config(
   },
   {
     files: [
-      "packages/os/src/**",
-      "packages/*/src/main.ts",
-      "packages/daemon/src/run-daemon.ts",
-      "packages/*/src/**/config.ts",
+      "packages/adapters/os/src/**",
+      "packages/**/src/main.ts",
+      "packages/kit/daemon/src/run-daemon.ts",
+      "packages/**/src/**/config.ts",
     ],
     rules: { "no-restricted-globals": "off" },
   },

@@ -21,7 +21,8 @@ export default defineConfig({
           expect: expectation,
           name: "unit",
           include: [
-            "packages/*/src/**/*.test.ts",
+            "packages/**/src/**/*.test.ts",
+            "tests/support/**/*.test.ts",
             "tests/docs/*.test.ts",
             "tests/faults/*.test.ts",
             "hack/**/*.test.ts",

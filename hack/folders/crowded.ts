@@ -12,7 +12,7 @@ export interface CrowdedFolder {
 
 /** In a package a test stands beside its code and does not count; in tests/ and hack/ every file does. */
 function isCounted(path: string): boolean {
-  const isSource = /^packages\/[^/]+\/src\//.test(path);
+  const isSource = /^packages\/([^/]+\/)?[^/]+\/src\//.test(path);
   return isSource ? !path.endsWith(".test.ts") : /^(hack|tests)\//.test(path);
 }
 

@@ -4,7 +4,7 @@ import { customResourceDefinitions } from "@patchbay/api";
 import { stringify } from "yaml";
 
 const HEADER =
-  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/api; do not edit. Run: npm run gen\n";
+  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/plug/api; do not edit. Run: npm run gen\n";
 
 /** What kustomize takes of the folder. */
 function renderKustomization(resources: readonly string[]): string {

@@ -21,7 +21,7 @@ interface Output {
 const OUTPUTS: readonly Output[] = [
   { folder: "crds", render: () => Promise.resolve(renderCrds()), isOursAlone: true },
   {
-    folder: "packages/apiserver/src/shapes",
+    folder: "packages/machine/apiserver/src/shapes",
     render: async () => new Map([["shapes.json", await renderShapes()]]),
     isOursAlone: false,
   },

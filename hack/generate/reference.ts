@@ -2,9 +2,9 @@
 // What the generated pages of docs/reference/ must say: error codes and reasons from their tables, flags from the
 // programs, rights from the manifests.
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
 import { format, resolveConfig } from "prettier";
 import { renderFields } from "./fields.ts";
@@ -35,7 +35,7 @@ function renderErrors(): string {
     `# Error codes\n\n${NOTE}`,
     "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
     "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
-    "`packages/core/src/errors/catalogue/`.\n\n",
+    "`packages/plug/core/src/errors/catalogue/`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
     "- **retry**: what a loop does that fails with it. `backoff`: it tries again, after 0.1 s to a minute, without end.\n",
@@ -56,7 +56,7 @@ function renderReasons(): string {
     "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and in part `status.hindrance` and the pod's\n",
     "annotation `patchbay.io/attachment-errors`. The words are stable; the message beside them is for people, and says\n",
     "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
-    "says. The table is `packages/core/src/reasons/table.ts`.\n\n",
+    "says. The table is `packages/plug/core/src/reasons/table.ts`.\n\n",
     "- **who** can help, or acts next.\n",
     "- **event**: of which type the VMI's event of that reason is, told once.\n\n",
     table(["phase", "reason", "meaning", "who", "from", "event"], rows),
@@ -108,9 +108,11 @@ interface Program {
 
 /** The services: packages with an executable and a `main.ts`. */
 function listServices(): readonly Program[] {
-  return readdirSync(join(ROOT, "packages"))
-    .filter((name) => name !== "patchbay" && existsSync(join(ROOT, "packages", name, "bin", name)))
-    .map((name) => ({ name, main: `packages/${name}/src/main.ts` }))
+  return globSync("packages/*/*/bin/*", { cwd: ROOT })
+    .map((program) => ({
+      name: basename(program),
+      main: join(dirname(program), "../src/main.ts"),
+    }))
     .filter(({ main }) => existsSync(join(ROOT, main)))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -122,7 +124,7 @@ function renderService({ name, main }: Program): string {
 
 /** Environment variables, as the first comment of the script lists them. */
 function renderLauncher(): string {
-  const script = readFileSync(join(ROOT, "packages/virt-launcher/bin/virt-launcher"), "utf8");
+  const script = readFileSync(join(ROOT, "packages/plug/virt-launcher/bin/virt-launcher"), "utf8");
   const rows = [...script.matchAll(/^# ([A-Z][A-Z_]+) {2,}(\S.*)$/gm)].map(([, name, meaning]) => [
     `\`${name ?? ""}\``,
     cell(meaning ?? ""),

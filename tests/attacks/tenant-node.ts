@@ -12,10 +12,10 @@ import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,
 } from "../contract/cri/containerd-runtime.ts";
-import { containerConfigOf } from "../../packages/node-runtime/src/translate/container.ts";
-import { hostsFileOf } from "../../packages/node-runtime/src/translate/hosts.ts";
-import type { NodeFacts } from "../../packages/node-runtime/src/translate/node-facts.ts";
-import { sandboxConfigOf } from "../../packages/node-runtime/src/translate/sandbox.ts";
+import { containerConfigOf } from "../../packages/machine/node-runtime/src/translate/container.ts";
+import { hostsFileOf } from "../../packages/machine/node-runtime/src/translate/hosts.ts";
+import type { NodeFacts } from "../../packages/machine/node-runtime/src/translate/node-facts.ts";
+import { sandboxConfigOf } from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
 import {
   createPodObjects,
   createPodTokens,
@@ -23,7 +23,7 @@ import {
   prepareVolumes,
   removeVolumes,
   type VolumeDeps,
-} from "../../packages/node-runtime/src/volumes/index.ts";
+} from "../../packages/machine/node-runtime/src/volumes/index.ts";
 
 const USER = 1000;
 

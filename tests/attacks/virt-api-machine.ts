@@ -20,7 +20,7 @@ import {
   startHarness,
 } from "../contract/apiserver/harness.ts";
 
-const MAIN = join(import.meta.dirname, "../../packages/virt-api/src/main.ts");
+const MAIN = join(import.meta.dirname, "../../packages/plug/virt-api/src/main.ts");
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
 
 /** An answer of the API server or of virt-api. */

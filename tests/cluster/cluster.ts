@@ -47,7 +47,7 @@ const GUEST_IMAGE = process.env["PATCHBAY_GUEST_IMAGE"] ?? "guest";
 export const CHANGE_MS = 60_000;
 export const BOOT_MS = 300_000;
 
-/** Console of the guest in its launcher. Source: packages/api/src/names.ts */
+/** Console of the guest in its launcher. Source: packages/plug/api/src/names.ts */
 const CONSOLE_LOG = "/run/launcher/serial0.log";
 
 function inNamespace(manifest: unknown, namespace: string): unknown {

@@ -7,9 +7,15 @@ import { expect, test } from "vitest";
 
 const PACKAGES = join(import.meta.dirname, "../../packages");
 /** Who may act on a field of a VM; podnet is handed the options of DHCP as they are. */
-const READERS = ["core", "podnet", "virt-controller", "virt-handler", "virt-api"];
+const READERS = [
+  "plug/core",
+  "plug/virt-api",
+  "plug/virt-controller",
+  "plug/virt-handler",
+  "adapters/podnet",
+];
 /** Read where older spellings are. */
-const SPELLINGS = "api/src/spellings";
+const SPELLINGS = "plug/api/src/spellings";
 
 function sourcesOf(folder: string): readonly string[] {
   return readdirSync(join(PACKAGES, folder), { recursive: true, encoding: "utf8" })

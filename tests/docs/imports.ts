@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files does a program reach by imports? A name that comes through a package's index leads to the file that has it.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import ts from "typescript";
 
@@ -136,12 +136,16 @@ export class ImportGraph {
     }
     const [, name, door] = /^@patchbay\/([a-z-]+)(\/.+)?$/.exec(specifier) ?? [];
     if (name === undefined) return undefined;
-    const manifest = readFileSync(join(this.#root, "packages", name, "package.json"), "utf8");
+    const [folder = ""] = globSync(
+      `{packages/{*/,},tests/}${name === "testing" ? "support" : name}/`,
+      { cwd: this.#root },
+    );
+    const manifest = readFileSync(join(this.#root, folder, "package.json"), "utf8");
     // Our own file.
     const { exports } = JSON.parse(manifest) as {
       readonly exports?: Readonly<Record<string, { readonly "@patchbay/source": string }>>;
     };
     const source = exports?.[`.${door ?? ""}`]?.["@patchbay/source"];
-    return source === undefined ? undefined : normalize(join("packages", name, source));
+    return source === undefined ? undefined : normalize(join(folder, source));
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is everything there that the documents point at?
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   findCodeSpans,
@@ -60,7 +60,16 @@ describe("what the documents point at exists", () => {
   });
 
   test("documents that comments in the code name", () => {
-    const sources = listFiles("*.ts", "*.cc", "*.h", "*.js", "*.cjs", "hack", "packages/*/bin")
+    const sources = listFiles(
+      "*.ts",
+      "*.cc",
+      "*.h",
+      "*.js",
+      "*.cjs",
+      "hack",
+      "packages/*/*/bin",
+      "packages/patchbay/bin",
+    )
       .filter((path) => existsSync(join(ROOT, path)))
       .map((path) => ({ path, text: readText(path) }));
     const named = findMentions(sources, /\b(docs\/[\w/-]+\.md)\b/g);
@@ -69,7 +78,9 @@ describe("what the documents point at exists", () => {
 });
 
 describe("packages", () => {
-  const packages = listFiles("packages/*/package.json").map((path) => dirname(path));
+  const packages = listFiles("packages/*/*/package.json", "packages/patchbay/package.json").map(
+    (path) => dirname(path),
+  );
 
   test.each(packages)("%s has a README that is read in a minute", (folder) => {
     expect(existsSync(join(ROOT, folder, "README.md"))).toBe(true);
@@ -79,9 +90,7 @@ describe("packages", () => {
 
   test("the architecture has a line for each", () => {
     const text = readText("ARCHITECTURE.md");
-    const missing = packages.filter(
-      (folder) => !text.includes(`| \`${folder.split("/")[1] ?? ""}\``),
-    );
+    const missing = packages.filter((folder) => !text.includes(`| \`${basename(folder)}\``));
     expect(missing).toEqual([]);
   });
 });

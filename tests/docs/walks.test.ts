@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are the walks true? Each step is one file, which the step's process reaches by its imports.
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listDocuments, ROOT } from "./documents.ts";
 import { ImportGraph } from "./imports.ts";
 
-const PURE = /^packages\/(api|core|domain)\//;
+const PURE = /^packages\/plug\/(api|core|domain)\//;
 const STEP = /^\| +(\d+) \|([^|]*)\|([^|]*)\|/gm;
 
 interface Step {
@@ -32,8 +32,8 @@ function stepsOf(text: string): readonly Step[] {
 
 function entriesOf(process: string): readonly string[] {
   if (process === "virt-launcher") return []; // shell scripts
-  if (process === "libvirt child") return ["packages/libvirt/src/child.ts"];
-  return [`packages/${process}/src/main.ts`];
+  if (process === "libvirt child") return ["packages/adapters/libvirt/src/child.ts"];
+  return globSync(`packages/{*/,}${process}/src/main.ts`, { cwd: ROOT });
 }
 
 const graph = new ImportGraph(ROOT);

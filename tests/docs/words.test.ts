@@ -66,11 +66,11 @@ describe("phases and reasons", () => {
   });
 
   test.each([
-    "packages/core/src/status/hindrance.ts",
-    "packages/core/src/reasons/of-error.ts",
-    "packages/net-agent/src/reconcilers/pod/name-in-use.ts",
-    "packages/net-agent/src/reconcilers/pod/tell.ts",
-    "packages/virt-handler/src/reconcilers/vmi/announce.ts",
+    "packages/plug/core/src/status/hindrance.ts",
+    "packages/plug/core/src/reasons/of-error.ts",
+    "packages/plug/net-agent/src/reconcilers/pod/name-in-use.ts",
+    "packages/plug/net-agent/src/reconcilers/pod/tell.ts",
+    "packages/plug/virt-handler/src/reconcilers/vmi/announce.ts",
   ])("reasons of %s are explained", (path) => {
     const explained = page + readText("docs/reference/reasons.md");
     const reasons = quotedReasons(path);

@@ -31,7 +31,7 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     plugins: ["@stryker-mutator/vitest-runner"],
     vitest: { configFile: "tests/mutation/vitest.config.ts" },
     mutate: [
-      ...(files.length === 0 ? [`packages/${name}/src/**/*.ts`] : files),
+      ...(files.length === 0 ? [`packages/*/${name}/src/**/*.ts`] : files),
       // A program's entry, flags and composition run as a whole only: the end-to-end tests have them.
       ...["*.test.ts", "testing/**", "main.ts", "config.ts", "compose.ts"].map((of) => `!**/${of}`),
     ],

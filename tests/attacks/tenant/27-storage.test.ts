@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { VolumeDisk } from "@patchbay/ports";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keepLogs } from "../../../packages/node-runtime/src/log-rotation/keep-logs.ts";
-import type { VolumeDeps } from "../../../packages/node-runtime/src/volumes/index.ts";
+import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
+import type { VolumeDeps } from "../../../packages/machine/node-runtime/src/volumes/index.ts";
 import { bytesOnDisk, TenantNode } from "../tenant-node.ts";
 
 const MIB = 1024 * 1024;

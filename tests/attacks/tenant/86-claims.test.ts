@@ -22,11 +22,15 @@ import {
   createFakeStore,
 } from "@patchbay/ports/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ClaimDeps } from "../../../packages/node-runtime/src/claims/deps.ts";
-import { reconcileClaim } from "../../../packages/node-runtime/src/claims/keep-claims.ts";
-import { aClaim, aClass, HANDLE } from "../../../packages/node-runtime/src/claims/testing.ts";
-import { createClaimGrowth } from "../../../packages/node-runtime/src/claims/use/claim-growth.ts";
-import { lookAtStorage } from "../../../packages/node-runtime/src/volumes/storage/keep-storage.ts";
+import type { ClaimDeps } from "../../../packages/machine/node-runtime/src/claims/deps.ts";
+import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/keep-claims.ts";
+import {
+  aClaim,
+  aClass,
+  HANDLE,
+} from "../../../packages/machine/node-runtime/src/claims/testing.ts";
+import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/use/claim-growth.ts";
+import { lookAtStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/keep-storage.ts";
 
 const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];

@@ -12,8 +12,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   startController,
   type Controller,
-} from "../../../packages/virt-controller/src/testing/controllers.ts";
-import { Scene } from "../../../packages/virt-controller/src/testing/scene.ts";
+} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
+import { Scene } from "../../../packages/plug/virt-controller/src/testing/scene.ts";
 
 const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
 /** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */

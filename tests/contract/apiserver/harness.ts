@@ -6,7 +6,10 @@ import { createClock } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate, kubeconfigText } from "@patchbay/pki";
 import type { Logger } from "@patchbay/ports";
 import { makeAgent, readText, send } from "./client.ts";
-import type { ApiServerOptions, RunningApiServer } from "../../../packages/apiserver/src/server.ts";
+import type {
+  ApiServerOptions,
+  RunningApiServer,
+} from "../../../packages/machine/apiserver/src/server.ts";
 
 export const QUIET: Logger = {
   debug: () => undefined,

@@ -32,7 +32,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ...["virt-api", "virt-controller", "virt-handler", "net-agent"],
       ...["ip", "bridge", "nsenter", "setpriv", "iptables", "ip6tables-restore", "nft", "sh"],
     ],
-    files: ["/usr/lib/patchbay/packages/libvirt/build/libvirt.node"],
+    files: ["/usr/lib/patchbay/packages/adapters/libvirt/build/libvirt.node"],
   },
 };
 
@@ -144,12 +144,12 @@ test("the services' packages are there with all that is read beside their code",
   const layer = readArchive(archive).manifest.layers[0]?.digest.replace(":", "/") ?? "";
   const list = run(["sh", "-c", `tar -xOf "$0" "blobs/${layer}" | tar -tz`, archive]);
   const inImage = new Set(list.split("\n").map((path) => path.replace("./usr/lib/patchbay/", "")));
-  const own = new Set([...inImage].map((path) => /^packages\/[\w-]+\//.exec(path)?.[0]));
+  const own = new Set([...inImage].map((path) => /^packages\/[\w-]+\/[\w-]+\//.exec(path)?.[0]));
   const tracked = run(["git", "-C", ROOT, "ls-files", "packages"]).trim().split("\n");
   const wanted = tracked.filter(
     (path) =>
-      own.has(/^packages\/[\w-]+\//.exec(path)?.[0]) &&
-      !/^packages\/[\w-]+\/(src|native|README\.md|tsconfig.*)/.test(path),
+      own.has(/^packages\/[\w-]+\/[\w-]+\//.exec(path)?.[0]) &&
+      !/^packages\/[\w-]+\/[\w-]+\/(src|native|README\.md|tsconfig.*)/.test(path),
   );
   expect(wanted.length).toBeGreaterThan(20);
   expect(wanted.filter((path) => !inImage.has(path))).toEqual([]);

@@ -12,7 +12,7 @@ import { parseAllDocuments } from "yaml";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const BASE = join(ROOT, "packages/manifests/base");
+const BASE = join(ROOT, "packages/kit/manifests/base");
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";

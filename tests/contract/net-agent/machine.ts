@@ -17,7 +17,7 @@ import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
 import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
 import { createMetrics } from "@patchbay/telemetry";
-import { runAgent } from "../../../packages/net-agent/src/compose.ts";
+import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
 import { CniNode } from "../cni/node.ts";
 
 const NODE = "node-1";

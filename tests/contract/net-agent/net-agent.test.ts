@@ -26,7 +26,7 @@ let uid: string;
 let agent: ChildProcess | undefined;
 
 async function startAgent(): Promise<void> {
-  const main = join(import.meta.dirname, "../../../packages/net-agent/src/main.ts");
+  const main = join(import.meta.dirname, "../../../packages/plug/net-agent/src/main.ts");
   const { directory } = node;
   writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
   const child = spawn(

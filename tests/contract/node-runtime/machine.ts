@@ -165,7 +165,7 @@ export class RuntimeMachine {
   }
 
   async startRuntime(): Promise<void> {
-    const main = join(ROOT, "packages/node-runtime/src/main.ts");
+    const main = join(ROOT, "packages/machine/node-runtime/src/main.ts");
     const { layout, endpoint, cgroupParent } = this.containerd;
     const child = spawn(
       process.execPath,

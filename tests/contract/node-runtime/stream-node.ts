@@ -9,11 +9,11 @@ import { type Authority, issueCertificate } from "@patchbay/pki";
 import type { ExecPrograms } from "@patchbay/ports";
 import { createFakeCache } from "@patchbay/ports/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { serveKubeletApi } from "../../../packages/node-runtime/src/kubelet-api/serve.ts";
+import { serveKubeletApi } from "../../../packages/machine/node-runtime/src/kubelet-api/serve.ts";
 import {
   containerConfigFor,
   sandboxConfigFor,
-} from "../../../packages/ports/src/contracts/container-runtime/bench.ts";
+} from "../../../packages/plug/ports/src/contracts/container-runtime/bench.ts";
 import { makePod, registerNode } from "../apiserver/kubelet/node.ts";
 import { type KubectlSession, startKubectlSession } from "../apiserver/kubectl/session.ts";
 import { type ContainerdRuntimeBench, startContainerdRuntime } from "../cri/containerd-runtime.ts";

@@ -7,7 +7,7 @@ import { createClock, createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keepLogs } from "../../../packages/node-runtime/src/log-rotation/keep-logs.ts";
+import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
 import { upgrade } from "../apiserver/upgrade.ts";
 import { startStreamNode, type RunningPod, type StreamNode } from "./stream-node.ts";
 

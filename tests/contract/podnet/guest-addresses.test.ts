@@ -7,7 +7,7 @@ import type { AddressServer } from "@patchbay/ports";
 import { SERVED_NIC } from "@patchbay/ports/testing";
 import { eventually } from "@patchbay/testing";
 import { afterEach, expect, test } from "vitest";
-import { leaseOfRemembered, serversOf } from "../../../packages/core/src/addresses/lease.ts";
+import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
 import {
   addHost,

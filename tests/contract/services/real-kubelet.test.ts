@@ -24,12 +24,12 @@ import { createMetrics } from "@patchbay/telemetry";
 import { eventually, vmiManifest } from "@patchbay/testing";
 import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runAgent } from "../../../packages/net-agent/src/compose.ts";
+import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
 import {
   startController,
   type Controller,
-} from "../../../packages/virt-controller/src/testing/controllers.ts";
-import { runHandler } from "../../../packages/virt-handler/src/compose.ts";
+} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
+import { runHandler } from "../../../packages/plug/virt-handler/src/compose.ts";
 import { CniNode } from "../cni/node.ts";
 import { REFUSED_STATUS, runningStatus } from "./kubelet-words.ts";
 

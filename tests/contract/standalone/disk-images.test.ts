@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { createImageViews } from "@patchbay/containerd";
 import { addImage, listImages } from "@patchbay/standalone";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { withContainerd } from "../../../packages/standalone/src/images/with-containerd.ts";
+import { withContainerd } from "../../../packages/machine/standalone/src/images/with-containerd.ts";
 
 const MIB = 2 ** 20;
 let work: string;

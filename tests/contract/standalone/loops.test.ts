@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/ports/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../../../packages/standalone/src/data-dir/paths.ts";
-import { removeLoops } from "../../../packages/standalone/src/host/loops.ts";
+import { pathsOf } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
+import { removeLoops } from "../../../packages/machine/standalone/src/host/loops.ts";
 
 let directory = "";
 

@@ -23,17 +23,17 @@ import {
   directoriesOf,
   healthSocketOf,
   pathsOf,
-} from "../../../packages/standalone/src/data-dir/paths.ts";
-import { newestCertificateMs } from "../../../packages/standalone/src/data-dir/certificates.ts";
-import { keepKinds, keepRights } from "../../../packages/standalone/src/objects.ts";
-import { prepare } from "../../../packages/standalone/src/prepare.ts";
+} from "../../../packages/machine/standalone/src/data-dir/paths.ts";
+import { newestCertificateMs } from "../../../packages/machine/standalone/src/data-dir/certificates.ts";
+import { keepKinds, keepRights } from "../../../packages/machine/standalone/src/objects.ts";
+import { prepare } from "../../../packages/machine/standalone/src/prepare.ts";
 import {
   Component,
   type ComponentProgram,
-} from "../../../packages/standalone/src/supervisor/component.ts";
-import { programsOf } from "../../../packages/standalone/src/supervisor/components.ts";
-import { askHealth } from "../../../packages/standalone/src/supervisor/liveness.ts";
-import { Renewal } from "../../../packages/standalone/src/supervisor/renewal.ts";
+} from "../../../packages/machine/standalone/src/supervisor/component.ts";
+import { programsOf } from "../../../packages/machine/standalone/src/supervisor/components.ts";
+import { askHealth } from "../../../packages/machine/standalone/src/supervisor/liveness.ts";
+import { Renewal } from "../../../packages/machine/standalone/src/supervisor/renewal.ts";
 import { processOf, type NamedProcess } from "./processes.ts";
 
 const PERIOD_MS = 10_000;

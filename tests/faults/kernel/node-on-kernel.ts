@@ -20,7 +20,7 @@ import {
   createFakeLaunchers,
   createFakeSandboxes,
 } from "@patchbay/ports/testing";
-import { openingTaps } from "../../../packages/virt-handler/src/testing/opening-taps.ts";
+import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import type { Ground, TestNode } from "../memory/node.ts";
 import { inventoryOfNetns } from "../netns-inventory.ts";

@@ -5,7 +5,7 @@ import { AppError, isEqual } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/ports";
 import { createFakeStore } from "@patchbay/ports/testing";
-import type { Wanted } from "../../../packages/kube/src/watch/reflector.ts";
+import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
 type Told = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;

@@ -17,7 +17,7 @@ import type {
   HypervisorConnection,
   LauncherPod,
 } from "@patchbay/ports";
-import { openingTaps } from "../../../packages/virt-handler/src/testing/opening-taps.ts";
+import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import type { Ground, TestNode } from "./node.ts";
 

@@ -8,9 +8,9 @@ import { AppError, isAppError } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import type { AttachmentRequest, Command, NetworkConfigList } from "@patchbay/ports";
 import { createFakeFiles } from "@patchbay/ports/testing";
-import { printPluginConfig } from "../../../../packages/cni/src/network-config.ts";
-import { parseVersions } from "../../../../packages/cni/src/version.ts";
-import { World } from "../../../../packages/net-agent/src/testing/world.ts";
+import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
+import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
+import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge } from "./rows.ts";
 

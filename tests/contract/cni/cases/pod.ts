@@ -14,8 +14,8 @@ import {
   type OwnedAttachment,
   type ToldAttachment,
 } from "@patchbay/core";
-import { parseResult } from "../../../../packages/cni/src/result.ts";
-import { World } from "../../../../packages/net-agent/src/testing/world.ts";
+import { parseResult } from "../../../../packages/adapters/cni/src/result.ts";
+import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";
 
 const parseAnnotation: Judge = ({ input }) => {

@@ -22,7 +22,7 @@ import {
   createVolumeDisk,
 } from "@patchbay/os";
 import { kubeconfigText } from "@patchbay/pki";
-import { createClaimUses } from "../../../../packages/node-runtime/src/claims/index.ts";
+import { createClaimUses } from "../../../../packages/machine/node-runtime/src/claims/index.ts";
 import {
   createPodObjects,
   createPodTokens,
@@ -32,7 +32,7 @@ import {
   removeVolumes,
   tokenRequester,
   type VolumeDeps,
-} from "../../../../packages/node-runtime/src/volumes/index.ts";
+} from "../../../../packages/machine/node-runtime/src/volumes/index.ts";
 import { identity, QUIET, startHarness, type Harness } from "../../apiserver/harness.ts";
 
 export const NODE = "node-1";

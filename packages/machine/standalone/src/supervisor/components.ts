@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes make up a standalone machine, and with which arguments.
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  FRONT_PROXY_CLIENT,
+  kubeconfigOf,
+  KUBELET_CLIENT,
+  NODE_SERVER,
+  WEBHOOK_CLIENT,
+} from "../data-dir/certificates.ts";
+import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
+import { commandFor } from "../config.ts";
+import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
+import type { ComponentProgram } from "./component.ts";
+import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
+
+/** The component that is this package's own. */
+const API_SERVER = "apiserver";
+
+/** The executable of a package of this project; `folder` below `packages`, as in `plug/virt-api`. */
+function executableOf(folder: string): string {
+  const path = `../../../../../${folder}/bin/${basename(folder)}`;
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+/** The components, by name. */
+export interface Programs {
+  readonly containerd: ComponentProgram;
+  readonly apiServer: ComponentProgram;
+  readonly nodeRuntime: ComponentProgram;
+  readonly virtApi: ComponentProgram;
+  readonly netAgent: ComponentProgram;
+  readonly virtHandler: ComponentProgram;
+  readonly virtController: ComponentProgram;
+}
+
+/** The machine's directories, and what containerd is started and asked with. */
+export interface ProgramDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly clock: Clock;
+  readonly paths: Paths;
+}
+
+function serviceOf(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
+  const name = basename(folder);
+  const healthSocket = healthSocketOf(paths, name);
+  const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
+  return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
+}
+
+/** Where pods find the API server, if they are to. */
+function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
+  if (apiAddress === undefined) return [];
+  const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
+  return ["--pod-api-server", `${host}:${String(apiPort)}`];
+}
+
+/** Which pods, by which container runtime, and whom it serves. */
+function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pki = (file: string): string => join(paths.pki, file);
+  return [
+    ...["--node-name", settings.nodeName, "--pods-dir", paths.pods, "--log-dir", paths.podLogs],
+    ...["--cri-endpoint", criEndpointOf(paths), "--containerd-dir", paths.containerd],
+    ...["--claims-dir", paths.claims, "--state-dir", paths.nodeRuntime],
+    ...["--cgroup-parent", cgroupRootOf(paths), "--cni-conf-dir", paths.cniConf],
+    ...["--binder-kubeconfig", kubeconfigOf(paths, "binder")],
+    ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],
+    ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
+    ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
+    ...podApiServerFlags(settings),
+  ];
+}
+
+/** Composes the command lines. */
+export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
+  const { paths } = deps;
+  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
+  const pki = (file: string): string => join(paths.pki, file);
+  return {
+    apiServer: {
+      name: API_SERVER,
+      argv: commandFor(API_SERVER, paths.dataDir),
+      healthSocket: healthSocketOf(paths, API_SERVER),
+    },
+    containerd: containerdProgram(deps),
+    nodeRuntime: serviceOf(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
+    virtApi: serviceOf(paths, "plug/virt-api", [
+      "--listen-address",
+      "127.0.0.1",
+      "--port",
+      String(settings.virtApiPort),
+      "--tls-cert-file",
+      pki("virt-api.crt"),
+      "--tls-private-key-file",
+      pki("virt-api.key"),
+      "--requestheader-client-ca-file",
+      pki("front-proxy-ca.crt"),
+      "--requestheader-allowed-names",
+      FRONT_PROXY_CLIENT,
+      "--webhook-client-ca-file",
+      pki("front-proxy-ca.crt"),
+      "--webhook-allowed-names",
+      WEBHOOK_CLIENT,
+    ]),
+    netAgent: serviceOf(paths, "plug/net-agent", [...agent, "--state-dir", paths.netAgent]),
+    virtHandler: serviceOf(paths, "plug/virt-handler", [
+      ...agent,
+      ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],
+    ]),
+    virtController: serviceOf(paths, "plug/virt-controller", []),
+  };
+}

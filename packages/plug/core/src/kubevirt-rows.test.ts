@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of KubeVirt's own test tables: as there, or otherwise and why, or not built.
+// Source: KubeVirt v1.0.1, v1.1.1 and v1.9.0-rc.2; each row names its file.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { shownIn, type Case, type Cases } from "./testing/kubevirt-case.ts";
+import { ANNOTATION_CASES, STATUS_CASES } from "./testing/kubevirt-pod.ts";
+import {
+  ADMISSION_CASES,
+  HANDLER_CASES,
+  MIGRATION_CASES,
+  SUBRESOURCE_CASES,
+} from "./testing/kubevirt-rest.ts";
+import { HOTPLUG_CASES, RESTART_CASES } from "./testing/kubevirt-specs.ts";
+
+interface Row {
+  readonly area: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly expected: unknown;
+}
+
+function readHere(path: string): string {
+  return readFileSync(join(import.meta.dirname, path), "utf8");
+}
+
+// The fixture is ours.
+const ROWS = JSON.parse(readHere("testing/kubevirt-rows.json")) as readonly Row[];
+
+function namesOf(area: string): readonly string[] {
+  return ROWS.filter((row) => row.area === area).map(({ name }) => name);
+}
+
+const CASES: Readonly<Record<string, Cases>> = {
+  "name-hashing": shownIn("iface/names.test.ts", ...namesOf("name-hashing")),
+  "multus-annotation": ANNOTATION_CASES,
+  status: STATUS_CASES,
+  "hotplug-decision": HOTPLUG_CASES,
+  migration: MIGRATION_CASES,
+  "restart-required": RESTART_CASES,
+  "handler-filter": HANDLER_CASES,
+  launcher: shownIn("plan/kubevirt-cases.test.ts", ...namesOf("launcher")),
+  "pci-ports": shownIn("plan/kubevirt-cases.test.ts", ...namesOf("pci-ports")),
+  admission: ADMISSION_CASES,
+  virtctl: shownIn("../../../patchbay/src/virtctl-rows.test.ts", ...namesOf("virtctl")),
+  subresource: SUBRESOURCE_CASES,
+};
+
+/** A sentence of KubeVirt's stays the first one; ours behind it says what to do. */
+function beginningWith(words: unknown): unknown {
+  const escaped = String(words).replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return expect.stringMatching(new RegExp(`^${escaped}($|[.]? [A-Z])`)) as unknown;
+}
+
+/** A row may say of a message only what it must match. */
+function matching(expected: unknown): unknown {
+  if (Array.isArray(expected)) return expected.map(matching);
+  if (typeof expected !== "object" || expected === null) return expected;
+  const fields = Object.entries(expected).map(([key, value]): [string, unknown] =>
+    key === "messageRegex"
+      ? ["message", expect.stringMatching(new RegExp(String(value)))]
+      : [key, key === "message" ? beginningWith(value) : matching(value)],
+  );
+  return Object.fromEntries(fields);
+}
+
+function findCase({ area, name }: Row): Case | undefined {
+  return CASES[area]?.[name];
+}
+
+function titleOf(row: Row): string {
+  const answer = findCase(row);
+  const how =
+    answer?.kind === "ours"
+      ? `: otherwise: ${answer.why}`
+      : answer?.kind === "not-built"
+        ? `: not built: ${answer.feature}`
+        : "";
+  return `${row.area}: ${row.name}${how}`;
+}
+
+function check({ name, input, expected }: Row, answer: Case): void {
+  switch (answer.kind) {
+    case "same":
+      // Each case reads the fields of its own rows.
+      expect(answer.run(input as never)).toEqual(matching(expected));
+      return;
+    case "ours":
+      expect(answer.run(input as never)).toEqual(answer.value);
+      expect(answer.value).not.toEqual(expected);
+      return;
+    case "shown-in":
+      expect(readHere(answer.file)).toContain(name);
+      return;
+    case "not-built":
+      expect(answer.feature).not.toBe("");
+  }
+}
+
+describe("KubeVirt's rows", () => {
+  test("are 101, each has an answer, and no answer has lost its row", () => {
+    expect(ROWS).toHaveLength(101);
+    const named = ROWS.map(({ area, name }) => `${area}: ${name}`).sort();
+    const answered = Object.entries(CASES).flatMap(([area, cases]) =>
+      Object.keys(cases).map((name) => `${area}: ${name}`),
+    );
+    expect(answered.sort()).toEqual(named);
+  });
+
+  test.each(ROWS.map((row) => ({ title: titleOf(row), row })))("$title", ({ row }) => {
+    const answer = findCase(row);
+    expect(answer).toBeDefined();
+    if (answer !== undefined) check(row, answer);
+  });
+});
