@@ -63,7 +63,7 @@ module.exports = {
       name: "ports-know-no-adapter",
       severity: "error",
       comment: "A port says what is needed; the code that does it lives in an adapter.",
-      from: { path: "^packages/plug/ports/" },
+      from: { path: "^packages/plug/core/src/ports/", pathNot: NOT_TEST },
       to: { path: `^packages/(${ADAPTERS}|${APPS})/` },
     },
     {

@@ -86,7 +86,7 @@ export default tseslint.config(
     rules: { "no-restricted-globals": "off" },
   },
   {
-    files: TESTS,
+    files: ["**/*.test.ts", "tests/**"],
     plugins: { vitest },
     rules: {
       ...vitest.configs.recommended.rules,
@@ -95,6 +95,11 @@ export default tseslint.config(
         { assertFunctionNames: ["expect", "expect*", "fc.assert", "eventually"] },
       ],
       "vitest/no-focused-tests": "error",
+    },
+  },
+  {
+    files: TESTS,
+    rules: {
       "@typescript-eslint/explicit-module-boundary-types": "off",
       "@typescript-eslint/no-non-null-assertion": "error",
       // Each `?.` of an assertion counts as a branch.

@@ -8,7 +8,7 @@ import {
   openTrial,
   vmiManifest,
   vmManifest,
-} from "@patchbay/testing";
+} from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "..");
 const GUESTS = ["alpha", "beta", "gamma"] as const;

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import type { Pod, PodVolume } from "@patchbay/api";
 import { Turns } from "@patchbay/kube";
 import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
-import type { ContainerStatus } from "@patchbay/ports";
-import { createFakeCache, createFakeLogger } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { ContainerStatus } from "@patchbay/core/ports";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { eventually } from "@patchbay/support";
 import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { IfaceStatus, Pod, VirtualMachineInstance } from "@patchbay/api";
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../..");
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs go into a running VM and out of it, on a cluster with kubelets of its own.
-import { eventually, ifaceManifest, networkManifest } from "@patchbay/testing";
+import { eventually, ifaceManifest, networkManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
 

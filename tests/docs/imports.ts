@@ -136,10 +136,7 @@ export class ImportGraph {
     }
     const [, name, door] = /^@patchbay\/([a-z-]+)(\/.+)?$/.exec(specifier) ?? [];
     if (name === undefined) return undefined;
-    const [folder = ""] = globSync(
-      `{packages/{*/,},tests/}${name === "testing" ? "support" : name}/`,
-      { cwd: this.#root },
-    );
+    const [folder = ""] = globSync(`{packages/{*/,},tests/}${name}/`, { cwd: this.#root });
     const manifest = readFileSync(join(this.#root, folder, "package.json"), "utf8");
     // Our own file.
     const { exports } = JSON.parse(manifest) as {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine for stories that boot VMs of their own, with one VM that runs beside them.
-import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/testing";
+import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { judgeRightsOf } from "./setup.ts";
 import { bringUp, ROOT } from "./standalone.ts";

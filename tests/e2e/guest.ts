@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restarts a guest, and which NICs does it see?
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { machine } from "./machine.ts";
 
 /** Time for a boot, or for all NICs at once, under software emulation on a busy machine. */

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { netnsOfPod } from "@patchbay/testing";
+import { netnsOfPod } from "@patchbay/support";
 import { inventoryOfNetns } from "../faults/netns-inventory.ts";
 import { machine } from "./machine.ts";
 

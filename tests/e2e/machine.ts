@@ -7,7 +7,7 @@ import {
   Machine,
   networkManifest,
   type ManifestNic,
-} from "@patchbay/testing";
+} from "@patchbay/support";
 import { inject } from "vitest";
 
 export const machine = new Machine(inject("machine"));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { rightsOf } from "@patchbay/manifests/testing";
 import { createFiles } from "@patchbay/os";
-import { judgeRights, type RightsFinding } from "@patchbay/testing";
+import { judgeRights, type RightsFinding } from "@patchbay/support";
 
 /** Asked for at admission, not of a request: tests/strict shows that it is there. */
 const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeletion";

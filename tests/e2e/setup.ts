@@ -6,7 +6,7 @@ import {
   vmiManifest,
   vmManifest,
   type Machine,
-} from "@patchbay/testing";
+} from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { judgeMachine, type Stories } from "./rights.ts";
 import { bringUp, ROOT } from "./standalone.ts";

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { endTrial, openTrial, type Machine } from "@patchbay/testing";
+import { endTrial, openTrial, type Machine } from "@patchbay/support";
 
 /** This checkout. */
 export const ROOT = join(import.meta.dirname, "../..");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks into a running Node.js process, and runs text in it, by the inspector that SIGUSR1 opens.
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 
 /** Where a process listens that got SIGUSR1. Source: Node.js, `--inspect-port`. */
 const INSPECTOR = "http://127.0.0.1:9229/json/list";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked of a cluster, and is to come to the same end whoever dies on the way.
 import type { VirtualMachine } from "@patchbay/api";
-import { aVm, type NicSketch } from "@patchbay/testing";
+import { aVm, type NicSketch } from "@patchbay/support";
 import type { Cluster } from "./memory/cluster.ts";
 
 /** NICs of the stories. */

@@ -4,7 +4,7 @@
 import { PODS, type KubeObject, type Pod, type ResourceType } from "@patchbay/api";
 import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
 import { isAppError } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 
 const NAMESPACE = "patchbay";
 const NAME_LABEL = "app.kubernetes.io/name";

@@ -15,7 +15,7 @@ import {
   eventually,
   vmManifest,
   type Machine,
-} from "@patchbay/testing";
+} from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bringUp, ROOT } from "../e2e/standalone.ts";
 import { runController } from "./controller.ts";

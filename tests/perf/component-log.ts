@@ -2,7 +2,7 @@
 // What a component of a machine wrote into its log.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Machine } from "@patchbay/testing";
+import type { Machine } from "@patchbay/support";
 
 /** One line, as far as the benchmarks look at it. */
 export interface LogLine {

@@ -5,7 +5,7 @@ import { rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { names } from "@patchbay/api";
-import { netnsOfPod, type Machine } from "@patchbay/testing";
+import { netnsOfPod, type Machine } from "@patchbay/support";
 import type { PerfNetwork } from "./standalone-machine.ts";
 
 const WAIT_MS = 60_000;

@@ -18,7 +18,7 @@ import {
 } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually, type Machine } from "@patchbay/testing";
+import { eventually, type Machine } from "@patchbay/support";
 import { logLines, type LogLine } from "./component-log.ts";
 
 const NAME = "bench";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hotplugs on one machine, beside the same work done by hand.
 import { setTimeout as pass } from "node:timers/promises";
-import { vmManifest, type Machine } from "@patchbay/testing";
+import { vmManifest, type Machine } from "@patchbay/support";
 import { measureFloor } from "./floor.ts";
 import { measureHotplug } from "./hotplug.ts";
 import { printComparison } from "./report.ts";

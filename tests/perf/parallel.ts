@@ -2,7 +2,7 @@
 // How long do many VMs of one node take to get a NIC, all at once, and what do the services cost when nothing happens?
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Plugger, vmManifest, type Machine } from "@patchbay/testing";
+import { Plugger, vmManifest, type Machine } from "@patchbay/support";
 import { printTable } from "./report.ts";
 import { withMachine } from "./standalone-machine.ts";
 

@@ -8,7 +8,7 @@ import {
   networkManifest,
   vmManifest,
   type Machine,
-} from "@patchbay/testing";
+} from "@patchbay/support";
 import { logLines } from "./component-log.ts";
 import { withMachine } from "./standalone-machine.ts";
 

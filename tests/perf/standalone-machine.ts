@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A standalone machine of its own for a benchmark. Needs what hack/install installs, and runs as root.
 import { join } from "node:path";
-import { bridgeNetworkManifest, endTrial, openTrial, type Machine } from "@patchbay/testing";
+import { bridgeNetworkManifest, endTrial, openTrial, type Machine } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../..");
 

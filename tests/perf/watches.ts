@@ -18,17 +18,13 @@ import {
   limitProcesses,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/ports";
-import {
-  createFakeAddressServers,
-  createFakeCache,
-  createFakeFiles,
-  createFakeHypervisor,
-  createFakeLinkCounters,
-  createFakeLogger,
-  createFakeStore,
-} from "@patchbay/ports/testing";
-import { aVmi, eventually } from "@patchbay/testing";
+import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/ports";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHypervisor } from "@patchbay/libvirt/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
+import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podnet/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { aVmi, eventually } from "@patchbay/support";
 import { createAddressStore, runLoop, WORKERS } from "@patchbay/virt-handler/testing";
 
 const NODE = "node1";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a VM when its node is drained, by a person's kubectl?
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { machine } from "../e2e/machine.ts";
 

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
-import { bridgeNetworkManifest, eventually } from "@patchbay/testing";
+import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import {
   addInterface,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One standalone machine whose API server behaves as a cluster's does, with one VM.
-import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/testing";
+import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { bringUp, ROOT } from "../e2e/standalone.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
-import type { Clock, Files, Logger } from "@patchbay/ports";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Context, Output } from "./command.ts";
 import { oneLine } from "./print/safe.ts";
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, type Pod } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPodOf } from "../../../packages/plug/core/src/plan/pod/launcher-pod.ts";
 import { SETTINGS } from "../../../packages/plug/core/src/testing/launcher-facts.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is left of sessions of exec whose clients have left? Programs of a real containerd, from the API server on.
 import type { Duplex } from "node:stream";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { upgrade } from "../../contract/apiserver/upgrade.ts";
 import { startStreamNode, type StreamNode } from "../../contract/node-runtime/stream-node.ts";

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { names, type Pod } from "@patchbay/api";
 import { archiveDirectory, fullReference, importImage } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import {
   launcherPod,
   RuntimeMachine,

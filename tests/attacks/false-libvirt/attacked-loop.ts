@@ -8,16 +8,23 @@ import {
 } from "@patchbay/api";
 import { keyOf, type EventRecorder } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { Cache, Change, HypervisorAddress, Launchers, Logger, Store } from "@patchbay/ports";
+import type {
+  Cache,
+  Change,
+  HypervisorAddress,
+  Launchers,
+  Logger,
+  Store,
+} from "@patchbay/core/ports";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
 import {
   createFakeLinkCounters,
   createFakeLinkWatch,
   createFakePodNetwork,
-  createFakeStore,
   createFakeAddressServers,
-  createFakeFiles,
-} from "@patchbay/ports/testing";
-import { aVmi } from "@patchbay/testing";
+} from "@patchbay/podnet/testing";
+import { aVmi } from "@patchbay/support";
 import { createAddressStore, runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
 

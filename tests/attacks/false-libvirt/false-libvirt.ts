@@ -19,7 +19,12 @@ import { fileURLToPath } from "node:url";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
-import type { Hypervisor, HypervisorAddress, HypervisorConnection, Logger } from "@patchbay/ports";
+import type {
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  Logger,
+} from "@patchbay/core/ports";
 
 /** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
 const O_PATH = 0o10000000;

@@ -2,8 +2,8 @@
 // A node's loop over launchers, with the real queue, sessions, penalties and libvirt child, and false daemons.
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/ports";
-import { createFakeLinkWatch } from "@patchbay/ports/testing";
+import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/ports";
+import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
 

@@ -3,7 +3,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeGuestImage } from "../../contract/guest-image.ts";
 import { LauncherBench, type LauncherPod } from "../../contract/launcher/pod.ts";

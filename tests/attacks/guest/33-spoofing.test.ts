@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
 import { wiringOf, type SendGuard } from "@patchbay/core";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   addGuest,

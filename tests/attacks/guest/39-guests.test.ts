@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that never lets go of a NIC, and one whose agent raves: virt-handler's loop stays calm.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { aVmi, eventually } from "@patchbay/testing";
+import { aVmi, eventually } from "@patchbay/support";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt, POD_UID } from "../false-libvirt/attacked-loop.ts";

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRegistry, type Registry } from "../../contract/containerd/registry.ts";
 import { RuntimeMachine, shellContainer, shellPod } from "../../contract/node-runtime/machine.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Container, Pod } from "@patchbay/api";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRegistry, type Registry } from "../../contract/containerd/registry.ts";
 import { RuntimeMachine, shellContainer, shellPod } from "../../contract/node-runtime/machine.ts";

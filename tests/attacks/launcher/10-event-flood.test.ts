@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher floods its client with events and drops connections; and what else could make the child stand still.
 import { execFileSync } from "node:child_process";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedNode, failureOf, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
 

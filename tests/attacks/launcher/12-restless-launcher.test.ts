@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher whose every answer wakes the node's loop again: connections that drop, guests that cannot start.
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt } from "../false-libvirt/attacked-loop.ts";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createLaunchers } from "@patchbay/os";
-import type { Launchers } from "@patchbay/ports";
+import type { Launchers } from "@patchbay/core/ports";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { AttackedNode, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
 

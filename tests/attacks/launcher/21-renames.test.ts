@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pass } from "node:timers/promises";
 import { createLaunchers } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const POD = { uid: "0a1b2c3d-0000-4000-8000-000000000021", namespace: "default", name: "launcher" };

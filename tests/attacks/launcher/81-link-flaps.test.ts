@@ -6,7 +6,7 @@ import { closeSync, fstatSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pass } from "node:timers/promises";
 import { createLinkWatch } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { compileProgram } from "../containers/pod-machine.ts";
 

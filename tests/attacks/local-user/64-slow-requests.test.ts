@@ -2,7 +2,7 @@
 // Can requests that never come to their end, or connections without one, use the server up?
 import { once } from "node:events";
 import { type Socket, connect } from "node:net";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess } from "../api-server-process.ts";
 

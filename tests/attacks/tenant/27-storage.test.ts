@@ -2,8 +2,8 @@
 // A tenant's pod that wants the node's disk for itself.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { VolumeDisk } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { VolumeDisk } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
 import type { VolumeDeps } from "../../../packages/machine/node-runtime/src/volumes/index.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant's pod that names no limits and wants all processes and all memory.
 import { execFileSync, spawnSync } from "node:child_process";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { TenantNode } from "../tenant-node.ts";
 

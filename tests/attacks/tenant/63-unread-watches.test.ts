@@ -2,7 +2,7 @@
 // Can watches that nobody reads fill the server's memory?
 import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess } from "../api-server-process.ts";
 

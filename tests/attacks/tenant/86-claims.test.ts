@@ -15,12 +15,9 @@ import {
 } from "@patchbay/api";
 import { Turns, type Note } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
-import {
-  createFakeCache,
-  createFakeClock,
-  createFakeLogger,
-  createFakeStore,
-} from "@patchbay/ports/testing";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimDeps } from "../../../packages/machine/node-runtime/src/claims/deps.ts";
 import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/keep-claims.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { pointerToken } from "@patchbay/core";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   startController,

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, createJournal, networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/ports";
-import { describeCniContract } from "@patchbay/ports/testing";
+import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import { describeCniContract } from "@patchbay/cni/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CniNode, run } from "./node.ts";
 

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 
 let instances = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `patchbay console`: one reader, and a guest that never waits for it.
 import { once } from "node:events";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ConsoleMachine } from "./machine.ts";
 

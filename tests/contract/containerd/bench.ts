@@ -18,7 +18,7 @@ import {
   waitUntilServing,
   type ContainerdLayout,
 } from "@patchbay/containerd";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import {
   createClock,
   createFiles,

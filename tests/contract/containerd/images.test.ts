@@ -12,7 +12,7 @@ import {
 } from "@patchbay/containerd";
 import { shimSocketsOf } from "@patchbay/containerd/testing";
 import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
 

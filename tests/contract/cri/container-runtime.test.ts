@@ -3,7 +3,7 @@
 import {
   describeContainerRuntimeContract,
   describeContainersContract,
-} from "@patchbay/ports/testing";
+} from "@patchbay/cri/testing";
 import { startContainerdRuntime } from "./containerd-runtime.ts";
 
 describeContainerRuntimeContract("containerd", startContainerdRuntime);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createContainerRuntime } from "@patchbay/cri";
 import { createClock } from "@patchbay/os";
-import type { ContainerRuntimeBench } from "@patchbay/ports/testing";
+import type { ContainerRuntimeBench } from "@patchbay/cri/testing";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 
 /** What the suites' image is called. */

@@ -6,8 +6,8 @@ import {
   containerConfigFor,
   describeExecProgramsContract,
   sandboxConfigFor,
-} from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+} from "@patchbay/cri/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll } from "vitest";
 import { startContainerdRuntime, type ContainerdRuntimeBench } from "./containerd-runtime.ts";
 

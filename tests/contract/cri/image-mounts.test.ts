@@ -3,7 +3,7 @@
 // launcher pod is made anew, and copies. Needs root, containerd, runc and CNI's plugins.
 import type { Pod } from "@patchbay/api";
 import { hasLostImage, messageOf } from "@patchbay/core";
-import { containerConfigFor, sandboxConfigFor } from "@patchbay/ports/testing";
+import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdRuntime, type ContainerdRuntimeBench } from "./containerd-runtime.ts";
 

@@ -3,9 +3,9 @@
 import { statSync } from "node:fs";
 import { createCriSandboxes } from "@patchbay/cri/testing";
 import { createNamespaces } from "@patchbay/os";
-import type { SandboxConfig } from "@patchbay/ports";
-import { sandboxConfigFor } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { SandboxConfig } from "@patchbay/core/ports";
+import { sandboxConfigFor } from "@patchbay/cri/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdRuntime, type ContainerdRuntimeBench } from "./containerd-runtime.ts";
 

@@ -15,9 +15,9 @@ import { dirname, join } from "node:path";
 import { offerDevice } from "@patchbay/device-plugin";
 import { TestKubelet } from "@patchbay/device-plugin/testing";
 import { createClock, createDeviceNodes, createFiles, createProcessRunner } from "@patchbay/os";
-import type { DeviceNodes } from "@patchbay/ports";
-import { createFakeLogger } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { DeviceNodes } from "@patchbay/core/ports";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const RESOURCE = "devices.kubevirt.io/tun";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client keeps the store's contract, on our API server over TLS.
 import { PODS } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
-import { describeStoreContract } from "@patchbay/ports/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import type { Store } from "@patchbay/core/ports";
+import { describeStoreContract } from "@patchbay/kube/testing";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll } from "vitest";
 
 let server: TestServer;

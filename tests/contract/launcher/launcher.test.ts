@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher's PID 1 over real libvirt, with a real guest, in a pod of a real containerd.
 import { appendFileSync, readFileSync } from "node:fs";
-import { eventually, type GuestConsole } from "@patchbay/testing";
+import { eventually, type GuestConsole } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeGuestImage } from "../guest-image.ts";
 import { LauncherBench, type LauncherPod } from "./pod.ts";

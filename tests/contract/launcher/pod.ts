@@ -19,8 +19,8 @@ import { names } from "@patchbay/api";
 import { importImage } from "@patchbay/containerd";
 import { createContainerRuntime } from "@patchbay/cri";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
-import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/ports";
-import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/testing";
+import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
+import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/support";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 
 const run = promisify(execFile);

@@ -2,7 +2,7 @@
 // A guest's TPM in a launcher of the real image: made by an unprivileged libvirt, and the same one after a restart.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeGuestImage } from "../guest-image.ts";
 import { LauncherBench, type LauncherPod } from "./pod.ts";

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
-import type { Hypervisor, HypervisorConnection } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {

@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
-import type { Hypervisor } from "@patchbay/ports";
+import type { Hypervisor } from "@patchbay/core/ports";
 import {
   describeHotplugContract,
   describeHypervisorContract,
   type HotplugBench,
   type HypervisorBench,
-} from "@patchbay/ports/testing";
+} from "@patchbay/libvirt/testing";
 import { afterAll, beforeAll } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {

@@ -5,7 +5,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { aVmi, eventually } from "@patchbay/testing";
+import { aVmi, eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeGuestImage } from "../guest-image.ts";
 import { definitionOf, makePlaces, placeOf, type NicFacts } from "./definition.ts";

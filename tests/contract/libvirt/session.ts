@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { connectUnixSocket } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 
 const run = promisify(execFile);
 

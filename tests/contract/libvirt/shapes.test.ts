@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { definitionOf, makePlaces, placeOf } from "./definition.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";

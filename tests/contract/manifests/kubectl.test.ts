@@ -2,7 +2,7 @@
 // kubectl takes manifests as people have them, of every version, and shows them in the version that is asked for.
 import { join } from "node:path";
 import { customResourceDefinitions } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startKubectlSession, type KubectlSession } from "../apiserver/kubectl/session.ts";
 

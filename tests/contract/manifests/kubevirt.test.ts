@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
 import { keyOf, type KubeClient } from "@patchbay/kube";
-import { eventually } from "@patchbay/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { eventually } from "@patchbay/support";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import {

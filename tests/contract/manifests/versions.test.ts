@@ -10,8 +10,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
-import { eventually } from "@patchbay/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { eventually } from "@patchbay/support";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 

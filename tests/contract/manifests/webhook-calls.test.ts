@@ -3,7 +3,7 @@
 import { customResourceDefinitions } from "@patchbay/api";
 import { conditionsOf, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
-import { aVm, aVmi, eventually } from "@patchbay/testing";
+import { aVm, aVmi, eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startWebhook, type Backend } from "../apiserver/backend.ts";
 import { startHarness, type Harness } from "../apiserver/harness.ts";

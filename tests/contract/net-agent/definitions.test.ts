@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network that nothing can be attached to says so itself, in its events, and says what to do.
 import { EVENTS } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 

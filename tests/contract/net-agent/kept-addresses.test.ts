@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a NIC get again what it had before? Asked of real IPAM plugins, which have given addresses to others meanwhile.
 import { EVENTS } from "@patchbay/api";
-import type { NetworkConfigList } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { NetworkConfigList } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 

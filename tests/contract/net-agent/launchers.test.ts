@@ -11,8 +11,8 @@ import {
 import { createCni, networkStatusOf } from "@patchbay/cni";
 import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";

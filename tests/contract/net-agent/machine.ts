@@ -14,8 +14,8 @@ import {
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
-import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
 import { CniNode } from "../cni/node.ts";

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { killAndWait } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { PODS, RuntimeMachine, shellPod } from "./machine.ts";
 

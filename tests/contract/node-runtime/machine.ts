@@ -30,8 +30,8 @@ import {
   killAndWait,
   readBootId,
 } from "@patchbay/os";
-import type { ContainerRuntime, ContainerStatus } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { ContainerRuntime, ContainerStatus } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 import { makeGuestImage } from "../guest-image.ts";

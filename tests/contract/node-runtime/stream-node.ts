@@ -6,14 +6,14 @@ import type { Pod } from "@patchbay/api";
 import { createExecPrograms } from "@patchbay/cri";
 import { createClock, createFiles } from "@patchbay/os";
 import { type Authority, issueCertificate } from "@patchbay/pki";
-import type { ExecPrograms } from "@patchbay/ports";
-import { createFakeCache } from "@patchbay/ports/testing";
+import type { ExecPrograms } from "@patchbay/core/ports";
+import { createFakeCache } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { serveKubeletApi } from "../../../packages/machine/node-runtime/src/kubelet-api/serve.ts";
 import {
   containerConfigFor,
   sandboxConfigFor,
-} from "../../../packages/plug/ports/src/contracts/container-runtime/bench.ts";
+} from "../../../packages/adapters/cri/src/testing/contracts/container-runtime/bench.ts";
 import { makePod, registerNode } from "../apiserver/kubelet/node.ts";
 import { type KubectlSession, startKubectlSession } from "../apiserver/kubectl/session.ts";
 import { type ContainerdRuntimeBench, startContainerdRuntime } from "../cri/containerd-runtime.ts";

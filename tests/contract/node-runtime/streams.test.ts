@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { createClock, createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
 import { upgrade } from "../apiserver/upgrade.ts";

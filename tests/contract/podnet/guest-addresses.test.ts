@@ -3,9 +3,9 @@
 import type { BridgeWiring } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
-import type { AddressServer } from "@patchbay/ports";
-import { SERVED_NIC } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { AddressServer } from "@patchbay/core/ports";
+import { SERVED_NIC } from "@patchbay/podnet/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";

@@ -2,8 +2,8 @@
 // Are the counters the kernel's own, whoever asks and wherever else this process is?
 import { readFileSync } from "node:fs";
 import { createLinkCounters } from "@patchbay/os";
-import type { NetnsHandle } from "@patchbay/ports";
-import { describeLinkCountersContract } from "@patchbay/ports/testing";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import { describeLinkCountersContract } from "@patchbay/podnet/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Namespaces, run } from "./links.ts";
 

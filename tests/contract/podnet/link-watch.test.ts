@@ -2,9 +2,9 @@
 // Does the kernel tell everything that can go wrong with links, and no more than can be listened to?
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
-import type { LinkChanges, NetnsHandle } from "@patchbay/ports";
-import { describeLinkWatchContract } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { LinkChanges, NetnsHandle } from "@patchbay/core/ports";
+import { describeLinkWatchContract } from "@patchbay/podnet/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addHost, addNic, guestWiring, makeNetwork, Namespaces, run } from "./links.ts";
 

@@ -5,7 +5,7 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/ports";
 
 /** Names of this process' namespaces begin with it. */
 export const PREFIX = `pbt${String(process.pid)}`;

@@ -3,8 +3,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/ports";
-import { eventually } from "@patchbay/testing";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dyingAfter } from "./dying-agent.ts";
 import { addNic, makeContainedNetwork, makeNetwork, Namespaces, ping, run } from "./links.ts";

@@ -2,7 +2,7 @@
 // Does netlink speak to the kernel of the namespace that is named, wherever else this process is?
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createNetlink } from "@patchbay/os";
-import { describeNetlinkContract } from "@patchbay/ports/testing";
+import { describeNetlinkContract } from "@patchbay/podnet/testing";
 import { PREFIX, run } from "./links.ts";
 
 describeNetlinkContract("of the kernel", () => {

@@ -3,9 +3,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/ports";
-import { describePodNetworkContract } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import { describePodNetworkContract } from "@patchbay/podnet/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   addGuest,

@@ -2,8 +2,8 @@
 // Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
-import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/ports";
-import { createFakeHypervisor } from "@patchbay/ports/testing";
+import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/ports";
+import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";

@@ -21,8 +21,8 @@ import { ToldSandboxes } from "@patchbay/cri/testing";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createMetrics } from "@patchbay/telemetry";
-import { eventually, vmiManifest } from "@patchbay/testing";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { eventually, vmiManifest } from "@patchbay/support";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
 import {

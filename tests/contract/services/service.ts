@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseJson } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 
 /** How long a program may take to be loaded on a busy machine. */
 const WITHIN = { withinMs: 45_000 };

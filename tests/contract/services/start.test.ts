@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToldSandboxes } from "@patchbay/cri/testing";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { NAD_DEFINITION } from "../net-agent/nad-definition.ts";

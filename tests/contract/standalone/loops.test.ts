@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pathsOf } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
 import { removeLoops } from "../../../packages/machine/standalone/src/host/loops.ts";

@@ -14,10 +14,10 @@ import {
   readBootId,
   signalProcess,
 } from "@patchbay/os";
-import { createFakeClock } from "@patchbay/ports/testing";
-import type { Clock } from "@patchbay/ports";
+import { createFakeClock } from "@patchbay/os/testing";
+import type { Clock } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
   directoriesOf,

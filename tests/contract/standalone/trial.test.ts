@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { readProcessStartTime } from "@patchbay/os";
-import { endTrial, openTrial } from "@patchbay/testing";
+import { endTrial, openTrial } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of Debian from a claim, by EFI with secure boot: what it wrote, after a restart and after its VM is gone, and
 // what systemd-networkd makes of two networks that both have a way out.
-import { diskVmManifest, eventually, fillClaim, obedientUserData } from "@patchbay/testing";
+import { diskVmManifest, eventually, fillClaim, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian } from "./debian.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of Debian from a containerDisk, by BIOS: what it was told, a NIC that it takes, what lasts.
-import { diskVmManifest, eventually, obedientUserData } from "@patchbay/testing";
+import { diskVmManifest, eventually, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian, rebootDebian } from "./debian.ts";
 

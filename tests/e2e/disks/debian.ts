@@ -2,7 +2,7 @@
 // What the stories of disks share: Debian's image on the machine, and what its guest tells of itself.
 import { execFileSync } from "node:child_process";
 import { dirname, join } from "node:path";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { CHANGE_MS, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 

@@ -3,7 +3,7 @@
 import { chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { diskVmManifest, eventually, KERNEL_ARGS } from "@patchbay/testing";
+import { diskVmManifest, eventually, KERNEL_ARGS } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 

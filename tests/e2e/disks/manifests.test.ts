@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests that people have, applied as they are: what becomes of them?
 import { join } from "node:path";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, describe, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 import { DEBIAN_BOOT_MS, DEBIAN_DISK } from "./debian.ts";

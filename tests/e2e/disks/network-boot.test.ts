@@ -4,7 +4,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bridgeNetworkManifest, diskVmManifest, KERNEL_ARGS } from "@patchbay/testing";
+import { bridgeNetworkManifest, diskVmManifest, KERNEL_ARGS } from "@patchbay/support";
 import { beforeAll, expect, test } from "vitest";
 import { machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of a VMI that was written for KubeVirt 0.8, applied as it is.
 import { join } from "node:path";
-import { bridgeNetworkManifest, eventually } from "@patchbay/testing";
+import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { machine } from "../machine.ts";
 import { DEBIAN_BOOT_MS, DEBIAN_DISK } from "./debian.ts";
 

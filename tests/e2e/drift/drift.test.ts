@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody spoils what carries a NIC of a running guest: it is mended by events, and told. Nothing here waits for a timer.
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ipIn, linksOf } from "../inventory.ts";
 import {

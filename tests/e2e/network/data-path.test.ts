@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   appendOperations,

@@ -3,7 +3,7 @@
 // has rebooted and after the node agent was killed.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machine.ts";
 

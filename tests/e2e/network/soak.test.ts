@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs go in and out of several VMs again and again: nothing grows, nothing is lost, nothing becomes slow. 200 rounds of 4
 // NICs on 4 VMs by `npm run soak`, else 20 of 2 on 2.
-import { Plugger, vmManifest } from "@patchbay/testing";
+import { Plugger, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inventoryOf } from "../inventory.ts";
 import { machine, setAddress } from "../machine.ts";

@@ -2,7 +2,7 @@
 // What a soak looks at: pings that do not end, and what each process holds.
 import { readdirSync, readFileSync } from "node:fs";
 import { evaluateIn } from "../../faults/inspector.ts";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { childrenOf } from "../inventory.ts";
 import { CHANGE_MS, machine } from "../machine.ts";
 

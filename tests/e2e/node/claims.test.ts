@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { names, type PersistentVolumeClaim } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each process that plans nothing is killed in the middle of a plug and in the middle of an unplug: the request is completed, nothing is
 // doubled, nothing is left.
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { childrenOf, leaseFiles, linksOf, processesIn } from "../inventory.ts";
 import {

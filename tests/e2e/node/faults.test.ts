@@ -2,7 +2,7 @@
 // A service dies right after one of its actions while a NIC is plugged into a real guest and unplugged again. All points
 // by `npm run faults`; else a few of them, by a seed that is printed and can be given.
 import { isEqual } from "@patchbay/core";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { strikeAt } from "../../faults/strike.ts";
 import { guestNics } from "../guest.ts";

@@ -2,7 +2,7 @@
 // The story of somebody who looks at the machine as a control plane does: is its node alive, and what is it?
 import { hostname } from "node:os";
 import type { KubeNode } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { machine } from "../machine.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The older machine type, pc, plugs and unplugs too: conventional PCI slots instead of PCIe ports.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS, guestNics, restart } from "../guest.ts";
 import {

@@ -2,7 +2,7 @@
 // PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
 // moves none of them, nor gives one another MAC.
 import type { IfaceStatus } from "@patchbay/api";
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ALL_MS, guestNics, restart } from "../guest.ts";
 import {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
 // families, after a move too, and again after it has rebooted and after the node agent was killed.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS } from "../guest.ts";
 import {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
 // that were there and for those that are plugged.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addInterface,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
-import { eventually, vmManifest, type ManifestNic } from "@patchbay/testing";
+import { eventually, vmManifest, type ManifestNic } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, type GuestNic } from "../guest.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes into a running VM, in each of the ways in which people ask for it.
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { ipIn } from "../inventory.ts";
 import {

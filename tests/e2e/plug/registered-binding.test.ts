@@ -2,7 +2,7 @@
 // A NIC of a binding that the cluster has registered goes into a running VM, and out again.
 import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ipIn, linksOf } from "../inventory.ts";
 import {

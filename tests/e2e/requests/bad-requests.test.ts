@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { vmiManifest } from "@patchbay/testing";
+import { vmiManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addInterface, expectReady, machine, SUBRESOURCES } from "../machine.ts";
 

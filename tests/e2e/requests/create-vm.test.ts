@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, type CommandOutcome } from "@patchbay/testing";
+import { eventually, type CommandOutcome } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { machine } from "../machine.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClock } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, loadAuthority } from "@patchbay/pki";
-import type { CommandOutcome } from "@patchbay/testing";
+import type { CommandOutcome } from "@patchbay/support";
 import { machine } from "../machine.ts";
 
 /** A user of the machine. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that the other stories do not make: a VM that runs when somebody asks for it, a NIC of a VMI without a VM.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectGone, expectReady, machine, SUBRESOURCES } from "../machine.ts";
 

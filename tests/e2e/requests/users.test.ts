@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
-import { bridgeNetworkManifest, vmManifest, type CommandOutcome } from "@patchbay/testing";
+import { bridgeNetworkManifest, vmManifest, type CommandOutcome } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "../machine.ts";
 import { createPerson, type Person } from "./person.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VM with hot-plugged NICs is deleted: nothing of it is left on the machine, and its status told the truth meanwhile.
-import { eventually, vmManifest } from "@patchbay/testing";
+import { eventually, vmManifest } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { hostVeths, leaseFiles, tracesOf } from "../inventory.ts";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes out of a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
 import type { IfaceStatus } from "@patchbay/api";
-import { eventually, vmManifest, type GuestConsole } from "@patchbay/testing";
+import { eventually, vmManifest, type GuestConsole } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "../inventory.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes out of a running VM, in each of the ways, in the right order, while the others keep their packets.
-import { eventually, KERNEL_ARGS, vmManifest } from "@patchbay/testing";
+import { eventually, KERNEL_ARGS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "../inventory.ts";
 import {

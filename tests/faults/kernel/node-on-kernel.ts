@@ -14,12 +14,10 @@ import type {
   LinkWatch,
   Netlink,
   ProcessRunner,
-} from "@patchbay/ports";
-import {
-  createFakeHypervisor,
-  createFakeLaunchers,
-  createFakeSandboxes,
-} from "@patchbay/ports/testing";
+} from "@patchbay/core/ports";
+import { createFakeSandboxes } from "@patchbay/cri/testing";
+import { createFakeHypervisor } from "@patchbay/libvirt/testing";
+import { createFakeLaunchers } from "@patchbay/os/testing";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import type { Ground, TestNode } from "../memory/node.ts";

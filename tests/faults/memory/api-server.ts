@@ -3,8 +3,8 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
-import type { DeleteOptions, ObjectKey, Store } from "@patchbay/ports";
-import { createFakeStore } from "@patchbay/ports/testing";
+import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/ports";
+import { createFakeStore } from "@patchbay/kube/testing";
 import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
 type Told = Reflection<KubeObject>;

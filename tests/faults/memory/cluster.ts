@@ -9,7 +9,8 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { createFakeClock, noteCalls } from "@patchbay/ports/testing";
+import { noteCalls } from "@patchbay/kube/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { Fate, Life } from "../life.ts";
 import { MemoryApiServer } from "./api-server.ts";

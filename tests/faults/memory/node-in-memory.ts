@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node of fakes: kernel, CNI, disk, libvirt and launchers in memory, and all that can be seen of them.
+import { createFakeCni } from "@patchbay/cni/testing";
+import { createFakeSandboxes } from "@patchbay/cri/testing";
+import { createFakeHypervisor } from "@patchbay/libvirt/testing";
+import { createFakeFiles, createFakeLaunchers, createFakeNamespaces } from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
-  createFakeCni,
-  createFakeFiles,
-  createFakeHypervisor,
-  createFakeLaunchers,
   createFakeLinkWatch,
-  createFakeNamespaces,
   createFakePodNetwork,
-  createFakeSandboxes,
-} from "@patchbay/ports/testing";
+} from "@patchbay/podnet/testing";
 import type {
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
   LauncherPod,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import type { Ground, TestNode } from "./node.ts";

@@ -11,7 +11,7 @@ import type {
   Namespaces,
   PodNetwork,
   Sandboxes,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { Life } from "../life.ts";
 
 /** Where everything runs. */

@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { diskVmManifest, eventually, fillClaim, vmManifest, type Machine } from "@patchbay/testing";
+import { diskVmManifest, eventually, fillClaim, vmManifest, type Machine } from "@patchbay/support";
 import { bootByHand } from "./by-hand.ts";
 import { LOGIN, type BootTimes } from "./boot-times.ts";
 import { growDisk } from "./large-disk.ts";

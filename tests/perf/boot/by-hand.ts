@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openGuestConsole } from "@patchbay/testing";
+import { openGuestConsole } from "@patchbay/support";
 import { LOGIN, type BootTimes } from "./boot-times.ts";
 
 /** Boots the disk of an overlay, as a containerDisk is, and ends the machine. */

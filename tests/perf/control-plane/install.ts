@@ -20,7 +20,7 @@ import {
   readManifests,
 } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
-import { bridgeNetworkManifest } from "@patchbay/testing";
+import { bridgeNetworkManifest } from "@patchbay/support";
 
 /** Where everything that is measured is. */
 export const NAMESPACE = "patchbay-perf";

@@ -25,7 +25,7 @@ import {
   type Next,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { NAMESPACE, NODE } from "./install.ts";
 
 /** Keys of one kind that are worked on at once. */

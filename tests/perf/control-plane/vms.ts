@@ -9,8 +9,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
-import type { Cache, Logger } from "@patchbay/ports";
-import { vmManifest } from "@patchbay/testing";
+import type { Cache, Logger } from "@patchbay/core/ports";
+import { vmManifest } from "@patchbay/support";
 import { load, type Load } from "../apiserver/load.ts";
 import { NAMESPACE } from "./install.ts";
 import { vmOf, type NodeSide } from "./node-side.ts";

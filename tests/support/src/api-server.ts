@@ -12,7 +12,7 @@ import {
   kubeconfigText,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 
 const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {

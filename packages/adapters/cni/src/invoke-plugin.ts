@@ -2,7 +2,7 @@
 // Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 
 /** What plugins and their own programs (iptables, ip) are looked up in. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createJournal, type JournalRow } from "./journal.ts";
 

@@ -2,7 +2,7 @@
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
 
 /** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {

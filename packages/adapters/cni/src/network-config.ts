@@ -2,7 +2,7 @@
 // Reads the CNI configuration of a NetworkAttachmentDefinition or of a file: one plugin or a list.
 import { isJsonObject, parseJson, type JsonObject, type Cause } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { CniResult, NetworkConfigList } from "@patchbay/ports";
+import type { CniResult, NetworkConfigList } from "@patchbay/core/ports";
 import { findNewestVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
 /** A configuration, or all that is wrong with it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a CNI result says in the annotation `network-status`. Source: NPWG 1.3 section 5.
 import type { NetworkStatus } from "@patchbay/api";
-import type { CniResult } from "@patchbay/ports";
+import type { CniResult } from "@patchbay/core/ports";
 
 const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 

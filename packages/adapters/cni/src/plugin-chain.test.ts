@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import type {
+  AttachmentRequest,
+  Command,
+  CommandResult,
+  ProcessRunner,
+} from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
 import { createCni } from "./plugin-chain.ts";
 

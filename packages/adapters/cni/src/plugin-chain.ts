@@ -2,7 +2,7 @@
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { AttachmentRequest, Cni, CniResult } from "@patchbay/ports";
+import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
 import { isFileName, printPluginConfig } from "./network-config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
 import { restoreNic } from "./restore.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AttachmentRequest, CniResult, Command } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, Command } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
 import { restoreNic } from "./restore.ts";
 

@@ -3,7 +3,7 @@
 // NIC to find what they must undo (bridge removes masquerading rules by them); and a card that goes back to the machine
 // (host-device) goes with its own MAC, not the guest's.
 import { normalizeMac } from "@patchbay/api";
-import type { AttachmentRequest, CniResult, ProcessRunner } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, ProcessRunner } from "@patchbay/core/ports";
 
 /** Words of a batch: nothing else may be in them. */
 const CIDR = /^[0-9A-Fa-f.:]+\/\d{1,3}$/;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
-import type { AttachmentRequest, CniResult, Files } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
 import { parseNetworkConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the result of ADD in every version. Source: CNI SPEC 1.1 section 5.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
-import type { CniResult } from "@patchbay/ports";
+import type { CniResult } from "@patchbay/core/ports";
 
 function isListOf(value: unknown, isItem: (item: JsonObject) => boolean): boolean {
   return (

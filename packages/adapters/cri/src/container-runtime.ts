@@ -12,7 +12,7 @@ import type {
   RegistryCredentials,
   RuntimeFilter,
   SandboxConfig,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { findEndpoint, type FoundEndpoint } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
 import type { Endpoint } from "./grpc.ts";

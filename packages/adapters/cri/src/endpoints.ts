@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where is the container runtime? Several places are asked in order; the first that speaks CRI v1 is kept.
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
 /** Where runtimes listen unless told otherwise: containerd, CRI-O, the containerd of k3s. */

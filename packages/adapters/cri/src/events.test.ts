@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/ports";
-import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import type { Clock } from "@patchbay/core/ports";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { watchEvents } from "./events.ts";

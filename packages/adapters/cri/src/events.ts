@@ -2,7 +2,7 @@
 // Which sandboxes and containers have changed? By containerd's own event service, else by CRI's; where a runtime has
 // neither, everything is looked at again every ten seconds.
 import { isAppError } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Call, Endpoint } from "./grpc.ts";
 
 /** How long it is waited before a stream is opened anew: at first, while the runtime is away, and at most; milliseconds. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of exec, by containerd's own task service: CRI starts them, and has no word for their end.
 import { isAppError } from "@patchbay/core/errors";
-import type { ExecPrograms } from "@patchbay/ports";
+import type { ExecPrograms } from "@patchbay/core/ports";
 import type { CriOptions } from "./container-runtime.ts";
 import { findEndpoint, type FoundEndpoint } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";

@@ -14,7 +14,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { toCriError } from "./errors.ts";
 
 /** How messages are read: numbers of 64 bits as text, enumerations by name, what is absent as its default or null. */

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import {
-  createFakeClock,
-  createFakeContainerRuntime,
-  createFakeLogger,
-  createFakeNamespaces,
-  settle,
-} from "@patchbay/ports/testing";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeClock, createFakeNamespaces, settle } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { findProblem, openSandboxes, waitForRuntime } from "./open-sandboxes.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container runtime as an agent of its node uses it: it is asked where pods are, and nothing else.
 import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock, ContainerRuntime, Logger, Namespaces, Sandboxes } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, Logger, Namespaces, Sandboxes } from "@patchbay/core/ports";
 import { createContainerRuntime } from "./container-runtime.ts";
 import { defaultEndpointsOf } from "./endpoints.ts";
 import { createCriSandboxes } from "./sandboxes.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Sandbox, SandboxStatus } from "@patchbay/ports";
-import { createFakeNamespaces, describeSandboxesContract } from "@patchbay/ports/testing";
+import type { Sandbox, SandboxStatus } from "@patchbay/core/ports";
+import { describeSandboxesContract } from "@patchbay/cri/testing";
+import { createFakeNamespaces } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createCriSandboxes, type SandboxDeps } from "./sandboxes.ts";
 

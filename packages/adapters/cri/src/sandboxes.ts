@@ -7,7 +7,7 @@ import type {
   Sandboxes,
   SandboxStatus,
   SandboxSummary,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 
 /** As a kubelet, and all that do its work, label sandboxes. Source: kubelet types, KubernetesPodUIDLabel. */
 const UID_LABEL = "io.kubernetes.pod.uid";

@@ -3,7 +3,7 @@
 // and beside it the copy that containers get. A runtime gives a device with owner and mode of the node's file.
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@patchbay/core/errors";
-import type { Clock, DeviceCopy, DeviceNodes, Files, Logger } from "@patchbay/ports";
+import type { Clock, DeviceCopy, DeviceNodes, Files, Logger } from "@patchbay/core/ports";
 import { copyOfOffer, nameOfOffer, type DeviceOffer } from "./offer.ts";
 import { PLUGIN_OPTIONS, PluginServer } from "./plugin-server.ts";
 import { API_VERSION, DEVICE_PLUGIN_DIRECTORY, KUBELET_SOCKET } from "./protocol.ts";

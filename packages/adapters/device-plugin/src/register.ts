@@ -2,7 +2,7 @@
 // Tells a kubelet of a plugin.
 import { Client, credentials, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
 import { AppError } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { loadServices, type RegisterRequest } from "./protocol.ts";
 
 /** How long a kubelet may take to answer, milliseconds. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits until there is something to look at. What happens while nobody waits is not lost.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** Somebody who is woken. */
 export class Sleeper {

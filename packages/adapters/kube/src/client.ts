@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that one process does with one API server, over one pool of connections.
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
 import { systemRandom, type Random } from "./pace/backoff.ts";
 import { HttpClient, type HttpDeps, type HttpMethod } from "./connection/http.ts";

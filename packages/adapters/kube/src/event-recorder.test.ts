@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeEvent, KubeObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { Store } from "@patchbay/ports";
-import {
-  type FakeClock,
-  type FakeLogger,
-  createFakeClock,
-  createFakeLogger,
-  settle,
-} from "@patchbay/ports/testing";
+import type { Store } from "@patchbay/core/ports";
+import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
+import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
 

@@ -2,7 +2,7 @@
 // How does a person who runs `kubectl describe` learn what happened? Events, of which repeats are counted.
 import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger, ObjectKey, Store } from "@patchbay/ports";
+import type { Clock, Logger, ObjectKey, Store } from "@patchbay/core/ports";
 import { createTokenBuckets, type TokenBuckets } from "./pace/token-buckets.ts";
 
 /** What is told. */

@@ -11,7 +11,7 @@ import type {
   GuestSystem,
   HypervisorConnection,
   HypervisorEvent,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { toAppError, type FailedCall } from "./errors.ts";
 import type { NativeError } from "./native.ts";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { beforeEach, describe, expect, test } from "vitest";
 import { watchHeart, type Heart } from "./heartbeat.ts";
 

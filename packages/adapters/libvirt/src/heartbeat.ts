@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is the child alive? Neither a child whose JavaScript hangs nor one whose libvirt hangs ends by itself.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Beat } from "./protocol.ts";
 
 /** Beats in a row that may stay without an answer; one may be late since this process itself was busy. */

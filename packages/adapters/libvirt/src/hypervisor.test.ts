@@ -6,7 +6,7 @@ import type {
   Clock,
   HypervisorConnection,
   Logger,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createHypervisor } from "./hypervisor.ts";
 import type { Beat, Reply, Request } from "./protocol.ts";

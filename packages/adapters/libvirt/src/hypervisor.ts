@@ -11,7 +11,7 @@ import type {
   Logger,
   OpenOptions,
   ProcessIdentity,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { LibvirtConnection } from "./connection.ts";
 import { watchHeart, type Heart } from "./heartbeat.ts";
 import { parseBeat, parseReply, type Request } from "./protocol.ts";

@@ -8,7 +8,7 @@ import type {
   GuestInterface,
   GuestSystem,
   HypervisorEvent,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { NativeError } from "./native.ts";
 
 /** Number of the call that opens a connection. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is the machine still the one that something was written on, or was it started anew since?
 import { AppError } from "@patchbay/core/errors";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 
 /** Source: proc(5) */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { describeClockContract } from "@patchbay/ports/testing";
+import { describeClockContract } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createClock } from "./clock.ts";
 

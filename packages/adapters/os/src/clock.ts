@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What time is it, on the real machine?
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** Longest wait that a timer takes, milliseconds. Source: Node.js "timers", setTimeout. */
 const TIMER_MAX_MS = 2 ** 31 - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { statSync } from "node:fs";
-import { describeNamespacesContract } from "@patchbay/ports/testing";
+import { describeNamespacesContract } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createNamespaces, readNetnsInode } from "./namespaces.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which network namespace is mounted at a path?
 import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
-import type { Namespaces } from "@patchbay/ports";
+import type { Namespaces } from "@patchbay/core/ports";
 import { errnoOf, isMissing, toFileError } from "./files/file-errors.ts";
 
 /** File system of namespaces. Source: linux/magic.h NSFS_MAGIC */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is taken from a pod NIC when it is wired: what CNI gave to it, and who answers for its gateway.
 import { AppError, ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core";
-import type { NetnsHandle } from "@patchbay/ports";
+import type { NetnsHandle } from "@patchbay/core/ports";
 import { parseList, textOf } from "./links.ts";
 import { askNic } from "./netlink/ask.ts";
 import type { Eyes } from "./netlink/sights.ts";

@@ -2,7 +2,7 @@
 // Links as wiring sees them, and what iproute2 prints.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
-import type { Link } from "@patchbay/ports";
+import type { Link } from "@patchbay/core/ports";
 
 /** A text, or nothing. */
 export function textOf(value: unknown): string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BridgeWiring } from "@patchbay/core";
-import type { Command, CommandResult, Netlink, PodNetwork } from "@patchbay/ports";
-import { createFakeClock, createFakeProcessRunner } from "@patchbay/ports/testing";
+import type { Command, CommandResult, Netlink, PodNetwork } from "@patchbay/core/ports";
+import { createFakeClock, createFakeProcessRunner } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
 import {

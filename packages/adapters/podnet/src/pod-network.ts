@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and removes links in a pod: read, plan, perform.
 import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
-import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/ports";
+import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/ports";
 import { readAddresses } from "./addresses.ts";
 import { askLinks } from "./netlink/ask.ts";
 import { perform } from "./netlink/perform.ts";

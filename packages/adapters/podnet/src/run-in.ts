@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs iproute2 inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
 import { AppError } from "@patchbay/core";
-import type { NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
 
 /** One call takes a few milliseconds; removing links waits for the kernel, some 100 ms. */
 const TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where do probes ask? Whoever asks may be anybody: nothing but yes or no is told.
 import type { Server } from "node:http";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import type { DaemonHealth } from "./health.ts";
 import { createServer } from "./http-server.ts";
 

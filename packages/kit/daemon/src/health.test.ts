@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When does a service live, and when does it do its work?
-import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
 import { DaemonHealth } from "./health.ts";
 

@@ -2,7 +2,7 @@
 // Does the service live, and does it do its work? Judged when somebody asks, so that at rest nothing runs.
 import { messageOf } from "@patchbay/core";
 import { LoopWatch } from "@patchbay/kube";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 
 /** What something that the work rests on says of itself: undefined when it is well, else what is wrong. */
 export type Check = () => Promise<string | undefined>;

@@ -2,7 +2,7 @@
 // Where are a service's metrics read? They name every VM and what it sends: whoever may reach the port may know that.
 import type { Server, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
 import { createServer } from "./http-server.ts";
 

@@ -3,7 +3,7 @@
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 import { serveHealth } from "./health-server.ts";

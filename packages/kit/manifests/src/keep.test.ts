@@ -2,7 +2,7 @@
 // Is what the API server has what the manifests say, whatever it had before?
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { keepManifests } from "./keep.ts";
 import { parseManifests, readManifests } from "./read.ts";

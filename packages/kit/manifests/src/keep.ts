@@ -2,7 +2,7 @@
 // How does an API server come to have an object as a manifest says? As often as wanted, and also after a change.
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import { typeOf } from "./types.ts";
 
 /** Members that say which object it is; the rest is what it is to be. */

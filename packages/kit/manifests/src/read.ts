@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { KubeObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { parse, parseAllDocuments } from "yaml";
 
 /** The package; sources and what is built lie one folder below it. */

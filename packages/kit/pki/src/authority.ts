@@ -2,7 +2,7 @@
 // A certificate authority of one's own: made once, kept as PEM.
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Authority, IssuedCertificate } from "./certificate-request.ts";
 import { subjectOfCertificate } from "./certificate.ts";
 import { MS_PER_DAY } from "./encoding.ts";

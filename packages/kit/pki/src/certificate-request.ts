@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a certificate is to say, and what comes of it.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** What a certificate is for. Source: RFC 5280 4.2.1.12. */
 export type CertificateUsage = "server" | "client";

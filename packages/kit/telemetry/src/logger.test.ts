@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Writable } from "node:stream";
 import { AppError } from "@patchbay/core";
-import type { LogFields, Logger } from "@patchbay/ports";
-import { describeLoggerContract } from "@patchbay/ports/testing";
+import type { LogFields, Logger } from "@patchbay/core/ports";
+import { describeLoggerContract } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createLogger, type LogLevel } from "./logger.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do log lines look and where do they go? JSON to standard error, and lines for people on a terminal.
 import { stderr } from "node:process";
-import type { LogFields, Logger } from "@patchbay/ports";
+import type { LogFields, Logger } from "@patchbay/core/ports";
 import { config, createLogger as createWinston, format, transports, type Logform } from "winston";
 import { redactValue } from "./redact.ts";
 

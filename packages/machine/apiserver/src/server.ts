@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
 import { findByPath } from "./aggregation/api-services.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock, createFakeProcessRunner, settle } from "@patchbay/ports/testing";
+import { createFakeClock, createFakeProcessRunner, settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { ctr, waitUntilServing } from "./ctr.ts";
 

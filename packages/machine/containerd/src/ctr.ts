@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is containerd's own tool run? It speaks to one socket and in the namespace of CRI.
 import { AppError } from "@patchbay/core";
-import type { Clock, ProcessRunner } from "@patchbay/ports";
+import type { Clock, ProcessRunner } from "@patchbay/core/ports";
 import type { ContainerdLayout } from "./layout.ts";
 
 /** Where CRI keeps everything. Source: containerd, CRI plugin. */

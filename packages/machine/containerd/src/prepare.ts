@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is on disk before containerd is started; all of it may be repeated.
 import { dirname } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { AppError } from "@patchbay/core";
 import { baseSpecText } from "./config/base-spec.ts";
 import { configText, type Snapshotter } from "./config/config-text.ts";

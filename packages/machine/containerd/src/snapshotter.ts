@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can layers be mounted over one another here? Tried, because the kernel and the directory's file system both have a say.
 import { join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import type { Snapshotter } from "./config/config-text.ts";
 
 const TIMEOUT_MS = 10_000;

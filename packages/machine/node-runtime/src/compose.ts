@@ -22,7 +22,7 @@ import {
   type Queue,
 } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
-import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/ports";
+import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/core/ports";
 import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program that must succeed.
 import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 
 /** Programs of the machine that only change something small, milliseconds. */
 const TIMEOUT_MS = 10_000;

@@ -17,7 +17,7 @@ import {
   parseManifests,
   readManifests,
 } from "@patchbay/manifests";
-import type { Files, Store } from "@patchbay/ports";
+import type { Files, Store } from "@patchbay/core/ports";
 
 const SERVICE = "virt-api";
 const WEBHOOK_TIMEOUT_SECONDS = 10;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is on disk before anything runs; everything is made once and kept.
 import { createServer } from "node:net";
-import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
 import {
   keepAdminKubeconfig,
   keepComponentCertificates,

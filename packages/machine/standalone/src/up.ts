@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
 import { parseFields, textOf } from "./data-dir/json.ts";

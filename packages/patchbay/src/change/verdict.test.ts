@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus, VmStatus } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { startVerdict } from "./verdict.ts";
 

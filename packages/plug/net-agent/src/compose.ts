@@ -19,7 +19,7 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";

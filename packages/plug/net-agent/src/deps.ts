@@ -12,7 +12,7 @@ import type {
   PodNetwork,
   Sandboxes,
   Store,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { Failures } from "./failures.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 

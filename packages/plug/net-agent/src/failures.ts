@@ -4,7 +4,7 @@
 import type { AttachmentError } from "@patchbay/api";
 import { isAppError, reasonOf, retryRuleOf, sayWithAdvice } from "@patchbay/core";
 import { createPauses, type Held, type Step } from "@patchbay/kube";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** What a failure comes to: words, and for how long the step is left alone, milliseconds. */
 export interface Failed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createJournal } from "@patchbay/cni";
-import { createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import { loadTrackedPods } from "./tracked-pods.ts";

@@ -2,7 +2,7 @@
 // Which pods, by key, does the journal hold rows of? A pod that is gone has no other trace.
 import type { Journal } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 
 /** Uids of pods that leave something behind when they go (rows, failures), by NAMESPACE/NAME. */
 export interface TrackedPods {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
-import { createFakeCache } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
 

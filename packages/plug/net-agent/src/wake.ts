@@ -2,7 +2,7 @@
 // Which pods does a change concern? Their own changes, and those of the networks that they ask for.
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { keyOf, printKey, wishOf, type Queue } from "@patchbay/kube";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 
 /** Index of the cache of pods: by the networks that they ask for, as NAMESPACE/NAME. */
 export const BY_NETWORK = "network";

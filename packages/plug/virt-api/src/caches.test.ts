@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who has a MAC, as the caches find it.
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
-import { createFakeCache } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { listMacOwners, MAC_INDEXES } from "./caches.ts";
 import { MAC, vmiWith, vmWith } from "./testing/admission.ts";

@@ -16,7 +16,7 @@ import {
 import { hasVm, ifacesOf, type MacOwner } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, type Known, type StartableCache } from "@patchbay/kube";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 import { seenVmi } from "./seen-vmi.ts";
 
 /** The caches of this program. */

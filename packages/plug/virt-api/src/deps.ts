@@ -3,7 +3,7 @@
 import type { NetworkConfig } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { OwnWrites, Reader, Turns } from "@patchbay/kube";
-import type { Logger, Store } from "@patchbay/ports";
+import type { Logger, Store } from "@patchbay/core/ports";
 import type { NodeOfPod } from "./callers/token-pod.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
 

@@ -3,7 +3,7 @@
 import { type KubeObject, type ResourceType } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 
 /** A person waits for the answer; milliseconds. */
 const TIMEOUT_MS = 2_000;

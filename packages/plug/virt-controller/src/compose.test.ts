@@ -2,7 +2,7 @@
 // The whole of virt-controller against an API server; the test plays the node.
 import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
 import { useStage } from "./testing/stage.ts";

@@ -36,7 +36,7 @@ import {
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change, Clock } from "@patchbay/ports";
+import type { Cache, Change, Clock } from "@patchbay/core/ports";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";

@@ -9,7 +9,7 @@ import type {
 } from "@patchbay/api";
 import type { Sha256Hex, StepFailure } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
-import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
+import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Patience } from "./reconcilers/vm/patience.ts";
 

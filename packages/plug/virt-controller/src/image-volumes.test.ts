@@ -2,7 +2,7 @@
 // When is the API server asked about image volumes, and what is made of its answers?
 import { names, PODS, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createImageVolumes, type ImageVolumes } from "./image-volumes.ts";

@@ -2,7 +2,7 @@
 // Does the API server keep volumes that are images? Servers before Kubernetes 1.31 drop them, later ones may refuse them.
 import { PODS, type Pod } from "@patchbay/api";
 import { hasImageVolume, isAppError } from "@patchbay/core";
-import type { Logger, Store } from "@patchbay/ports";
+import type { Logger, Store } from "@patchbay/core/ports";
 
 /** What the server was found to do. */
 export interface ImageVolumes {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step that virt-controller is not allowed keeps no other from being done, and is left alone; also told.test.ts.
 import { EVENTS, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
-import { aVm, eventually } from "@patchbay/testing";
+import { aVm, eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { withdraw } from "./testing/rights.ts";
 import { useStage } from "./testing/stage.ts";

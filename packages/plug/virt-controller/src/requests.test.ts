@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plug and an unplug cost the API server: every request of virt-controller, by kind. virt-api makes one for each.
 import type { IfaceStatus, JsonPatchOperation } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked of the API server while nothing happens? Nothing: its watches are kube's, whose tests know silent servers.
-import { createFakeClock } from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
 import { useStage } from "./testing/stage.ts";

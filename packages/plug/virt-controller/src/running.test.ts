@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a VM runs: strategies, requests and guests that end, against an API server.
 import type { StateChangeRequest } from "@patchbay/api";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";
 

@@ -2,7 +2,7 @@
 // What cannot run is said on the VM and on the VMI, by a condition, an event and the printed status.
 import { EVENTS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
-import { aVmi, eventually } from "@patchbay/testing";
+import { aVmi, eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";
 

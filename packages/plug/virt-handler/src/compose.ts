@@ -21,7 +21,7 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
-import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/ports";
+import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import { offerNodeDevices } from "./devices.ts";

@@ -3,7 +3,7 @@
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
-import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/ports";
+import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/core/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { Memory } from "./memory.ts";

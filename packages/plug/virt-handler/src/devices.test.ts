@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeVirt } from "@patchbay/api";
-import { createFakeCache, settle } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { offerNodeDevices } from "./devices.ts";
 

@@ -2,7 +2,7 @@
 // Keeps the node's devices offered to its kubelet: those that the configuration wants, as long as it wants them.
 import { usesEmulation, type KubeVirt } from "@patchbay/api";
 import { planNodeDevices, type NodeDevice } from "@patchbay/core";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 
 /** What is needed to offer devices. */
 export interface DeviceParts {

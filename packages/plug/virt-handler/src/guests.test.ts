@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
-import type { GuestInterface } from "@patchbay/ports";
-import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
-import { aVmi } from "@patchbay/testing";
+import type { GuestInterface } from "@patchbay/core/ports";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
+import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createGuests, type Guests } from "./guests.ts";
 

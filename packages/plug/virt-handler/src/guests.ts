@@ -13,7 +13,7 @@ import {
   type GuestView,
 } from "@patchbay/core";
 import { createTokenBuckets, printTime } from "@patchbay/kube";
-import type { Clock, GuestInterface, GuestSystem } from "@patchbay/ports";
+import type { Clock, GuestInterface, GuestSystem } from "@patchbay/core/ports";
 
 /** An answer of a guest's agent, or that there was none. */
 export interface GuestAnswer {

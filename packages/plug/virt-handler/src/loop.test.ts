@@ -6,23 +6,23 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError, type MetricFamily } from "@patchbay/core";
-import type { Hypervisor } from "@patchbay/ports";
+import type { Hypervisor } from "@patchbay/core/ports";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
 import {
-  createFakeAddressServers,
-  createFakeCache,
   createFakeFiles,
   createFakeClock,
-  createFakeHypervisor,
   createFakeLaunchers,
+  settle,
+} from "@patchbay/os/testing";
+import {
+  createFakeAddressServers,
   createFakeLinkCounters,
   createFakeLinkWatch,
-  createFakeLogger,
   createFakePodNetwork,
-  createFakeStore,
-  settle,
-  type FakeDaemon,
-} from "@patchbay/ports/testing";
-import { eventually } from "@patchbay/testing";
+} from "@patchbay/podnet/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createAddressStore } from "./addresses/address-store.ts";
 import { runLoop } from "./loop.ts";

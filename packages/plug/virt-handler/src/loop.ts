@@ -22,7 +22,7 @@ import type {
   Launchers,
   LinkCounters,
   LinkWatch,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
 import type { DeviceTaps } from "@patchbay/core";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
 import type { Taps } from "./metrics/taps.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { createPace, type Budget } from "./pace.ts";
 import { aScheduledVmi, attachment } from "./testing/scene.ts";

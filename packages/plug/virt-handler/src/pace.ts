@@ -11,7 +11,7 @@ import {
   type Pauses,
   type TokenBuckets,
 } from "@patchbay/kube";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** What holds the loop back. Lost at a restart, after which all is tried at once. */
 export interface Pace {

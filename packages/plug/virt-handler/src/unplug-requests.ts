@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When guests were asked to let go of a device. Lost at a restart, after which they are asked again: that is harmless.
 import type { UnplugRequest } from "@patchbay/core";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** Requests to guests, by VMI uid and iface. */
 export interface UnplugRequests {

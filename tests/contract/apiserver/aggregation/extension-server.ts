@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { type Backend, startBackend } from "../backend.ts";
 import type { Answer, Harness } from "../harness.ts";
 

@@ -2,7 +2,7 @@
 // Are requests for aggregated APIs passed on as they are, by the right user, and answers passed back?
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { clientNameOf, startBackend } from "../backend.ts";
 import { API_SERVICES, expose, register, startExtension, untilReason } from "./extension-server.ts";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the server say of the APIs behind it, and of its own?
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { startBackend } from "../backend.ts";
 import {
   API_SERVICES,

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { readText } from "../client.ts";
 import { readBytes, startExtension } from "./extension-server.ts";
 import { type Harness, startHarness } from "../harness.ts";

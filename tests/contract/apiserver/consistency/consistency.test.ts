@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do lists, reads, acknowledgements and watches of many clients tell one and the same story? CONSISTENCY_RUNS=200 for longer, CONSISTENCY_SEED to repeat.
 import fc from "fast-check";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, type WatchEvent, startHarness, widgetDefinition } from "../harness.ts";
 import { GROUP, RandomClient, STEP, type Step, Told, WIDGET } from "./client.ts";

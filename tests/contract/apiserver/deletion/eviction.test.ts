@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does an eviction ask the budgets of a pod, and do budgets say how many pods they have?
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 

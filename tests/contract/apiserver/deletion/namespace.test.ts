@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a namespace: what holds it, who says so, and what it refuses meanwhile.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";
 
 const NAMESPACES = "/api/v1/namespaces";

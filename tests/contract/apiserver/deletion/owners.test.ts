@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which owners count, and in what order owners and dependents go.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import {
   type Answer,
   type Body,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that goes silent, as a cluster's control plane sees it. Time is the test's.
 import { createClock } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
-import { createFakeClock } from "@patchbay/ports/testing";
+import { eventually } from "@patchbay/support";
+import { createFakeClock } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 

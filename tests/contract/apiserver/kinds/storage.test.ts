@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims, volumes and classes of storage: what the server itself does for them, as a cluster's control plane does.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";
 
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do streams go through to the kubelet of the pod's node, and to whom?
 import type { Duplex } from "node:stream";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readBytes } from "../aggregation/extension-server.ts";
 import { readText } from "../client.ts";

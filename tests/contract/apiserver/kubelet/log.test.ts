@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do logs come from the kubelet of the pod's node, to whom may read them, and what is said when they do not?
 import type { ServerResponse } from "node:http";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 import { makePod, registerNode, startNode } from "./node.ts";

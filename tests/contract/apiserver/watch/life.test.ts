@@ -2,7 +2,7 @@
 // How does a watch live: slow clients, bookmarks, and every way in which it ends?
 import type { IncomingMessage } from "node:http";
 import type { Agent } from "node:https";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeAgent, readText, send } from "../client.ts";
 import { type Harness, type WatchEvent, startHarness, widgetDefinition } from "../harness.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What are webhooks asked? They are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 import { MAPS, aMap, forgetWebhooks, rulesFor, startRecorder } from "./configuration.ts";
 

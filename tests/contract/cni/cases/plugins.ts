@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createProcessRunner } from "@patchbay/os";
-import type { NetworkConfigList, Sandbox } from "@patchbay/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { CniNode, run } from "../node.ts";
 import type { Fields, Judge, Row } from "./rows.ts";
 

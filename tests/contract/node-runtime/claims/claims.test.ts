@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import type { Pod } from "@patchbay/api";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Body } from "../../apiserver/harness.ts";
 import { PODS, RuntimeMachine, shellPod } from "../machine.ts";

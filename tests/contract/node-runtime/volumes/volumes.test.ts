@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { CONFIG_MAPS, customResourceDefinitions, SECRETS } from "@patchbay/api";
 import { createClaimDisk, createProcessRunner } from "@patchbay/os";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { read, VolumeNode } from "./node.ts";
 

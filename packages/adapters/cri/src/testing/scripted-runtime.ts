@@ -15,7 +15,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** Time as gRPC counts its deadlines; nobody may sleep by it. */
 export const wallClock: Clock = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that tells of sandboxes, and can do nothing else: for tests that make namespaces themselves.
-import type { Sandbox } from "@patchbay/ports";
+import type { Sandbox } from "@patchbay/core/ports";
 import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
 const UID_LABEL = "io.kubernetes.pod.uid";

@@ -8,7 +8,7 @@ import type {
   ContainerWrites,
   SandboxStatus,
   SandboxSummary,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type {
   WireCondition,
   WireContainer,

@@ -8,7 +8,7 @@ import type {
   RuntimeFilter,
   SandboxConfig,
   SecurityProfile,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 
 type Wire = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
 import { clock, json, startScriptedServer } from "../testing/scripted-server.ts";

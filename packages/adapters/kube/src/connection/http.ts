@@ -2,7 +2,7 @@
 // How does one request reach the API server, with a deadline, and what does failing to reach it mean?
 import { printGoJson } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Dispatcher } from "undici";
 // Part by part: the index of undici loads fetch, WebSocket, caches and mocks with it. Source: docs/adr/0004
 import send from "undici/lib/api/api-request.js";

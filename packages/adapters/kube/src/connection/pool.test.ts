@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { Agent, ProxyAgent } from "undici";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which connections and headers do requests use now? One keep-alive pool, made anew when certificates rotate.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Dispatcher } from "undici";
 import Agent from "undici/lib/dispatcher/agent.js";
 import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
-import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
 import { json, pod, startScriptedServer } from "../testing/scripted-server.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the server say beside its answers? `Warning: 299` headers: a field that it dropped, an old API.
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { createTokenBuckets } from "../pace/token-buckets.ts";
 
 /** The same words are logged once an hour. */

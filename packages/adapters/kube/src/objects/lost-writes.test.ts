@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
 import {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, NODES } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
-import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import type { Store } from "@patchbay/core/ports";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient, type KubeClient } from "../client.ts";
 import {

@@ -10,7 +10,7 @@ import type {
   Patch,
   Store,
   WriteOptions,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./resource-path.ts";
 import { LostWrites } from "./lost-writes.ts";

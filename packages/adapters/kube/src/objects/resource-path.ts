@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // At which path does the API server serve an object or a collection?
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 
 /** Path of a collection; `namespace` absent: of all namespaces. */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type FakeClock, createFakeClock } from "@patchbay/ports/testing";
+import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createPauses, type Pauses, type Step } from "./pauses.ts";
 

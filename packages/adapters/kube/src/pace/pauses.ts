@@ -2,7 +2,7 @@
 // Which steps failed and are left alone for now, and for how long? The world wakes a loop as often as it likes,
 // also by what the loop itself did: it is the step that pauses, whoever asks.
 import { hash } from "node:crypto";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { backoffMs, systemRandom, type BackoffRange, type Random } from "./backoff.ts";
 import { createTokenBuckets } from "./token-buckets.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Has a key had enough for now? Some at once, then one in a while, each key for itself.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** What each key is allowed. */
 export interface Allowance {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type KubeObject, type Pod } from "@patchbay/api";
-import type { Change } from "@patchbay/ports";
-import {
-  createFakeLogger,
-  describeCacheContract,
-  settle,
-  type FakeLogger,
-} from "@patchbay/ports/testing";
+import type { Change } from "@patchbay/core/ports";
+import { describeCacheContract } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { createCache, type StartableCache } from "./cache.ts";

@@ -2,7 +2,7 @@
 // Which objects are there, as far as a watch has told? A local copy with indexes.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Cache, Change, Logger, ObjectKey } from "@patchbay/ports";
+import type { Cache, Change, Logger, ObjectKey } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
 import { ObjectIndex } from "./object-index.ts";
 import type { Reflection } from "./reflector.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { CONFIG_MAPS, PODS, type Pod } from "@patchbay/api";
-import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { createNearReader } from "./near-reader.ts";
 import { createOwnWrites } from "./own-writes.ts";

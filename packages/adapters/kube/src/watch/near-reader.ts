@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of an object without asking the server? For decisions that are asked again where they do not hold.
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { Cache, Store } from "@patchbay/ports";
+import type { Cache, Store } from "@patchbay/core/ports";
 import type { OwnWrites } from "./own-writes.ts";
 
 /** One kind and its cache. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeObject } from "@patchbay/api";
-import { createFakeCache, type FakeCache } from "@patchbay/ports/testing";
+import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { createOwnWrites } from "./own-writes.ts";
 

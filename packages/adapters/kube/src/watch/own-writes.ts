@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this process itself wrote and a cache has not heard of yet, so that no decision rests on an older fact.
 import type { KubeObject } from "@patchbay/api";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 
 /** Remembers each object as this process wrote it last, until the cache is as new. */
 export interface OwnWrites {

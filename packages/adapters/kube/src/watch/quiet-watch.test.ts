@@ -2,7 +2,8 @@
 // Watches of a server in which nothing happens, and of one that restarts. Time is the test's.
 import type { ServerResponse } from "node:http";
 import { PODS } from "@patchbay/api";
-import { type FakeClock, createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createKubeClient, type KubeClient } from "../client.ts";
 import {

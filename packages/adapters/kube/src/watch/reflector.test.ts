@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type Pod } from "@patchbay/api";
-import { createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
 import type { Reflection } from "./reflector.ts";

@@ -3,7 +3,7 @@
 // was, and answered with a new list only when the server no longer knows the place.
 import { apiVersionOf, type KubeObject, type ResourceType } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import { Observable } from "rxjs/internal/Observable"; // the rest of rxjs is 200 modules
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { HttpStore } from "../objects/object-store.ts";

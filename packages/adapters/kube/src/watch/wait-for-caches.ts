@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When may a loop begin? Once its caches hold their first lists, or never, when the process is told to end before.
 import type { KubeObject } from "@patchbay/api";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 
 /** Resolves when all caches hold their first lists, or when the signal is aborted, whichever is first. */
 export async function waitForCaches(

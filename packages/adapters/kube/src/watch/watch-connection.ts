@@ -2,7 +2,7 @@
 // What does one watch request tell, until its connection ends?
 import { isJsonObject, type KubeObject } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Random } from "../pace/backoff.ts";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { LineSplitter } from "./line-splitter.ts";

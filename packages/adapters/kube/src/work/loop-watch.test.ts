@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When has a loop acted on its first listing, and when does it stand still?
-import { createFakeClock, createFakeLogger, settle, type FakeClock } from "@patchbay/ports/testing";
+import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { LoopWatch } from "./loop-watch.ts";
 import { createQueue, type Queue } from "./queue.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Has a loop acted on its first listing, and does it stand still? Judged when somebody asks: nothing runs meanwhile.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /**
  * How long a pass may go without a turn, milliseconds: longer than any one step of one. The longest is a chain of four

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type FakeClock, createFakeClock, settle } from "@patchbay/ports/testing";
+import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue, wishOf, type Queue } from "./queue.ts";
 

@@ -4,7 +4,7 @@
 // failed is not run by whatever wakes it: what fails tends to make the events that wake it.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { BackoffRange, Random } from "../pace/backoff.ts";
 import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
 import { createTokenBuckets, type TokenBuckets } from "../pace/token-buckets.ts";

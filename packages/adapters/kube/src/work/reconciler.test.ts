@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import {
-  type FakeClock,
-  type FakeLogger,
-  createFakeClock,
-  createFakeLogger,
-  settle,
-} from "@patchbay/ports/testing";
+import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
+import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue } from "./queue.ts";
 import { after, done, runReconciler, type LostWriteTeller, type Next } from "./reconciler.ts";

@@ -2,7 +2,7 @@
 // Who works on the keys of a queue, and what happens when that fails?
 import type { KubeObject } from "@patchbay/api";
 import { isAppError, messageOf, retryRuleOf } from "@patchbay/core";
-import type { Clock, Logger, ObjectKey } from "@patchbay/ports";
+import type { Clock, Logger, ObjectKey } from "@patchbay/core/ports";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/resource-path.ts";
 import type { LoopWatch } from "./loop-watch.ts";

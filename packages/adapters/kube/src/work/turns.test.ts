@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { settle } from "@patchbay/ports/testing";
+import { settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { Turns } from "./turns.ts";
 

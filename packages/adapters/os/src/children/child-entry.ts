@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first code of a child: loads its module, gives up all privileges, then lets it run. Started by child.ts only.
 import { Socket } from "node:net";
-import type { ChildMain } from "@patchbay/ports";
+import type { ChildMain } from "@patchbay/core/ports";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";
 

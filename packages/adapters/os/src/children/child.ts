@@ -10,7 +10,7 @@ import type {
   ChildProgram,
   ChildStarter,
   TakenDescriptor,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { sealDescriptors } from "../processes/descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";

@@ -3,7 +3,7 @@
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/core/errors";
-import type { ChildChannel, TakenDescriptor } from "@patchbay/ports";
+import type { ChildChannel, TakenDescriptor } from "@patchbay/core/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createFakeProcessRunner, describeDeviceNodesContract } from "@patchbay/ports/testing";
+import { createFakeProcessRunner, describeDeviceNodesContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createProcessRunner } from "../processes/process-runner.ts";
 import { createDeviceNodes } from "./device-nodes.ts";

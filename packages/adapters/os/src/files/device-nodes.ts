@@ -4,7 +4,7 @@ import type { Stats } from "node:fs";
 import { chmod, chown, lstat, mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError } from "@patchbay/core/errors";
-import type { CopyOutcome, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/ports";
+import type { CopyOutcome, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/core/ports";
 import { isMissing, toFileError } from "./file-errors.ts";
 
 const TIMEOUT_MS = 10_000;

@@ -2,7 +2,7 @@
 // How are files of this machine read and written, so that a crash leaves the old file or the new one?
 import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { isMissing, toFileError } from "./file-errors.ts";
 import { osNative } from "../native.ts";
 import { watchDirectory } from "./watch-directory.ts";

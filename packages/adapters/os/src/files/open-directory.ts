@@ -2,7 +2,7 @@
 // How is a directory opened whose way somebody else may change meanwhile?
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
-import type { InheritedFd } from "@patchbay/ports";
+import type { InheritedFd } from "@patchbay/core/ports";
 import { osNative } from "../native.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 

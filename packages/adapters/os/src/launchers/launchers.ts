@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api/names";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
-import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/ports";
+import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/core/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
 import { osNative } from "../native.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has gone through the links of a network namespace? Read as a file, in it: no program runs.
 import type { DirectionCounts, LinkCounts } from "@patchbay/core";
-import type { LinkCounters, NetnsHandle } from "@patchbay/ports";
+import type { LinkCounters, NetnsHandle } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When do links change in a network namespace? One netlink socket for each, which is not read while it rests: whoever
 // floods it fills its buffer, and is told of as one change that nobody knows.
-import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/ports";
+import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";

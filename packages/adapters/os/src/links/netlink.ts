@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speaks netlink in network namespaces, by the addon: no program runs.
-import type { Netlink, NetlinkProtocol, NetnsHandle } from "@patchbay/ports";
+import type { Netlink, NetlinkProtocol, NetnsHandle } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";

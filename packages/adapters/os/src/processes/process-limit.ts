@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many programs run at once? What waits for others is not limited, what costs the machine is.
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 
 /** Places, given in the order in which they are asked for. */
 class Places {

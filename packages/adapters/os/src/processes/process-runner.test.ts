@@ -11,8 +11,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { InheritedFd } from "@patchbay/ports";
-import { describeProcessRunnerContract } from "@patchbay/ports/testing";
+import type { InheritedFd } from "@patchbay/core/ports";
+import { describeProcessRunnerContract } from "@patchbay/os/testing";
 import { createClock } from "../clock.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "./process-runner.ts";

@@ -6,7 +6,7 @@ import { constants } from "node:os";
 import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/ports";
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";

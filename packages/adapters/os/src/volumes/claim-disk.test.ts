@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { describeClaimDiskContract } from "@patchbay/ports/testing";
+import { describeClaimDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "../processes/process-runner.ts";
 import { createClaimDisk } from "./claim-disk.ts";

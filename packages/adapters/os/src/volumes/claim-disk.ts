@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError } from "@patchbay/core/errors";
-import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/ports";
+import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/core/ports";
 import { deviceNumbersOf } from "../files/device-nodes.ts";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { fileBytesOf, formatOf, MOUNT_OPTIONS } from "./claim-image.ts";

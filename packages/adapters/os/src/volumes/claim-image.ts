@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How large is the file of a claim, and how is the file system in it made? Pure.
-import type { ClaimSize } from "@patchbay/ports";
+import type { ClaimSize } from "@patchbay/core/ports";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;

@@ -16,7 +16,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { VolumeFile } from "@patchbay/ports";
+import type { VolumeFile } from "@patchbay/core/ports";
 import { isMissing } from "../files/file-errors.ts";
 
 const DATA = "..data";

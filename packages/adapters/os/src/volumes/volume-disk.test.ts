@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeVolumeDiskContract } from "@patchbay/ports/testing";
+import { describeVolumeDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "../processes/process-runner.ts";
 import { mountsAt } from "./mounts.ts";

@@ -19,7 +19,7 @@ import type {
   PathKind,
   ProcessRunner,
   VolumeDisk,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { openDirectory } from "../files/open-directory.ts";
 import { listMounts } from "./mounts.ts";

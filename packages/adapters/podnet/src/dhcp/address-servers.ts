@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs dnsmasq in a pod's network namespace, as a user of its own that sees nothing else, and ends it.
 import { AppError, messageOf, type ServedNic } from "@patchbay/core";
-import type { AddressServer, AddressServers, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type {
+  AddressServer,
+  AddressServers,
+  NetnsHandle,
+  ProcessRunner,
+} from "@patchbay/core/ports";
 import { dnsmasqArguments } from "./dnsmasq-arguments.ts";
 
 /** What the servers are run by. */

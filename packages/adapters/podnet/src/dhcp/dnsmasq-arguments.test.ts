@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { SERVED_NIC } from "@patchbay/ports/testing";
+import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { expect, test } from "vitest";
 import { dnsmasqArguments } from "./dnsmasq-arguments.ts";
 

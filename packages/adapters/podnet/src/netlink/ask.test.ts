@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the kernel's words becomes a link, an address, an entry, and when is it asked again?
-import { createFakeNetlink } from "@patchbay/ports/testing";
+import { createFakeNetlink } from "@patchbay/podnet/testing";
 import { describe, expect, test } from "vitest";
 import { kernelOf, type Sketch, type SketchedLink } from "../testing/kernel-words.ts";
 import { askForwarding, askLinks, askRules } from "./ask.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the kernel what is in a pod's namespace.
 import { AppError, type NicAddresses } from "@patchbay/core";
-import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/ports";
+import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/ports";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import { ACK, attributesIn, DUMP, messageOf, messagesIn, type Message } from "./message.ts";
 import { givenIn } from "./nic.ts";

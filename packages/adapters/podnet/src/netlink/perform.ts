@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries the commands of a plan out, in order, without a program. It stops at the first that the kernel refuses.
 import { AppError } from "@patchbay/core";
-import type { Netlink, NetnsHandle } from "@patchbay/ports";
+import type { Netlink, NetnsHandle } from "@patchbay/core/ports";
 import { askIndexes, askLinks } from "./ask.ts";
 import { deedOf, removalOf, type Deed } from "./commands.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at everything in a pod's namespace that wiring is about. A look begins and ends every pass, so no program is run
 // for it but where rules have changed.
-import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/ports";
+import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
 import { parseRuleset, type SeenTables } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
 import { parseSettings, SETTING_PATTERNS } from "../settings.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A namespace in memory that answers netlink as the kernel does, for tests.
-import type { Netlink, NetlinkAnswer } from "@patchbay/ports";
-import { createFakeNetlink, type FakeNetlink } from "@patchbay/ports/testing";
+import type { Netlink, NetlinkAnswer } from "@patchbay/core/ports";
+import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
 import { attributesIn, messageOf, textIn } from "../netlink/message.ts";
 import {
   FLAGS,

@@ -2,7 +2,7 @@
 // Which commands make bridge and tap around a pod NIC, given the links that are there. Why each: docs/design/pod-links.md.
 import { parseIp, printAddress } from "@patchbay/api";
 import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
-import type { Link } from "@patchbay/ports";
+import type { Link } from "@patchbay/core/ports";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 
 /** How the tap is made; it stays so. */

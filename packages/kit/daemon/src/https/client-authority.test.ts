@@ -6,7 +6,7 @@ import { PassThrough } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
-import { createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ClientAuthority } from "./client-authority.ts";
 import { trustInFile } from "./source.ts";

@@ -5,7 +5,7 @@ import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
 import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import type { ClientAuthority } from "./client-authority.ts";
 import type { KeyPair, Source } from "./source.ts";
 

@@ -2,7 +2,7 @@
 // Where certificates come from: something that can be read now, and tells when it has become another.
 import { dirname } from "node:path";
 import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 
 /** A value that somebody else keeps. */
 export interface Source<T> {

@@ -3,7 +3,7 @@
 // installation is touched.
 import { MUTATING_WEBHOOKS, type KubeObject, type WebhookConfiguration } from "@patchbay/api";
 import { AppError, isAppError, isEqual } from "@patchbay/core";
-import type { Store, WriteOptions } from "@patchbay/ports";
+import type { Store, WriteOptions } from "@patchbay/core/ports";
 import { conditionsOf } from "../conditions.ts";
 import { TYPES, typeOf } from "../types.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";

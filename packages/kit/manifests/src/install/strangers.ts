@@ -9,7 +9,7 @@ import {
   type KubeObject,
   type WebhookConfiguration,
 } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import { DEFINITIONS, typeOf } from "../types.ts";
 
 const GROUPS: readonly string[] = [names.KUBEVIRT_GROUP, names.SUBRESOURCES_GROUP];

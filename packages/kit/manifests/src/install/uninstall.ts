@@ -9,7 +9,7 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { ObjectKey, Store } from "@patchbay/ports";
+import type { ObjectKey, Store } from "@patchbay/core/ports";
 import { DEFINITIONS, TYPES } from "../types.ts";
 import { nameOf } from "./strangers.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server itself says to a write, around what webhooks say.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which account does a new pod run as? Source: Kubernetes ServiceAccount admission;
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { forbiddenBecause } from "../auth/refusal.ts";
 import { type Fields, copyJson, fieldsOf, listOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of requests, and how often.
-import type { Logger, LogFields } from "@patchbay/ports";
+import type { Logger, LogFields } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
 import { AccessLog } from "./access-log.ts";
 import type { AccessAttributes } from "./user.ts";

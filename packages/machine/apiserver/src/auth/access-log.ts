@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rights are used, and which are missed? One log line for each user, verb and resource.
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import type { AccessAttributes, User } from "./user.ts";
 
 /** Users of programs; what people may do and do is their affair. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that knows users and their rights, put together.
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Store } from "../storage/store.ts";
 import { AccessLog } from "./access-log.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";

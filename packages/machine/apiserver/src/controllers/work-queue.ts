@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that something has to be done about: each once, few at a time, again later where it failed.
 import { messageOf } from "@patchbay/core/errors";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 
 const PARALLEL = 8;
 const RETRY_MIN_MS = 50;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When must work on many objects leave the processor to others?
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { Turnstile } from "./turnstile.ts";
 
 /** Nobody else is served for so long. */

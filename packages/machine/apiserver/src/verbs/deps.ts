@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server serves with: the same for every call, so that calls differ in what is asked only.
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Admission } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { Registry } from "../kinds/registry.ts";

@@ -2,7 +2,7 @@
 // How does a directory become an image? One layer by tar, described by us: the same files give the same digest.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { blobPath, layoutFilesOf, type Blob } from "./oci-image.ts";
 import { runOnSource } from "./run-on-source.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do images come into containerd and go? By its own tool, under whole references.
 import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { ctr, type CtrDeps } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
 import { markAdded } from "./added.ts";

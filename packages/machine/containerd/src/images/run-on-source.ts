@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that reads what an image is to be made of: its failure is the source's.
 import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 import { sayFault } from "./source-fault.ts";
 
 /** An image may be gigabytes on a slow disk; milliseconds. */

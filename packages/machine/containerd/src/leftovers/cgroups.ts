@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which control groups has a runtime left? It makes a group in every hierarchy, and never removes its parent.
 import { join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const TIMEOUT_MS = 10_000;
 

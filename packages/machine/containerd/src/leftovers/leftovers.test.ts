@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { layoutOf } from "../layout.ts";
 import { hierarchiesOf } from "./cgroups.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is mounted below a directory, and how is it taken away?
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const TIMEOUT_MS = 10_000;
 /** Position of the mount point. Source: proc(5) mountinfo. */

@@ -2,7 +2,7 @@
 // Shims and control groups of containers that are no more. A containerd that dies in the middle of a start does not know
 // its shim afterwards; a runc whose shim dies goes on, and makes a group that nobody takes away.
 import { join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { ctr } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
 import { listGroups, removeGroups } from "./cgroups.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be gone when a containerd that has ended is not to be started again.
 import { basename, dirname } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import type { ContainerdLayout } from "../layout.ts";
 import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
 import { listProcesses, shimFamilies } from "./shims.ts";

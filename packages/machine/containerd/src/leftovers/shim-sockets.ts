@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { messageOf } from "@patchbay/core";
-import type { Files, Logger } from "@patchbay/ports";
+import type { Files, Logger } from "@patchbay/core/ports";
 import type { ContainerdLayout } from "../layout.ts";
 
 /** Source: containerd, runtime v2 shim, SocketAddress. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which processes has a containerd left that does not run any more? Shims outlive it, and that is right until the machine
 // goes down.
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 
 const SHIM = /(^|\/)containerd-shim-[^/]+$/;
 const PID = /^\d+$/;

@@ -2,7 +2,7 @@
 // What do claims need of the API server and of the machine?
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
 import type { EventRecorder, LoopWatch, Turns } from "@patchbay/kube";
-import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/ports";
+import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/core/ports";
 
 /** What is known of storage, by watches. */
 export interface StorageCaches {

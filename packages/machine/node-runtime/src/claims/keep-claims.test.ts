@@ -10,15 +10,14 @@ import {
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { Turns, type Note } from "@patchbay/kube";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import {
-  createFakeCache,
   createFakeClaimDisk,
   createFakeClock,
   createFakeFiles,
-  createFakeLogger,
-  createFakeStore,
   settle,
-} from "@patchbay/ports/testing";
+} from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { Death, Mortality } from "../testing/mortality.ts";
 import type { ClaimDeps } from "./deps.ts";

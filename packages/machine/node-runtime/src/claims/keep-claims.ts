@@ -19,7 +19,7 @@ import {
   type Next,
   type Queue,
 } from "@patchbay/kube";
-import type { Change } from "@patchbay/ports";
+import type { Change } from "@patchbay/core/ports";
 import { actOnClaim, actOnVolume } from "./act.ts";
 import type { ClaimDeps } from "./deps.ts";
 import { isHandle } from "./layout.ts";

@@ -12,7 +12,7 @@ import {
   type KubeClient,
   type LoopWatch,
 } from "@patchbay/kube";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { runBinder } from "../schedule/binder.ts";
 import {
   keepClaims,

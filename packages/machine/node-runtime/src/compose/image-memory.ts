@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where is kept who may have which image? In files; names that were added are containerd's to tell.
 import { listAdded } from "@patchbay/containerd";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import type { AccessDeps } from "../images/access.ts";
 import { createGrants, type Grants } from "../images/grants.ts";
 import type { ImageKeeping } from "../images/keep-images.ts";

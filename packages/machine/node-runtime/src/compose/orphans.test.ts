@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import {
-  createFakeClock,
-  createFakeContainerRuntime,
-  createFakeLogger,
-} from "@patchbay/ports/testing";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createSweeper, sweepAfterCuts } from "./orphans.ts";
 

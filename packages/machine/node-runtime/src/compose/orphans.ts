@@ -4,7 +4,7 @@
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { killAndWait } from "@patchbay/os";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 

@@ -2,7 +2,7 @@
 // Keeps all pods together within what is theirs, so that the kernel looks among them when memory is short.
 import { messageOf } from "@patchbay/core";
 import { limitControlGroup } from "@patchbay/os";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import { readMachine, type MachineSources } from "../node/machine.ts";
 import { podShareOf } from "../node/reserve.ts";
 

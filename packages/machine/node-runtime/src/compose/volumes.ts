@@ -6,7 +6,7 @@ import { AppError, messageOf } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf, Turns } from "@patchbay/kube";
 import { createVolumeDisk } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
+import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
 import {
   createClaimGrowth,
   createClaimUses,

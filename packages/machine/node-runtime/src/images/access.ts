@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May a pod have an image that is on the machine, without a word of its registry?
 import { repositoryOf } from "@patchbay/containerd";
-import type { ContainerImage, RegistryCredentials } from "@patchbay/ports";
+import type { ContainerImage, RegistryCredentials } from "@patchbay/core/ports";
 import type { Grants } from "./grants.ts";
 import { isLocalName, isOfRegistry, ownNameOf, spellingsOf } from "./names.ts";
 

@@ -2,7 +2,7 @@
 // As whom is an image fetched? Pure. Source: Kubernetes, "Images", pull secrets and the reading of config.json.
 import { isJsonObject, parseJson, type JsonObject, type Secret } from "@patchbay/api";
 import { fullReference, repositoryOf } from "@patchbay/containerd";
-import type { RegistryCredentials } from "@patchbay/ports";
+import type { RegistryCredentials } from "@patchbay/core/ports";
 
 /** One entry of a configuration: for which registry, or part of one, and what is told there. */
 interface Entry {

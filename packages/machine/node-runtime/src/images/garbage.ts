@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which images may go when the disk is nearly full? Pure: those that nobody uses and a registry has.
-import type { ContainerImage } from "@patchbay/ports";
+import type { ContainerImage } from "@patchbay/core/ports";
 import { isLocalName, isOfRegistry } from "./names.ts";
 
 /** Above this part of the disk images go, and until this much is free again. Source: kubelet, imageGC…ThresholdPercent. */

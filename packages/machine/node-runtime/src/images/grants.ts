@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Files, Logger, RegistryCredentials } from "@patchbay/ports";
+import type { Files, Logger, RegistryCredentials } from "@patchbay/core/ports";
 
 /** Who has shown to a repository's registry that they may have the image. */
 interface Grant {

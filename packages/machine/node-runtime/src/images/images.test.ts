@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { ContainerImage } from "@patchbay/ports";
-import {
-  createFakeCache,
-  createFakeClock,
-  createFakeContainerRuntime,
-  createFakeFiles,
-  createFakeLogger,
-} from "@patchbay/ports/testing";
+import type { ContainerImage } from "@patchbay/core/ports";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
 import { garbageOf } from "./garbage.ts";

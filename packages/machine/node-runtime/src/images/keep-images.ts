@@ -2,7 +2,7 @@
 // Removes images that nobody uses when the disk is nearly full, and forgets who might have those that are gone.
 import type { Pod } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/ports";
+import type { Cache, Clock, ContainerRuntime, Files, Logger } from "@patchbay/core/ports";
 import { containersOf } from "../pods/facts.ts";
 import { garbageOf } from "./garbage.ts";
 import type { Grants } from "./grants.ts";

@@ -3,7 +3,7 @@
 // same repository; what was added has no such second name.
 import { fullReference, repositoryOf } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/core";
-import type { ContainerImage } from "@patchbay/ports";
+import type { ContainerImage } from "@patchbay/core/ports";
 
 /** The host that no registry is: what it names is on this machine or nowhere. */
 const LOCAL = "localhost/";

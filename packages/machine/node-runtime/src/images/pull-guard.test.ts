@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { UnpackingLayer } from "@patchbay/containerd";
-import { createFakeClock, createFakeLogger, settle } from "@patchbay/ports/testing";
+import { createFakeClock, settle } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createPullGuard } from "./pull-guard.ts";
 

@@ -3,7 +3,7 @@
 // nothing; what comes out of whose layers is asked only when that says that something has.
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
-import type { Clock, Files, Logger } from "@patchbay/ports";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import { isLowForImages, pullsToStop } from "./pull-limits.ts";
 
 /** How often the disk is asked, milliseconds. */

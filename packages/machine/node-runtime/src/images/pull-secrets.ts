@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As whom does a pod ask a registry? By the secrets that it names.
 import { SECRETS, type Pod, type Secret } from "@patchbay/api";
-import type { RegistryCredentials, Store } from "@patchbay/ports";
+import type { RegistryCredentials, Store } from "@patchbay/core/ports";
 import { credentialsFor } from "./credentials.ts";
 
 /** A secret that is not there is passed over, as a kubelet does: the registry may ask for none. */

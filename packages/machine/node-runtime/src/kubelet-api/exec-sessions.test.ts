@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import {
-  createFakeClock,
-  createFakeContainerRuntime,
-  createFakeExecPrograms,
-  createFakeLogger,
-  settle,
-} from "@patchbay/ports/testing";
+import { createFakeContainerRuntime, createFakeExecPrograms } from "@patchbay/cri/testing";
+import { createFakeClock, settle } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createRuns } from "../testing/runs.ts";
 import { ExecSessions, SESSIONS_MAX } from "./exec-sessions.ts";

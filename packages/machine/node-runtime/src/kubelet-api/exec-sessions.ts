@@ -3,7 +3,7 @@
 // container: what is there afterwards and was not before is its own.
 import { messageOf } from "@patchbay/core";
 import { Turns } from "@patchbay/kube";
-import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/core/ports";
 import type { JoinedStream } from "./exec.ts";
 
 /** Sessions of one container at a time, those that are to begin too; a kubelet has no bound. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ContainerStateDetails, Pod } from "@patchbay/api";
-import type { ContainerState, ContainerSummary } from "@patchbay/ports";
+import type { ContainerState, ContainerSummary } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
 import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which run of a container is meant? From what the runtime and the pod's status say; pure.
 import type { ContainerStatus, Pod } from "@patchbay/api";
-import type { ContainerSummary } from "@patchbay/ports";
+import type { ContainerSummary } from "@patchbay/core/ports";
 import type { ContainerName, Refusal } from "./request.ts";
 
 /** A run of a container that is there. */

@@ -5,7 +5,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import { createClock } from "@patchbay/os";
 import { createAuthority } from "@patchbay/pki";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startKubeletBench, type KubeletBench } from "../testing/kubelet-bench.ts";
 

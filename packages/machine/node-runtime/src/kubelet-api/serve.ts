@@ -13,7 +13,14 @@ import {
   trustInFile,
   type RunningServer,
 } from "@patchbay/daemon";
-import type { Cache, Clock, ContainerRuntime, ExecPrograms, Files, Logger } from "@patchbay/ports";
+import type {
+  Cache,
+  Clock,
+  ContainerRuntime,
+  ExecPrograms,
+  Files,
+  Logger,
+} from "@patchbay/core/ports";
 import { UID_LABEL } from "../translate/labels.ts";
 import { ExecSessions, SESSIONS_MAX } from "./exec-sessions.ts";
 import { joinStream, type JoinedStream, type Upgrade } from "./exec.ts";

@@ -13,9 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClock, createFiles } from "@patchbay/os";
-import { createFakeContainerRuntime, type FakeContainerRuntime } from "@patchbay/ports/testing";
+import { createFakeContainerRuntime, type FakeContainerRuntime } from "@patchbay/cri/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually } from "@patchbay/testing";
+import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRuns, type Runs } from "../testing/runs.ts";
 import { keepLogs } from "./keep-logs.ts";

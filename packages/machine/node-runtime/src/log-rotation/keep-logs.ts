@@ -5,7 +5,13 @@ import { basename, dirname, join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { printTime } from "@patchbay/kube";
 import { renameFile, sizeOfFile, watchFile } from "@patchbay/os";
-import type { Clock, ContainerRuntime, ContainerSummary, Files, Logger } from "@patchbay/ports";
+import type {
+  Clock,
+  ContainerRuntime,
+  ContainerSummary,
+  Files,
+  Logger,
+} from "@patchbay/core/ports";
 import { podUidOf } from "../translate/labels.ts";
 import { forgottenLogs, LOG_BOUNDS, nextLookMs, planRotation, type LogBounds } from "./plan.ts";
 

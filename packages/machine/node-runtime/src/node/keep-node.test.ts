@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a control plane hears of the node: at registration, at rest, in need, and after somebody else wrote.
 import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
-import type { Clock } from "@patchbay/ports";
-import {
-  createFakeContainerRuntime,
-  createFakeFiles,
-  createFakeStore,
-  type FakeFiles,
-} from "@patchbay/ports/testing";
+import type { Clock } from "@patchbay/core/ports";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { beat, type NodeDeps } from "./keep-node.ts";

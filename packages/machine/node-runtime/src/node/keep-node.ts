@@ -3,7 +3,7 @@
 import { apiVersionOf, NODES, type KubeNode } from "@patchbay/api";
 import { covers, isAppError } from "@patchbay/core";
 import { after, createQueue, printTime, runReconciler, type LoopWatch } from "@patchbay/kube";
-import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
+import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import { RENEW_MS, renewLease } from "./lease.ts";
 import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
 import { isStatusDue, nodeLabelsOf, nodeStatusOf } from "./status.ts";

@@ -3,7 +3,7 @@
 import { apiVersionOf, LEASES, type KubeNode, type Lease } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { printMicroTime } from "@patchbay/kube";
-import type { Clock, Store } from "@patchbay/ports";
+import type { Clock, Store } from "@patchbay/core/ports";
 
 /** Source: Kubernetes kubelet, nodeLeaseDurationSeconds. */
 const DURATION_SECONDS = 40;

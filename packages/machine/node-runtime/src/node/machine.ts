@@ -2,7 +2,7 @@
 // What does this machine say of itself? Read anew for each heartbeat, from small files of the kernel.
 import { messageOf } from "@patchbay/core";
 import { readBootId } from "@patchbay/os";
-import type { ContainerRuntime, Files, ProcessRunner } from "@patchbay/ports";
+import type { ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
 import { DEVICES } from "../translate/devices.ts";
 import { runProgram } from "../run-program.ts";
 

@@ -10,7 +10,7 @@ import type {
   Logger,
   Store,
   VolumeDisk,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { Admission } from "../schedule/admission.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { ContainerHealth, ContainerFacts, Reason } from "./facts.ts";

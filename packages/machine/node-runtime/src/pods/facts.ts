@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of one pod: its object, and what the container runtime has of it.
 import type { Container, Pod } from "@patchbay/api";
-import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/ports";
+import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/ports";
 
 /** A sandbox; only the newest one's addresses are asked for. */
 export interface SandboxFacts extends SandboxSummary {

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS, type Container, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { SandboxConfig } from "@patchbay/ports";
+import type { SandboxConfig } from "@patchbay/core/ports";
 import { containerConfigOf } from "../translate/container.ts";
 import { envReferencesOf, type EnvSources } from "../translate/environment.ts";
 import type { PodDeps } from "./deps.ts";

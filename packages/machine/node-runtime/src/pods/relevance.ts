@@ -2,7 +2,7 @@
 // Is a change of a pod's object worth a look at its sandbox and containers? Pure.
 import type { Pod } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
-import type { Change } from "@patchbay/ports";
+import type { Change } from "@patchbay/core/ports";
 
 /** The object without what the loop over pods never acts on: each plug of a NIC writes two annotations. */
 function actedOn({ metadata, ...rest }: Pod): unknown {

@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
 import { isAppError, messageOf } from "@patchbay/core";
-import type { ContainerRuntime } from "@patchbay/ports";
+import type { ContainerRuntime } from "@patchbay/core/ports";
 import type { Outcome } from "./probe-state.ts";
 import type { Question } from "./question.ts";
 

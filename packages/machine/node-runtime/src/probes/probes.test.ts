@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When probes are asked, and who is woken; on a clock that a test moves.
 import type { Container, Pod } from "@patchbay/api";
-import type { ExecResult } from "@patchbay/ports";
-import { createFakeClock, type FakeClock } from "@patchbay/ports/testing";
+import type { ExecResult } from "@patchbay/core/ports";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Probes } from "../pods/deps.ts";

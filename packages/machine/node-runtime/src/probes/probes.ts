@@ -2,7 +2,7 @@
 // Asks the probes of the containers that run, each in its own time, and wakes pods whose health is another one.
 import type { Container, Pod, Probe } from "@patchbay/api";
 import type { EventRecorder } from "@patchbay/kube";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";
 import { containersOf, statusBefore, type ContainerHealth } from "../pods/facts.ts";
 import { askContainer, type ProbeAnswer } from "./ask.ts";

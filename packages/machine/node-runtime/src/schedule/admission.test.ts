@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeNode, Pod } from "@patchbay/api";
-import { createFakeCache } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
 import { createAdmission, type Admission } from "./admission.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the node take a pod that names it? One that its author gave a node was counted by nobody before.
 import type { KubeNode, Pod } from "@patchbay/api";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 import type { Reason } from "../pods/facts.ts";
 import { allocatableOf, type Amounts } from "./amounts.ts";
 import { sayRefusal, shortagesOf } from "./shortage.ts";

@@ -28,7 +28,7 @@ import {
   type Queue,
   waitForCaches,
 } from "@patchbay/kube";
-import type { Cache, Change, Clock, Logger } from "@patchbay/ports";
+import type { Cache, Change, Clock, Logger } from "@patchbay/core/ports";
 import { podClaimsOf, SELECTED_NODE, type StorageCaches } from "../claims/index.ts";
 import { runEvictor } from "./evictor.ts";
 import { whyNotPlaced } from "./placement.ts";

@@ -15,7 +15,7 @@ import {
   type KubeClient,
   type Next,
 } from "@patchbay/kube";
-import type { Cache, Clock, Logger } from "@patchbay/ports";
+import type { Cache, Clock, Logger } from "@patchbay/core/ports";
 import { evictionOf } from "./taints.ts";
 
 /** Whose pods are looked at, and who ends them. */

@@ -9,13 +9,12 @@ import type { Pod } from "@patchbay/api";
 import { createClock, createFiles } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import {
-  createFakeCache,
   createFakeContainerRuntime,
   createFakeExecPrograms,
-  type FakeCache,
   type FakeContainerRuntime,
   type FakeExecPrograms,
-} from "@patchbay/ports/testing";
+} from "@patchbay/cri/testing";
+import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createRuns, RUN_UID } from "./runs.ts";
 import { serveKubeletApi } from "../kubelet-api/serve.ts";

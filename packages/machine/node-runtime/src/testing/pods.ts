@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builders of pods, of facts and of what the runtime has of them.
 import type { Container, Pod } from "@patchbay/api";
-import type { ContainerImage } from "@patchbay/ports";
+import type { ContainerImage } from "@patchbay/core/ports";
 import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
 import { forbid } from "../policy/refusal.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of one container in a runtime in memory, whose logs are on disk.
-import type { ContainerConfig, SandboxConfig } from "@patchbay/ports";
-import type { FakeContainerRuntime } from "@patchbay/ports/testing";
+import type { ContainerConfig, SandboxConfig } from "@patchbay/core/ports";
+import type { FakeContainerRuntime } from "@patchbay/cri/testing";
 
 /** uid of the pod that they are of. */
 export const RUN_UID = "uid-1";

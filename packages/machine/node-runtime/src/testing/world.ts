@@ -3,17 +3,16 @@
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createPauses, type Note } from "@patchbay/kube";
-import type { ContainerRuntime, Store } from "@patchbay/ports";
+import type { ContainerRuntime, Store } from "@patchbay/core/ports";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import {
-  createFakeCache,
   createFakeClock,
-  createFakeContainerRuntime,
   createFakeFiles,
-  createFakeLogger,
-  createFakeStore,
   createFakeVolumeDisk,
   settle,
-} from "@patchbay/ports/testing";
+} from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createImageAccess } from "../images/access.ts";
 import { createGrants } from "../images/grants.ts";
 import { NO_PULL_GUARD } from "../images/pull-guard.ts";

@@ -8,7 +8,7 @@ import type {
   ContainerImage,
   ContainerMount,
   MountPropagation,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { devicesOf } from "./devices.ts";
 import { argumentsOf, environmentOf, type EnvContext } from "./environment.ts";
 import { ProgramRoom } from "./expansion.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which devices does a container get for the resources that it asks for?
 import { names, type Container } from "@patchbay/api";
-import type { ContainerDevice } from "@patchbay/ports";
+import type { ContainerDevice } from "@patchbay/core/ports";
 
 /** The device of each resource. Source: KubeVirt device plugin. */
 export const DEVICES: readonly (readonly [resource: string, device: string])[] = [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may a container use? From requests and limits to what the kernel is told.
 import { parseQuantity, type Container, type Pod } from "@patchbay/api";
-import type { ContainerResources } from "@patchbay/ports";
+import type { ContainerResources } from "@patchbay/core/ports";
 
 /** Memory of a container that names no limit: no pod may take the machine's. */
 export const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sandbox of a pod, as the container runtime is told. Pure: the same pod gives the same sandbox.
 import type { Pod } from "@patchbay/api";
-import type { SandboxConfig } from "@patchbay/ports";
+import type { SandboxConfig } from "@patchbay/core/ports";
 import { logDirectoryOf, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
 import { sandboxSecurityOf } from "./security.ts";

@@ -8,7 +8,7 @@ import type {
   NamespaceOptions,
   SandboxConfig,
   SecurityProfile,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { ID_MAX, isUnprivilegedUser } from "../policy/ids.ts";
 import { isProductPod } from "../policy/product.ts";
 

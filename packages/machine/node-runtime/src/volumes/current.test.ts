@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import { createFakeCache, settle } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { keepVolumesCurrent } from "./current.ts";
 import { prepareVolumes } from "./prepare.ts";

@@ -3,7 +3,7 @@
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
-import type { Cache } from "@patchbay/ports";
+import type { Cache } from "@patchbay/core/ports";
 import { createMetrics } from "@patchbay/telemetry";
 import { isShown } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";

@@ -2,7 +2,7 @@
 // What do volumes need of the machine and of the API server?
 import type { Pod } from "@patchbay/api";
 import type { Turns } from "@patchbay/kube";
-import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/ports";
+import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/core/ports";
 import type { ClaimUses } from "../claims/index.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directories of the node with files that VMs may have as disks: those that the cluster's configuration names, and no others.
 import { KUBEVIRTS, storageConfigOf, type Pod, type PodVolume } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import { volumeFailed } from "./content/file-set.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { hostDiskPath } from "./layout.ts";

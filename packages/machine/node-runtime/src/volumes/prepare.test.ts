@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { KUBEVIRTS } from "@patchbay/api";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { hostDisksOf } from "./host-disk.ts";
 import { makeEmptyDir } from "./empty-dir.ts";

@@ -2,18 +2,16 @@
 // Volumes on fakes, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api";
 import { Turns, type StartableCache } from "@patchbay/kube";
+import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import {
-  createFakeCache,
   createFakeClock,
   createFakeFiles,
-  createFakeLogger,
   createFakeVolumeDisk,
-  type FakeCache,
   type FakeClock,
   type FakeFiles,
-  type FakeLogger,
   type FakeVolumeDisk,
-} from "@patchbay/ports/testing";
+} from "@patchbay/os/testing";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import type { VolumeDeps } from "./deps.ts";
 import { createPodObjects } from "./objects/pod-objects.ts";
 import { createPodTokens, type RequestToken } from "./objects/pod-tokens.ts";

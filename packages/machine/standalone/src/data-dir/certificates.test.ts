@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a machine's certificates over the years?
 import { endOfCertificate, isIssuedFor, startOfCertificate } from "@patchbay/pki";
-import { createFakeClock, createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { keepServerCertificates, newestCertificateMs } from "./certificates.ts";
 import { pathsOf } from "./paths.ts";

@@ -17,7 +17,7 @@ import {
   type CertificateRequest,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Clock, Files } from "@patchbay/ports";
+import type { Clock, Files } from "@patchbay/core/ports";
 import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small JSON files of ours, read without trust.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 
 /** Parses an object; undefined for any other text. */
 export function parseFields(text: string | undefined): JsonObject | undefined {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { join } from "node:path";
-import { createFakeFiles, type FakeFiles } from "@patchbay/ports/testing";
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test, vi } from "vitest";
 import { readFields } from "./json.ts";
 import { isOurs, markOurs, refuseOthers } from "./ours.ts";

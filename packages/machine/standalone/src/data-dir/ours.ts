@@ -3,7 +3,7 @@
 import { relative, sep } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core/errors";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
-import { createFakeFiles, createFakeProcessRunner, createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { OwnBridges, rememberHostLinks, removeBridges, type CleaningDeps } from "./bridges.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
-import type { Files, Logger, ProcessRunner, Store } from "@patchbay/ports";
+import type { Files, Logger, ProcessRunner, Store } from "@patchbay/core/ports";
 import { parseFields, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 

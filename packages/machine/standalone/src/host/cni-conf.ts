@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default network of the pods: a bridge on the host with addresses for everyone and a way out.
 import { join } from "node:path";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 

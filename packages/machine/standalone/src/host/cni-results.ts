@@ -2,7 +2,7 @@
 // Results of pods' networks, which CNI's library keeps in one place for all runtimes of a machine: which are ours?
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { parseFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 

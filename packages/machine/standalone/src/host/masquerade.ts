@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules that the bridge plugin leaves behind: it tears down by the addresses of the pod's NIC, which a guest may have taken over.
 import { messageOf } from "@patchbay/core";
-import type { Files, Logger, ProcessRunner } from "@patchbay/ports";
+import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import { readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { rangeOf } from "../settings/subnet.ts";

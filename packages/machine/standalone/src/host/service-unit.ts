@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The systemd unit that brings a machine up at boot.
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const UNIT_FILE = "/etc/systemd/system/patchbay.service";
 /** There while systemd is PID 1. Source: sd_booted(3). */

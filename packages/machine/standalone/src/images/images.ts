@@ -17,7 +17,7 @@ import {
 } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import { createFiles } from "@patchbay/os";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 import { goArchitecture } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import type { Print } from "../supervisor/follow.ts";

@@ -3,7 +3,7 @@
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/core";
 import { createClock, createFiles, createProcessRunner, isRunning, readBootId } from "@patchbay/os";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot } from "../config.ts";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageViews, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
 import { isAppError, messageOf } from "@patchbay/core";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import { cgroupRootOf, containerdLayoutOf } from "./own-containerd.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/containerd";
 import { names } from "@patchbay/api";
 import { killAndWait } from "@patchbay/os";
-import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 

@@ -2,7 +2,7 @@
 // What is chosen once for a standalone machine and kept.
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ours.ts";
 import type { Paths } from "../data-dir/paths.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which network the pods get: one that nothing on the host leads to already.
 import { isJsonObject } from "@patchbay/api/json";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 import { textOf } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;

@@ -13,7 +13,7 @@ import {
   waitForLine,
   type ProcessName,
 } from "@patchbay/os";
-import { createFakeClock } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Component, type ComponentDeps } from "./component.ts";

@@ -10,7 +10,7 @@ import {
   waitForProcessEnd,
   type ProcessName,
 } from "@patchbay/os";
-import type { Clock, Files, Logger } from "@patchbay/ports";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import { numberOf, parseFields, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { askHealth, waitForStandstill } from "./liveness.ts";

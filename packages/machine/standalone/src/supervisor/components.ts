@@ -9,7 +9,7 @@ import {
   NODE_SERVER,
   WEBHOOK_CLIENT,
 } from "../data-dir/certificates.ts";
-import type { Clock, Files, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
 import type { ComponentProgram } from "./component.ts";

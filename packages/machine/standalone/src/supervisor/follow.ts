@@ -2,7 +2,7 @@
 // How a command follows the supervisor: prints each step and waits for a phase or for its end.
 import { AppError } from "@patchbay/core";
 import { waitForProcessEnd } from "@patchbay/os";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import { readState, type SupervisorPhase, type SupervisorState } from "./state.ts";
 

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, type KubeClient } from "@patchbay/kube";
-import type { Cache, Clock, Files, Logger } from "@patchbay/ports";
+import type { Cache, Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 
 /** Beyond a pod's own grace: for its links, leases and namespaces, milliseconds. */

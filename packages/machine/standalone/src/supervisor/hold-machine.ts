@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a process become the one supervisor of a machine, and say so?
 import { readBootId, readProcessStartTime, type FileLock } from "@patchbay/os";
-import type { Clock, Files } from "@patchbay/ports";
+import type { Clock, Files } from "@patchbay/core/ports";
 import { ownPid } from "../config.ts";
 import { takeLock } from "../data-dir/lock.ts";
 import { markOurs } from "../data-dir/ours.ts";

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFakeClock } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { askHealth, waitForStandstill } from "./liveness.ts";
 

@@ -2,7 +2,7 @@
 // Does a component stand still? One whose event loop hangs does not end by itself; it is asked, as a kubelet asks.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** Time between two questions, and for an answer, milliseconds. Source: Kubernetes core/v1 Probe, periodSeconds. */
 const PERIOD_MS = 10_000;

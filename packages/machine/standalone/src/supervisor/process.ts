@@ -2,7 +2,7 @@
 // The life of the supervisor's process: lock, start, wait, stop.
 import { messageOf } from "@patchbay/core/errors";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import { stopSignal, type ProcessArguments } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import { holdMachine } from "./hold-machine.ts";

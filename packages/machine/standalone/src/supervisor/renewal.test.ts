@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock, createFakeLogger } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { Renewal, renewDaily, type Outdated } from "./renewal.ts";
 

@@ -2,7 +2,7 @@
 // Certificates of a machine that is up for long: once a day those that end soon are made anew, and whoever was started
 // before the newest of them is started again, one after the other.
 import { messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -2,7 +2,7 @@
 // What the supervisor says of itself, and how others follow it: a small file, replaced at each step.
 import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
-import type { Clock, Files } from "@patchbay/ports";
+import type { Clock, Files } from "@patchbay/core/ports";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 

@@ -3,7 +3,7 @@
 import { keepShimSockets } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
-import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/ports";
+import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import { OwnBridges, rememberHostLinks } from "../host/bridges.ts";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";

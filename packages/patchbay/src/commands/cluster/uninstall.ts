@@ -2,7 +2,7 @@
 // patchbay uninstall: takes everything of Patchbay off a cluster.
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Removal } from "@patchbay/manifests";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";

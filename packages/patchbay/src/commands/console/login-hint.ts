@@ -2,7 +2,7 @@
 // How does a person log in to a guest? As its user data say; who may not read them is told where they are.
 import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
 import { isAppError } from "@patchbay/core/errors";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import { findLogin } from "../../cloud-init/user-data.ts";
 
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;

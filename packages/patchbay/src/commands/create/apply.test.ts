@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/api";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { createObjects } from "./apply.ts";
 import { vmObjectsOf } from "./vm-objects.ts";

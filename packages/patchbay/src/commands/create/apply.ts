@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINES,
   type VirtualMachine,
 } from "@patchbay/api";
-import type { CallOptions, Store } from "@patchbay/ports";
+import type { CallOptions, Store } from "@patchbay/core/ports";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
 /** The secret goes when the VM goes. */

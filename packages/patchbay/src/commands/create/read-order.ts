@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { AppError } from "@patchbay/core/errors";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
   argumentAt,

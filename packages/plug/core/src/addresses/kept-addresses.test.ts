@@ -11,7 +11,7 @@ import {
   type VmiStatus,
   type VmStatus,
 } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podAnnotationsOf } from "../plan/pod/pod-settings.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Network } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { anIface, WIRED } from "../testing/node-scene.ts";

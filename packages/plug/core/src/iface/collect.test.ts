@@ -2,7 +2,7 @@
 // What is known of each iface, by whom: the spec, the pod, the kernel, the domain, the guest, the last report.
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parsePciAddress, type NicFacts } from "@patchbay/domain";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_VIEW } from "../guest/view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";

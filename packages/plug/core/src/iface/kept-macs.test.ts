@@ -8,7 +8,7 @@ import type {
   VmiStatus,
   VmStatus,
 } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { vmiOf } from "../plan/vm/vm.ts";
 import { ifacesOf, withNics } from "../spec/nics.ts";

@@ -2,7 +2,7 @@
 // Where the names of links are those of KubeVirt v1.9, and where they differ on purpose.
 import { createHash } from "node:crypto";
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Iface, Network } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../spec/nics.ts";
 import { vmiVnicFamily, vmVnicFamily } from "./vnics.ts";

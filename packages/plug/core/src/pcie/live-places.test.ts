@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/domain";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { planLivePlaces } from "./live-places.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which ifaces of a running VM is there no port for, and what are people told?
 import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { noFreePort } from "../reasons/words.ts";
 import { bookPorts, ifacesWithoutPort, lacksIoPorts } from "./ports.ts";

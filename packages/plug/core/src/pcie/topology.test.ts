@@ -9,7 +9,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { printPciAddress, TOPOLOGY_VERSION } from "@patchbay/domain";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";

@@ -15,7 +15,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { NicFacts } from "@patchbay/domain";
-import { aVm, type NicSketch } from "@patchbay/testing";
+import { aVm, type NicSketch } from "@patchbay/support";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";

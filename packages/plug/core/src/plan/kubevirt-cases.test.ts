@@ -3,7 +3,7 @@
 import { names, networkConfigOf, validateVmiSpec, type VmiSpec } from "@patchbay/api";
 import { printDomain, type DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
-import { aVmi, type NicSketch } from "@patchbay/testing";
+import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { aliasOf } from "../iface/names.ts";

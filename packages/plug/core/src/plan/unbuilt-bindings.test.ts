@@ -9,7 +9,7 @@ import {
   type Network,
   type VmiSpec,
 } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { bindingOf } from "../bindings/binding-of.ts";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people are told of a reason, and which event tells of it.
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { adviceOn, eventTypeOf } from "./table.ts";
 import { hasRefused, noFreePort } from "./words.ts";

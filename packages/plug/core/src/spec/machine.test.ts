@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machine does a VMI ask for, and with how much memory?
 import { names } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { isOnRootComplex, machineOf, vcpusOf } from "./machine.ts";
 import { memoryMiBOf } from "./memory.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is a guest called where names are shorter than a VM's may be, and where is a file of a node?
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { findHostPath } from "./host-path.ts";
 import { hostnameOf } from "./hostname.ts";

@@ -8,7 +8,7 @@ import type {
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import {

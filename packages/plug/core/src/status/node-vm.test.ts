@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-handler says of a VMI as a whole, and of its NICs while libvirt does not answer.
 import { networkConfigOf, type IfaceStatus, type VmiPhase } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import { NO_LINKS } from "../iface/facts.ts";

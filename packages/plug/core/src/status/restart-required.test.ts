@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What waits for a restart. Rows of area "restart-required" are KubeVirt's: pkg/network/vmliveupdate/restart_test.go.
 import type { Iface, Network, VmiSpec } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../spec/nics.ts";
 import { restartRequiredFields } from "./restart-required.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a VM's status waits for what comes of its NICs.
 import type { IfacePhase, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
-import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { canVmStatusWait } from "./vm-patience.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VM says of itself: the word that people see first, and its conditions.
 import type { RunStrategy, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { VmSituation } from "./obstacle.ts";
 import { vmStatus } from "./vm.ts";

@@ -7,7 +7,7 @@ import {
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
-import { aPod, aVmi } from "@patchbay/testing";
+import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { ownVmiStatus, type OwnVmiStatus } from "./vmi.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";

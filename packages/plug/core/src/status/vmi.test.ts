@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { aPod, aVmi } from "@patchbay/testing";
+import { aPod, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { ownVmiStatus } from "./vmi.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";

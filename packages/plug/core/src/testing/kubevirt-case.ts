@@ -2,7 +2,7 @@
 // How Patchbay answers one row of KubeVirt's own test tables.
 import { createHash } from "node:crypto";
 import type { Iface, Network, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { withNics } from "../spec/nics.ts";
 
 /** The answer to a row. */

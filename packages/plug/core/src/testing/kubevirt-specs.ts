@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about what a VM's edit means for its VMI, and about restarts.
 import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
-import { aVm } from "@patchbay/testing";
+import { aVm } from "@patchbay/support";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { planTemplateNics } from "../plan/vm/nics.ts";
 import { findByName, ifacesOf, withNics, type Nics } from "../spec/nics.ts";

@@ -2,7 +2,7 @@
 // A VMI and its ifaces as their node sees them, for tests of what is planned there.
 import { networkConfigOf, type Attachment, type Iface } from "@patchbay/api";
 import type { DomainFacts } from "@patchbay/domain";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "../iface/facts.ts";
 import {
   planNodeVm,

@@ -22,21 +22,12 @@ import type {
   LogFields,
   Sandbox,
   Store,
-} from "@patchbay/ports";
-import {
-  createFakeCache,
-  createFakeCni,
-  createFakeFiles,
-  createFakeNamespaces,
-  createFakePodNetwork,
-  createFakeSandboxes,
-  createFakeStore,
-  type FakeCni,
-  type FakeFiles,
-  type FakePodNetwork,
-  type FakeSandboxes,
-  type FakeStore,
-} from "@patchbay/ports/testing";
+} from "@patchbay/core/ports";
+import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
+import { createFakeSandboxes, type FakeSandboxes } from "@patchbay/cri/testing";
+import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { createFakeFiles, createFakeNamespaces, type FakeFiles } from "@patchbay/os/testing";
+import { createFakePodNetwork, type FakePodNetwork } from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";

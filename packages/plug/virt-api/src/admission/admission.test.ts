@@ -7,7 +7,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import type { MacOwner } from "@patchbay/core";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May a pod be written so?
 import { names, type ObjectMeta } from "@patchbay/api";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { depsOn } from "../testing/deps.ts";
 import { validate } from "./validate.ts";

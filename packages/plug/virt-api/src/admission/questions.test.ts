@@ -9,8 +9,8 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { AppError, type MacOwner } from "@patchbay/core";
-import type { Store } from "@patchbay/ports";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import type { Store } from "@patchbay/core/ports";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { asked, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";

@@ -7,7 +7,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";

@@ -2,7 +2,7 @@
 // Who may change what of a VMI, with a VM and without one?
 import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import type { MacOwner } from "@patchbay/core";
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { asked, causesOf, MAC, specWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS, type Pod } from "@patchbay/api";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { askForPods } from "./token-pod.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On which node is the pod that a token is bound to?
 import { PODS } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 
 /** A pod that a token is bound to, as the token's claims name it. */
 export interface TokenPod {

@@ -22,7 +22,7 @@ import {
   waitForCaches,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, ObjectKey } from "@patchbay/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { keepCertificates } from "./keeper.ts";
 import { contentsOf, SECRET_KEY } from "./kept.ts";
 

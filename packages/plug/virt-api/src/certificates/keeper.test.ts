@@ -12,12 +12,8 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { splitBundle } from "@patchbay/pki";
-import {
-  createFakeCache,
-  createFakeClock,
-  createFakeStore,
-  type FakeCache,
-} from "@patchbay/ports/testing";
+import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { AUTHENTICATION_KEY, certificateInSecret, trustInConfigMap } from "./cluster.ts";

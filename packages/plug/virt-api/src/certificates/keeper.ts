@@ -15,7 +15,7 @@ import {
 import { AppError } from "@patchbay/core";
 import { after, type Next } from "@patchbay/kube";
 import { createAuthority, issueCertificate, loadAuthority } from "@patchbay/pki";
-import type { Cache, Clock, Logger, Store } from "@patchbay/ports";
+import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import {
   livingAuthorities,
   printContents,

@@ -9,7 +9,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { createNearReader, createOwnWrites } from "@patchbay/kube";
-import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import { addIface } from "../routes/add-iface.ts";

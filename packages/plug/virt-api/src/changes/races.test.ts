@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do requests on one VM get in each other's way?
 import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { startBench, type Bench } from "../testing/bench.ts";
 import { aVm, KEY } from "../testing/objects.ts";

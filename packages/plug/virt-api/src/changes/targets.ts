@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { isOwnedBy, ownerVmOf, type NicTarget } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 import type { About } from "../http/answers.ts";
 
 /** The kind whose subresource was called, as the API server knows it. */

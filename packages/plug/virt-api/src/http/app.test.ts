@@ -7,7 +7,7 @@ import {
   type StatusBody,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startBench, type Answer, type Bench } from "../testing/bench.ts";
 import { aVm, aVmi, KEY } from "../testing/objects.ts";

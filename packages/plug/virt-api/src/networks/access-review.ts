@@ -6,7 +6,7 @@ import {
   type NadName,
   type ResourceType,
 } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import type { User } from "../callers/user.ts";
 
 /** Answers whether the user may read the definition. */

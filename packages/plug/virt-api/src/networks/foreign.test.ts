@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use a network of another namespace?
-import { createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import type { User } from "../callers/user.ts";
 import { askApiServer } from "./access-review.ts";

@@ -8,8 +8,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError, type NicTarget } from "@patchbay/core";
-import type { LogFields, Store } from "@patchbay/ports";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import type { LogFields, Store } from "@patchbay/core/ports";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";

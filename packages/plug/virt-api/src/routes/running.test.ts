@@ -9,7 +9,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";

@@ -12,8 +12,8 @@ import {
   type CertificateUsage,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Store } from "@patchbay/ports";
-import { createFakeStore } from "@patchbay/ports/testing";
+import type { Store } from "@patchbay/core/ports";
+import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with in tests.
 import { networkConfigOf } from "@patchbay/api";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createOwnWrites, Turns } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";

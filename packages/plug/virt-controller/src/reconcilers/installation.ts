@@ -3,7 +3,7 @@
 import { KUBEVIRTS, type ApiService, type KubeVirt } from "@patchbay/api";
 import { installationStatus, statusPatch } from "@patchbay/core";
 import { done, keyOf, printTime, type Next } from "@patchbay/kube";
-import type { Cache, Clock, Store } from "@patchbay/ports";
+import type { Cache, Clock, Store } from "@patchbay/core/ports";
 
 /** What it rests on. */
 export interface InstallationDeps {

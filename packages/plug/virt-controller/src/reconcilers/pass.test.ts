@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VM and its VMI: what goes through at once, what waits, and what keeps nothing else back.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, names } from "@patchbay/api";
-import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
 import { launcher, LAUNCHER } from "../testing/launched.ts";

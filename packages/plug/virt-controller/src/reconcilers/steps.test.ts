@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINES,
   type VirtualMachine,
 } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { AppError, findObstacle, type ErrorCode } from "@patchbay/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";

@@ -17,8 +17,8 @@ import {
 } from "@patchbay/api";
 import { AppError, seenLauncher } from "@patchbay/core";
 import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
-import type { Cache, ObjectKey, Store } from "@patchbay/ports";
-import { createFakeStore, type FakeStore } from "@patchbay/ports/testing";
+import type { Cache, ObjectKey, Store } from "@patchbay/core/ports";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createImageVolumes } from "../image-volumes.ts";

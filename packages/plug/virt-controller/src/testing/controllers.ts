@@ -4,9 +4,9 @@ import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import { DaemonHealth } from "@patchbay/daemon/testing";
-import type { Clock } from "@patchbay/ports";
-import { noteCalls } from "@patchbay/ports/testing";
-import type { TestServer } from "@patchbay/testing/api-server";
+import type { Clock } from "@patchbay/core/ports";
+import { noteCalls } from "@patchbay/kube/testing";
+import type { TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "../compose.ts";
 

@@ -2,7 +2,7 @@
 // A VMI and its launcher pod, for passes over them.
 import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { launcherPodName } from "@patchbay/core";
-import { aPod, aVmi } from "@patchbay/testing";
+import { aPod, aVmi } from "@patchbay/support";
 import { sha256Hex } from "./bench.ts";
 
 /** Name of the launcher pod of `aVmi`. */

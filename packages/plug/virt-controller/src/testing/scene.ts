@@ -18,7 +18,7 @@ import {
 } from "@patchbay/api";
 import { launcherPodName, pointerToken } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
-import { aVm, eventually, type NicSketch } from "@patchbay/testing";
+import { aVm, eventually, type NicSketch } from "@patchbay/support";
 
 const SOON = { withinMs: 5000 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every test of the whole component has around it: an API server, a virt-controller, and a VM to be.
 import type { KubeClient } from "@patchbay/kube";
-import { startTestServer, type TestServer } from "@patchbay/testing/api-server";
+import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { startController, type Controller } from "./controllers.ts";
 import { Scene } from "./scene.ts";

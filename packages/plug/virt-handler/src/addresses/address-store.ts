@@ -3,7 +3,7 @@
 // restart. One file for each NIC, below a directory for each pod.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, type RememberedAddresses } from "@patchbay/core";
-import type { Files } from "@patchbay/ports";
+import type { Files } from "@patchbay/core/ports";
 
 /** Addresses that were taken, by the uid of the pod. */
 export interface AddressStore {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  createFakeAddressServers,
-  createFakeClock,
-  createFakeLogger,
-  SERVED_NIC,
-} from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeAddressServers, SERVED_NIC } from "@patchbay/podnet/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createGuestServers } from "./guest-servers.ts";
 

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which DHCP servers run on this node: one at most for each launcher pod.
 import { AppError, type ServedNic } from "@patchbay/core";
-import type { AddressServer, AddressServers, Clock, Logger, NetnsHandle } from "@patchbay/ports";
+import type {
+  AddressServer,
+  AddressServers,
+  Clock,
+  Logger,
+  NetnsHandle,
+} from "@patchbay/core/ports";
 
 /** What is to be served, and who is told when that ends by itself. */
 export interface Serving {

@@ -10,7 +10,7 @@ import {
   type VmTraffic,
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { LinkCounters } from "@patchbay/ports";
+import type { LinkCounters } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LinkChanges } from "@patchbay/ports";
+import type { LinkChanges } from "@patchbay/core/ports";
 import { beforeEach, expect, test } from "vitest";
 import { Attention } from "./attention.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes of a launcher's guest and links wake the loop: those that no look has seen yet, and that are worth one.
 // What a pass does itself is seen by its own next look, so it wakes nobody.
-import type { LinkChanges } from "@patchbay/ports";
+import type { LinkChanges } from "@patchbay/core/ports";
 
 /** What the loop is told of one launcher. */
 export class Attention {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/core";
-import type { Clock, Launchers } from "@patchbay/ports";
-import {
-  createFakeHypervisor,
-  createFakeLinkWatch,
-  type FakeDaemon,
-} from "@patchbay/ports/testing";
+import type { Clock, Launchers } from "@patchbay/core/ports";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
+import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withPenalties } from "./penalties.ts";

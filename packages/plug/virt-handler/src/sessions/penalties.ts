@@ -2,7 +2,7 @@
 // Launchers that hang or drop their connections are left alone for a time that grows, whatever wakes the loop for them.
 import { AppError, isAppError } from "@patchbay/core";
 import { createPauses, type Pauses } from "@patchbay/kube";
-import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/ports";
+import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/core/ports";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** The first pause is short: a libvirt that was started anew is back by then. */

@@ -6,15 +6,10 @@ import type {
   Launcher,
   LauncherPod,
   Launchers,
-} from "@patchbay/ports";
-import {
-  createFakeHypervisor,
-  createFakeLinkWatch,
-  createFakeLogger,
-  type FakeHypervisor,
-  type FakeLinkWatch,
-  type FakeLogger,
-} from "@patchbay/ports/testing";
+} from "@patchbay/core/ports";
+import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/libvirt/testing";
+import { createFakeLinkWatch, type FakeLinkWatch } from "@patchbay/podnet/testing";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
 

@@ -12,7 +12,7 @@ import type {
   Logger,
   NetnsHandle,
   WatchedLinks,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import { Attention } from "./attention.ts";
 
 /** A launcher whose libvirt answers. Its descriptors are open, and name what they did, while somebody uses it. */

@@ -8,23 +8,18 @@ import {
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
-import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/ports";
+import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/ports";
+import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
+import { createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
-  createFakeCache,
-  createFakeFiles,
-  createFakeHypervisor,
-  createFakeLaunchers,
   createFakeLinkWatch,
-  createFakeLogger,
   createFakePodNetwork,
-  createFakeStore,
   type FakeAddressServers,
-  type FakeDaemon,
-  type FakeLogger,
   type FakePodNetwork,
-  type FakeStore,
-} from "@patchbay/ports/testing";
+} from "@patchbay/podnet/testing";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libvirt whose QEMU does with taps as QEMU does.
 import { parseDomain } from "@patchbay/domain/parse";
-import type { HypervisorConnection } from "@patchbay/ports";
-import type { FakeDaemon } from "@patchbay/ports/testing";
+import type { HypervisorConnection } from "@patchbay/core/ports";
+import type { FakeDaemon } from "@patchbay/libvirt/testing";
 
 /** What QEMU is to its surroundings. */
 export interface Qemu {

@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain/parse";
-import type { FakePodNetwork } from "@patchbay/ports/testing";
-import { aVmi } from "@patchbay/testing";
+import type { FakePodNetwork } from "@patchbay/podnet/testing";
+import { aVmi } from "@patchbay/support";
 import { createBench, NETNS, type Bench } from "./bench.ts";
 
 const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission by webhooks: mutating ones in order, then validating ones. Source: Kubernetes "Dynamic Admission Control".
 import { messageOf } from "@patchbay/core/errors";
-import type { Logger } from "@patchbay/ports";
+import type { Logger } from "@patchbay/core/ports";
 import { StatusError, badRequest, forbidden, internalError } from "../../meta/status.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "../admission.ts";

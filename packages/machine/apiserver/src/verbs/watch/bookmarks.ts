@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When does a watch send bookmarks, and when is its time over?
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import type { WatchStream } from "./stream.ts";
 
 /** Bookmarks are sent this often, and before the end. Source: kube-apiserver, defaultBookmarkFrequency. */

@@ -6,7 +6,7 @@ import {
   type PersistentVolumeClaim,
   type StorageClass,
 } from "@patchbay/api";
-import type { ClaimSize } from "@patchbay/ports";
+import type { ClaimSize } from "@patchbay/core/ports";
 import { handleOf } from "../layout.ts";
 import { printBytes } from "../../volumes/storage/limits.ts";
 import { PROVISIONER, SELECTED_NODE } from "../words.ts";

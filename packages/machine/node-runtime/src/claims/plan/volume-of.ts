@@ -10,7 +10,7 @@ import {
   type PersistentVolumeClaim,
   type VolumeMode,
 } from "@patchbay/api";
-import type { ClaimSize } from "@patchbay/ports";
+import type { ClaimSize } from "@patchbay/core/ports";
 import { handleOf } from "../layout.ts";
 import { HOSTNAME_LABEL, PROVISIONED_BY, PROVISIONER, VOLUME_FINALIZER } from "../words.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock, createFakeFiles } from "@patchbay/ports/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { HANDLE } from "../testing.ts";
 import { createClaimGrowth } from "./claim-growth.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods make the storage of claims grow? Files are sparse: what they take of the disk is looked at, and who uses them now.
-import type { Clock, VolumeDisk } from "@patchbay/ports";
+import type { Clock, VolumeDisk } from "@patchbay/core/ports";
 import { GrowthMarks, type Growths } from "../../volumes/storage/growth.ts";
 import type { ClaimMachine } from "../deps.ts";
 import { isHandle, placesOf } from "../layout.ts";

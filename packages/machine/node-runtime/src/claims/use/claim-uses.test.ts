@@ -6,7 +6,8 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api";
-import { createFakeClaimDisk, createFakeFiles, createFakeStore } from "@patchbay/ports/testing";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeClaimDisk, createFakeFiles } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../../testing/pods.ts";
 import { aClaim, aVolume, HANDLE } from "../testing.ts";

@@ -12,7 +12,7 @@ import {
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { Turns } from "@patchbay/kube";
-import type { Store } from "@patchbay/ports";
+import type { Store } from "@patchbay/core/ports";
 import type { ClaimMachine } from "../deps.ts";
 import { isHandle, placesOf, type ClaimPlaces } from "../layout.ts";
 import { PROVISIONER } from "../words.ts";

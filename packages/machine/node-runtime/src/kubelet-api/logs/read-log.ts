@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a container's log, and goes on reading while it grows and is rotated, as long as the container runs.
 import { openGrowingFile, watchFile, type GrowingFile } from "@patchbay/os";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { LineCounter, LogPrinter, type LogView } from "./printer.ts";
 
 /** What somebody wants to see of a log. */

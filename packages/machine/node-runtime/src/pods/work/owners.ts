@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pod is a sandbox or container of? The runtime tells of changes by ids only.
-import type { ContainerRuntime } from "@patchbay/ports";
+import type { ContainerRuntime } from "@patchbay/core/ports";
 import { podUidOf } from "../../translate/labels.ts";
 
 /** What is known of ids. */

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  createFakeClock,
-  createFakeContainerRuntime,
-  createFakeFiles,
-  createFakeLogger,
-} from "@patchbay/ports/testing";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createImageAccess } from "../../images/access.ts";
 import { createGrants } from "../../images/grants.ts";

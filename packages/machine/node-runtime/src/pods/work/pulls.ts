@@ -9,7 +9,7 @@ import type {
   ContainerRuntime,
   Logger,
   RegistryCredentials,
-} from "@patchbay/ports";
+} from "@patchbay/core/ports";
 import type { ImageAccess } from "../../images/access.ts";
 import type { PullGuard } from "../../images/pull-guard.ts";
 import { isLocalName } from "../../images/names.ts";

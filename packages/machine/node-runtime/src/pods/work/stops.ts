@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Containers that have been asked to end: the runtime's call lasts as long as that takes, and no pass waits for it.
 import { messageOf } from "@patchbay/core";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/ports";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 
 /** Stops that are under way. */
 export interface Stops {

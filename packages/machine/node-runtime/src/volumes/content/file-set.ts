@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a volume while they are being collected: whose they are, and which paths they may have. Pure.
 import { AppError } from "@patchbay/core";
-import type { VolumeFile } from "@patchbay/ports";
+import type { VolumeFile } from "@patchbay/core/ports";
 
 /** For whom a volume is made. */
 export interface VolumeReader {

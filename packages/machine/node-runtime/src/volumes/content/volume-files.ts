@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All files of a volume that shows objects, the pod, or tokens. Pure: what it shows has been read before.
 import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api";
-import type { VolumeFile } from "@patchbay/ports";
+import type { VolumeFile } from "@patchbay/core/ports";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { addDownwardFiles } from "./downward-files.ts";
 import { DEFAULT_MODE, FileSet, volumeFailed, type VolumeReader } from "./file-set.ts";

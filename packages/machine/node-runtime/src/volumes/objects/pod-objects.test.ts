@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeObject } from "@patchbay/api";
-import { createFakeCache, createFakeClock, settle } from "@patchbay/ports/testing";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeClock, settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { aConfigMap, createVolumeBench } from "../testing.ts";
 import { createPodObjects } from "./pod-objects.ts";

@@ -3,7 +3,7 @@
 import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { StartableCache } from "@patchbay/kube";
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/object-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 

@@ -2,7 +2,7 @@
 // Tokens of pods: asked for, kept in memory, and asked for again before they end.
 import type { Pod } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import type { TokenSource } from "../content/references.ts";
 
 /** A token as the API server gave it out. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { ContainerWrites } from "@patchbay/ports";
-import { createFakeCache, settle } from "@patchbay/ports/testing";
+import type { ContainerWrites } from "@patchbay/core/ports";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { aPodWith, createVolumeBench, UID, type VolumeBench } from "../testing.ts";
 import { keepStorageLimits, type StorageDeps } from "./keep-storage.ts";

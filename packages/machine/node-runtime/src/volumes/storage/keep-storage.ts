@@ -3,7 +3,7 @@
 // walked only when that says that somebody may have reached a limit.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
-import type { Cache, Clock, Logger } from "@patchbay/ports";
+import type { Cache, Clock, Logger } from "@patchbay/core/ports";
 import {
   headroomOf,
   isWalkDue,

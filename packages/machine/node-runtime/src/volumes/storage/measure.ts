@@ -2,7 +2,7 @@
 // How much of the disk do the pods use? What has a file system of its own says so itself; the rest is walked, all at once.
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
-import type { ContainerRuntime, Files, VolumeDisk } from "@patchbay/ports";
+import type { ContainerRuntime, Files, VolumeDisk } from "@patchbay/core/ports";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { volumePath } from "../layout.ts";
 import type { PodUsage } from "./limits.ts";

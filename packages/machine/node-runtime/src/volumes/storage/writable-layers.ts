@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What containers have written beside their images, by pod. Pure.
-import type { ContainerWrites } from "@patchbay/ports";
+import type { ContainerWrites } from "@patchbay/core/ports";
 import { podUidOf } from "../../translate/labels.ts";
 
 /** Bytes that each container has written into its root file system, by uid of the pod and name of the container. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { runOnSource } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
-import type { Files, ProcessRunner } from "@patchbay/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { lookAtDisk } from "./look-at.ts";
 import { judgeDisk, type Disk } from "./verdict.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeProcessRunner } from "@patchbay/ports/testing";
+import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { lookAtDisk } from "./look-at.ts";
 

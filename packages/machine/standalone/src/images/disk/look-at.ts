@@ -3,7 +3,7 @@
 // do anything, without a network, and within limits.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/ports";
+import type { ProcessRunner } from "@patchbay/core/ports";
 
 /** A header is read in milliseconds; the rest is a slow disk's. */
 const TIMEOUT_MS = 60_000;

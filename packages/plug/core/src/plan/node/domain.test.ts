@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { aVmi, type NicSketch } from "@patchbay/testing";
+import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
 import { machineUuidOf } from "./domain-name.ts";

@@ -2,7 +2,7 @@
 // When is a VM started, with which NICs, and what is left to do where it does not run?
 import { names, type IfaceStatus, type VirtualMachineInstance } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain/parse";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
   anIface,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a guest's kernel come into its launcher, and was it lost on the way?
 import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../testing/launcher-facts.ts";
 import { pullPolicyOf, hasImageVolume, hasLostImage, imagePartsOf } from "./image-files.ts";

@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
 import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";

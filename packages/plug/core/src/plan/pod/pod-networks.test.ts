@@ -12,7 +12,7 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
-import { aVmi, type NicSketch } from "@patchbay/testing";
+import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../iface/names.ts";
 import { attachmentStatuses } from "../../status/attachments.ts";

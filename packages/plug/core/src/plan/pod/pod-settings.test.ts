@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a VMI reaches its pod?
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 

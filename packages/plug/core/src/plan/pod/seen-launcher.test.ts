@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type Pod } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { ownVmiStatus } from "../../status/vmi.ts";

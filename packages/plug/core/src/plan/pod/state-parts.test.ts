@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where do firmware and TPM write, and who makes the claim that keeps it?
 import { storageConfigOf, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 import { planVmi } from "../vm/vmi.ts";

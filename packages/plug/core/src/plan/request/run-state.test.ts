@@ -5,7 +5,7 @@ import {
   type StateChangeRequest,
   type VirtualMachine,
 } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planRestart, planStart, planStop, type RunStatePlan } from "./run-state.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { refuseVmiChange } from "./vmi-change.ts";
 

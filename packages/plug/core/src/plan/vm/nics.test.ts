@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "../../spec/nics.ts";
 import { nicsAfter } from "../../testing/vmi-nics.ts";

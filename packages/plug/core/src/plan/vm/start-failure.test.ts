@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RunStrategy, StartFailure, VirtualMachine, VmiStatus } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { startFailureOf, startPauseMs, wellInMs } from "./start-failure.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything for which a VM or a VMI cannot be started, each with the path of its field.
 import { networkConfigOf, type VmiSpec } from "@patchbay/api";
-import { aVm, aVmi } from "@patchbay/testing";
+import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../../spec/nics.ts";
 import { sayProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";

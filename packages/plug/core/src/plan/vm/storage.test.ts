@@ -8,7 +8,7 @@ import {
   type VmiSpec,
   type Volume,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { volumeStatuses } from "../../status/volumes.ts";
 import { vmiObstacle } from "../../status/obstacle.ts";

@@ -2,7 +2,7 @@
 // What is done next for one VM, and of what the VMI that it starts is made.
 import type { Iface, VirtualMachine, VirtualMachineInstance, VmStatus } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "../../spec/nics.ts";
 import { isOwnedBy, nextLookMs, ownerVmOf, planVm, vmiOf, type VmFacts } from "./vm.ts";

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
-import { aPod, aVmi, type NicSketch } from "@patchbay/testing";
+import { aPod, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf } from "../../spec/nics.ts";
 import { planVmi, podNetworkElements, type VmiFacts } from "./vmi.ts";

@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api";
 import { AppError, isAppError, networkNameOf, networksOf } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "./observe.ts";
 

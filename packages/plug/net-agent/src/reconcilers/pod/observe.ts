@@ -18,7 +18,7 @@ import {
   type ForeignAttachment,
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { Sandbox } from "@patchbay/ports";
+import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
 import { entriesOf, toOwned, type OwnedRow } from "./attachment/owned-row.ts";

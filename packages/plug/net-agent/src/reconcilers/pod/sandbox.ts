@@ -2,7 +2,7 @@
 // Where does the pod live, and what is told when the container runtime does not say?
 import type { AttachmentError, Pod } from "@patchbay/api";
 import { AppError, reasonOf } from "@patchbay/core";
-import type { Sandbox } from "@patchbay/ports";
+import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 
 /** The container runtime does not answer. */

@@ -4,7 +4,7 @@ import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { CniResult } from "@patchbay/ports";
+import type { CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { Failed } from "../../failures.ts";
 import type { AddressWish } from "./attachment/address-wish.ts";

@@ -2,7 +2,7 @@
 // DataVolumes of a VM's templates: made before the VMI, or the VM says why not.
 import { DATA_VOLUMES, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
 import { findObstacle } from "@patchbay/core";
-import { aVm } from "@patchbay/testing";
+import { aVm } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
 

@@ -17,7 +17,7 @@ import {
   type VmFacts,
 } from "@patchbay/core";
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 
 /** The VMI of the VM's name. A cache may be behind: before one that was made counts as gone, the server is asked. */

@@ -9,7 +9,7 @@ import {
   type VmStatus,
 } from "@patchbay/api";
 import { findObstacle, ifacesOf } from "@patchbay/core";
-import { aVm, aVmi, type NicSketch } from "@patchbay/testing";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long has something been put off? Nothing is put off for ever.
-import type { Clock } from "@patchbay/ports";
+import type { Clock } from "@patchbay/core/ports";
 
 /** What has been put off, by uid. Lost at a restart of the process, after which it begins anew. */
 export interface Patience {

@@ -21,7 +21,7 @@ import {
   type VmiFacts,
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Patch } from "@patchbay/ports";
+import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type Outcome } from "../steps.ts";
 

@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { Bench } from "../../testing/bench.ts";
 

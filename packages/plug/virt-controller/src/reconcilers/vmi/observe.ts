@@ -20,7 +20,7 @@ import {
   type VmiFacts,
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 
 /** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */

@@ -7,7 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
 import { LAUNCHER, launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";

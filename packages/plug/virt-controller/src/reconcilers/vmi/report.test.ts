@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../../testing/bench.ts";
 import { launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";

@@ -3,7 +3,7 @@
 // have words for, and now and then while it listens.
 import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { GuestInterface, GuestSystem } from "@patchbay/ports";
+import type { GuestInterface, GuestSystem } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions/sessions.ts";
 

@@ -4,7 +4,7 @@
 import { AppError } from "@patchbay/core";
 import type { DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
-import type { HypervisorConnection } from "@patchbay/ports";
+import type { HypervisorConnection } from "@patchbay/core/ports";
 
 type DomainReader = Pick<HypervisorConnection, "readDomainXml">;
 

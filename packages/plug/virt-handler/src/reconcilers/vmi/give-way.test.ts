@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeClock } from "@patchbay/ports/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createPace } from "../../pace.ts";
 import { aScheduledVmi } from "../../testing/scene.ts";

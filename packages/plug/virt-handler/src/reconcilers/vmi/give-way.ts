@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, type AppError } from "@patchbay/core";
 import { done, keyOf, printKey, type Next } from "@patchbay/kube";
-import type { LauncherPod } from "@patchbay/ports";
+import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { PASS_REFILL_MS } from "../../pace.ts";
 import { reportFailure } from "./report.ts";

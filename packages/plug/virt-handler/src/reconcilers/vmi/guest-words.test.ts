@@ -3,7 +3,7 @@
 // more than it is worth.
 import type { IfaceStatus } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { GuestInterface } from "@patchbay/ports";
+import type { GuestInterface } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";
 import { running, without } from "../../testing/scene.ts";

@@ -11,7 +11,7 @@ import {
   type NodeVmFacts,
 } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
-import type { HypervisorEvent, LauncherPod } from "@patchbay/ports";
+import type { HypervisorEvent, LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { noteTaps } from "../../metrics/taps.ts";
 import { actNodeVm, callsLibvirt, type Outcome } from "./act.ts";

@@ -16,7 +16,7 @@ import {
   type NodeVmFacts,
   type RememberedAddresses,
 } from "@patchbay/core";
-import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/ports";
+import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { readDomainFacts } from "./domain-text.ts";
 import type { Place } from "./turn.ts";

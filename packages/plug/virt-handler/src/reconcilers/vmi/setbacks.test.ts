@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
 import { AppError, type ErrorCode } from "@patchbay/core";
-import type { UnplugPolicy } from "@patchbay/ports/testing";
+import type { UnplugPolicy } from "@patchbay/libvirt/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";

@@ -2,7 +2,7 @@
 // What the steps of one pass share.
 import { isAppError, type AppError, type NodeAction, type NodeVmFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { LauncherPod } from "@patchbay/ports";
+import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions/sessions.ts";
 

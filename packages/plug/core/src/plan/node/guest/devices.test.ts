@@ -2,7 +2,7 @@
 // Which devices beside NICs and disks does a guest get?
 import { names, networkConfigOf, printPcieTopology, type VmiSpec } from "@patchbay/api";
 import type { DomainDefinition } from "@patchbay/domain";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../../pcie/topology.ts";
 import { guestDevicesOf } from "./devices.ts";

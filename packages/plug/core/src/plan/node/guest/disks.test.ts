@@ -3,7 +3,7 @@
 import type { Disk, Iface, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import type { DiskDefinition, Topology } from "@patchbay/domain";
 import { networkConfigOf } from "@patchbay/api";
-import { aVmi } from "@patchbay/testing";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../../pcie/topology.ts";
 import { bootOrderOf } from "./boot-order.ts";

@@ -4,7 +4,7 @@
 import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/core";
-import type { AttachmentRequest, NetworkConfigList } from "@patchbay/ports";
+import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
 
 /** What a NIC had before. */
 export interface AddressWish {

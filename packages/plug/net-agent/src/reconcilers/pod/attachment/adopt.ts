@@ -4,7 +4,7 @@
 import { parseNetworkConfig, type JournalRow } from "@patchbay/cni";
 import type { ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";

@@ -3,7 +3,7 @@
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/ports";
+import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import { addressWishOf, mayBeRefusal, type AddressWish } from "./address-wish.ts";
 import { adopt } from "./adopt.ts";

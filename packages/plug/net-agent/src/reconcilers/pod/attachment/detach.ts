@@ -2,7 +2,7 @@
 // Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
 import type { JournalRow } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
-import type { AttachmentRequest } from "@patchbay/ports";
+import type { AttachmentRequest } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";

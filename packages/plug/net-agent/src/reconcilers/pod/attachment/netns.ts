@@ -3,7 +3,7 @@
 // same path by now, and nothing is ever attached to the host's own.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
-import type { Link, OpenNetns, Sandbox } from "@patchbay/ports";
+import type { Link, OpenNetns, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 

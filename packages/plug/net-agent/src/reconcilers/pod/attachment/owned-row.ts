@@ -3,7 +3,7 @@
 import type { NetworkStatus } from "@patchbay/api";
 import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import type { OwnedAttachment, ToldAttachment } from "@patchbay/core";
-import type { Sandbox } from "@patchbay/ports";
+import type { Sandbox } from "@patchbay/core/ports";
 
 /** An attachment of ours, with the row that is the recipe of its removal. */
 export interface OwnedRow extends OwnedAttachment, ToldAttachment {

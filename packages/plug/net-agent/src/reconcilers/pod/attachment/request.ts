@@ -4,7 +4,12 @@ import { normalizeMac, parseMac, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from "@patchbay/cni";
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
-import type { AttachmentRequest, CniResult, NetworkConfigList, Sandbox } from "@patchbay/ports";
+import type {
+  AttachmentRequest,
+  CniResult,
+  NetworkConfigList,
+  Sandbox,
+} from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import { parseAddress } from "./addresses.ts";
 import type { PodFacts } from "../observe.ts";

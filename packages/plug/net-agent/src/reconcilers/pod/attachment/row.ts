@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the journal is told of a new attachment.
 import type { JournalRow } from "@patchbay/cni";
-import type { AttachmentRequest, Sandbox } from "@patchbay/ports";
+import type { AttachmentRequest, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// CNI in memory: attachments by sandbox and interface name.
+import { AppError } from "@patchbay/core";
+import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
+
+/** What happens in the world when an attachment is made or taken away, for example in a fake of the kernel. */
+export interface FakeCniEffects {
+  attached?(request: AttachmentRequest, result: CniResult): void;
+  detached?(request: AttachmentRequest): void;
+}
+
+/** A {@link Cni} in memory. */
+export interface FakeCni extends Cni {
+  /** The attachments that exist, as `containerId/interfaceName`, in the order in which they were made. */
+  readonly attachments: readonly string[];
+  /** All calls in order, as `ADD containerId/interfaceName`; also DEL and RELEASE. */
+  readonly calls: readonly string[];
+  /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
+  failNext(command: Command, error: unknown, half?: "half"): void;
+  /** Failures that were announced and have not come will not come. */
+  heal(): void;
+  /** From now on plugins take no notice of a MAC that is asked for, as ptp and host-device. */
+  ignoreMacs(): void;
+}
+
+type Command = "add" | "del" | "release";
+
+interface Failure {
+  readonly error: unknown;
+  readonly isHalf: boolean;
+}
+
+/** Makes a CNI that succeeds. The MAC is the one of CNI_ARGS `MAC`, else one that is made from the name. */
+export function createFakeCni(effects: FakeCniEffects = {}): FakeCni {
+  return new MemoryCni(effects);
+}
+
+class MemoryCni implements FakeCni {
+  readonly #effects: FakeCniEffects;
+  readonly #attached = new Map<string, AttachmentRequest>();
+  readonly #calls: string[] = [];
+  readonly #failures = new Map<Command, Failure>();
+  #ignoresMacs = false;
+
+  constructor(effects: FakeCniEffects) {
+    this.#effects = effects;
+  }
+
+  get attachments(): readonly string[] {
+    return [...this.#attached.keys()];
+  }
+
+  get calls(): readonly string[] {
+    return this.#calls;
+  }
+
+  failNext(command: Command, error: unknown, half?: "half"): void {
+    this.#failures.set(command, { error, isHalf: half === "half" });
+  }
+
+  heal(): void {
+    this.#failures.clear();
+  }
+
+  ignoreMacs(): void {
+    this.#ignoresMacs = true;
+  }
+
+  async add(request: AttachmentRequest): Promise<CniResult> {
+    await Promise.resolve();
+    const key = keyOf(request);
+    this.#calls.push(`ADD ${key}`);
+    const failure = this.#takeFailure("add");
+    if (failure?.isHalf === false) throw failure.error;
+    if (this.#attached.has(key)) {
+      const plugin = request.config.plugins[0]?.type ?? "fake";
+      const message = `interface ${request.interfaceName} already exists`;
+      throw new AppError("CNI_PLUGIN_FAILED", { plugin, command: "ADD", message, cniCode: 999 });
+    }
+    this.#attached.set(key, request);
+    const result = resultOf(this.#ignoresMacs ? { ...request, args: [] } : request);
+    this.#effects.attached?.(request, result);
+    if (failure !== undefined) throw failure.error;
+    return result;
+  }
+
+  async del(request: AttachmentRequest): Promise<void> {
+    await Promise.resolve();
+    this.#calls.push(`DEL ${keyOf(request)}`);
+    const failure = this.#takeFailure("del");
+    if (failure !== undefined) throw failure.error;
+    this.#attached.delete(keyOf(request));
+    this.#effects.detached?.(request);
+  }
+
+  async releaseAddresses(request: AttachmentRequest): Promise<void> {
+    await Promise.resolve();
+    this.#calls.push(`RELEASE ${keyOf(request)}`);
+    const failure = this.#takeFailure("release");
+    if (failure !== undefined) throw failure.error;
+    this.#attached.delete(keyOf(request));
+  }
+
+  #takeFailure(command: Command): Failure | undefined {
+    const failure = this.#failures.get(command);
+    this.#failures.delete(command);
+    return failure;
+  }
+}
+
+function keyOf(request: AttachmentRequest): string {
+  return `${request.containerId}/${request.interfaceName}`;
+}
+
+function resultOf(request: AttachmentRequest): CniResult {
+  const { interfaceName: name, netnsPath: sandbox = "", config } = request;
+  const asked = request.args.find(([key]) => key === "MAC")?.[1];
+  let sum = 7;
+  for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) % 65536;
+  const tail = sum
+    .toString(16)
+    .padStart(4, "0")
+    .replace(/^(..)(..)$/, "$1:$2");
+  const mac = asked ?? `02:fa:ce:00:${tail}`;
+  return { cniVersion: config.cniVersion, interfaces: [{ name, mac, sandbox }] };
+}

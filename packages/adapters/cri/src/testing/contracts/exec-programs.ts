@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every ExecPrograms must do; run on the fake and on a real runtime.
+import { describe, expect, test } from "vitest";
+import type { ExecPrograms } from "@patchbay/core/ports";
+
+/** A runtime with a container that runs. */
+export interface ExecProgramsBench {
+  readonly programs: ExecPrograms;
+  readonly containerId: string;
+  /** Starts a program in the container that does not end by itself; resolves when it runs. */
+  readonly start: () => Promise<void> | void;
+}
+
+/** Tests of the name `ExecPrograms: NAME`; each makes a bench of its own. */
+export function describeExecProgramsContract(
+  name: string,
+  make: () => Promise<ExecProgramsBench> | ExecProgramsBench,
+): void {
+  describe(`ExecPrograms: ${name}`, () => {
+    test("each program is told by an id, the container's own is not, and one is ended alone", async () => {
+      const { programs, containerId, start } = await make();
+      expect(await programs.list(containerId)).toEqual([]);
+      await start();
+      await start();
+      const [first = "", second] = await programs.list(containerId);
+      expect(second).toBeDefined();
+      await programs.kill(containerId, first);
+      await expect.poll(() => programs.list(containerId)).toEqual([second]);
+      await programs.kill(containerId, first);
+    });
+
+    test("a container that is not there has none, and nothing is to be ended in it", async () => {
+      const { programs } = await make();
+      expect(await programs.list("nowhere")).toEqual([]);
+      await programs.kill("nowhere", "none");
+    });
+  });
+}

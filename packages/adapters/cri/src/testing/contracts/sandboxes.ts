@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Sandboxes must do; run on the fake and on what a runtime writes.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Sandbox, Sandboxes } from "@patchbay/core/ports";
+
+/** A container runtime. */
+export interface SandboxesBench {
+  readonly sandboxes: Sandboxes;
+  /** It makes a sandbox, in place of the pod's one before. */
+  put(sandbox: Sandbox): Promise<void> | void;
+  /** It removes the pod's sandbox. */
+  take(podUid: string): Promise<void> | void;
+}
+
+const ONE: Sandbox = {
+  id: "box-1",
+  podUid: "uid-1",
+  pod: { namespace: "ns1", name: "pod" },
+  netnsPath: "/run/netns/box-1",
+  netnsInode: "402",
+};
+
+/** Tests of the name `Sandboxes: NAME`; each makes a bench of its own. */
+export function describeSandboxesContract(name: string, make: () => SandboxesBench): void {
+  describe(`Sandboxes: ${name}`, () => {
+    let bench: SandboxesBench;
+    beforeEach(() => {
+      bench = make();
+    });
+
+    test("a pod has none before the runtime has made one, and none after", async () => {
+      expect(await bench.sandboxes.find("uid-1")).toBeUndefined();
+      await bench.put(ONE);
+      await bench.take("uid-1");
+      expect(await bench.sandboxes.find("uid-1")).toBeUndefined();
+    });
+
+    test("each pod's own is found, the last one that was made", async () => {
+      const again = { ...ONE, id: "box-2", netnsPath: "/run/netns/box-2", netnsInode: "403" };
+      const netnsPath = "/run/netns/box-3";
+      const other = { ...ONE, id: "box-3", podUid: "uid-2", netnsPath, netnsInode: "404" };
+      for (const sandbox of [ONE, other, again]) await bench.put(sandbox);
+      expect(await bench.sandboxes.find("uid-1")).toEqual(again);
+      expect(await bench.sandboxes.find("uid-2")).toEqual(other);
+    });
+  });
+}

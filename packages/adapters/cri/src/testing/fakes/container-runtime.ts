@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// A container runtime in memory: sandboxes, containers whose programs a test ends, images, deaths of shims and of itself.
+import { AppError } from "@patchbay/core";
+import type { Clock } from "@patchbay/core/ports";
+import type {
+  AttachRequest,
+  ContainerConfig,
+  ContainerImage,
+  ContainerRuntime,
+  ContainerStatus,
+  ContainerSummary,
+  ContainerWrites,
+  ExecRequest,
+  ExecResult,
+  RegistryCredentials,
+  RuntimeFilter,
+  SandboxConfig,
+  SandboxStatus,
+  SandboxSummary,
+} from "@patchbay/core/ports";
+import { createFakeClock } from "@patchbay/os/testing";
+import {
+  listContainerRecords,
+  listContainerWrites,
+  listSandboxRecords,
+  namesOf,
+  newContainer,
+  newSandbox,
+  refusal,
+  type ContainerRecord,
+  type ProgramEnd,
+  type SandboxRecord,
+} from "./container-runtime/records.ts";
+import { FakeRegistry } from "./container-runtime/registry.ts";
+
+/** Calls of {@link ContainerRuntime} that can be made to fail. */
+export type FakeRuntimeCall = Exclude<keyof ContainerRuntime, "watch" | "close">;
+
+/** {@link ContainerRuntime} in memory. A test decides what programs do, which images there are, and who dies. */
+export interface FakeContainerRuntime extends ContainerRuntime {
+  /** All calls that changed or ran something, in order, as `startContainer container-1`. */
+  readonly calls: readonly string[];
+  /** What `problem` says. */
+  notReady: string | undefined;
+  /** What a program run by `execSync` says; undefined: it does not end. At first all end with 0 and say nothing. */
+  onExec: (container: ContainerStatus, command: readonly string[]) => ExecResult | undefined;
+  /** Whether this container's program stays when it is asked to end; at first all end, with 143. */
+  ignoresStop: (container: ContainerStatus) => boolean;
+  /** Told after each start: may end the program at once. */
+  onStart: (container: ContainerStatus, config: ContainerConfig) => void;
+  /** An image that is on the node. */
+  putImage(image: ContainerImage): void;
+  /** An image that its registry has, for all or for who knows the password. Pulling any other fails. */
+  putRemoteImage(image: ContainerImage, password?: string): void;
+  /** A running program ends by itself. */
+  endContainer(id: string, end: ProgramEnd): void;
+  /** The shim of a sandbox dies: so do its containers (255), and it is NOTREADY. */
+  killSandbox(id: string): void;
+  /** The machine starts anew: as if all shims had died. */
+  reboot(): void;
+  /** The runtime dies: calls fail with CRI_UNAVAILABLE. What runs goes on. */
+  stop(): void;
+  /** It is back: watchers are told. */
+  start(): void;
+  /** The next such call throws; with `half` it has its effect all the same. */
+  failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void;
+  /** A container has written so much into its root file system. */
+  setWritten(id: string, bytes: number): void;
+  /** What was asked for; undefined when it is gone. */
+  sandboxConfigOf(id: string): SandboxConfig | undefined;
+  containerConfigOf(id: string): ContainerConfig | undefined;
+}
+
+interface Failure {
+  readonly call: FakeRuntimeCall;
+  readonly error: unknown;
+  readonly half: boolean;
+}
+
+class MemoryRuntime implements FakeContainerRuntime {
+  readonly calls: string[] = [];
+  notReady: string | undefined;
+  onExec: FakeContainerRuntime["onExec"] = () => ({ exitCode: 0, stdout: "", stderr: "" });
+  ignoresStop: FakeContainerRuntime["ignoresStop"] = () => false;
+  onStart: FakeContainerRuntime["onStart"] = () => undefined;
+  readonly #clock: Clock;
+  readonly #sandboxes = new Map<string, SandboxRecord>();
+  readonly #containers = new Map<string, ContainerRecord>();
+  readonly #images = new Map<string, ContainerImage>();
+  readonly #registry = new FakeRegistry();
+  readonly #watchers = new Set<(id: string | undefined) => void>();
+  readonly #failures: Failure[] = [];
+  #made = 0;
+  #away = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  version(): Promise<{ readonly name: string; readonly version: string }> {
+    return this.#answer("version", () => ({ name: "fake", version: "1" }));
+  }
+
+  problem(): Promise<string | undefined> {
+    return this.#answer("problem", () => this.notReady);
+  }
+
+  runSandbox(config: SandboxConfig): Promise<string> {
+    const { namespace, name, uid, attempt } = config.metadata;
+    return this.#act("runSandbox", `${namespace}/${name}`, () => {
+      const taken = [...this.#sandboxes.values()].find(
+        ({ config: { metadata } }) => metadata.uid === uid && metadata.attempt === attempt,
+      );
+      if (taken !== undefined) throw refusal("RunPodSandbox", "UNKNOWN", "the name is reserved");
+      this.#made += 1;
+      const record = newSandbox(config, this.#made, this.#clock.now());
+      this.#sandboxes.set(record.status.id, record);
+      this.#tell(record.status.id);
+      return record.status.id;
+    });
+  }
+
+  stopSandbox(id: string): Promise<void> {
+    return this.#act("stopSandbox", id, () => {
+      this.#endSandbox(id, 137);
+    });
+  }
+
+  removeSandbox(id: string): Promise<void> {
+    return this.#act("removeSandbox", id, () => {
+      this.#endSandbox(id, 137);
+      for (const { sandboxId, status } of this.#containers.values()) {
+        if (sandboxId === id) this.#forget(this.#containers, status.id);
+      }
+      this.#forget(this.#sandboxes, id);
+    });
+  }
+
+  listSandboxes(filter: RuntimeFilter = {}): Promise<readonly SandboxSummary[]> {
+    return this.#answer("listSandboxes", () =>
+      listSandboxRecords(this.#sandboxes.values(), filter),
+    );
+  }
+
+  findSandbox(id: string): Promise<SandboxStatus | undefined> {
+    return this.#answer("findSandbox", () => this.#sandboxes.get(id)?.status);
+  }
+
+  createContainer(sandboxId: string, config: ContainerConfig): Promise<string> {
+    const { name, attempt } = config.metadata;
+    return this.#act("createContainer", `${sandboxId} ${name} ${String(attempt)}`, () => {
+      const box = this.#sandboxes.get(sandboxId);
+      if (box?.status.state !== "READY") {
+        throw refusal("CreateContainer", "NOT_FOUND", `no sandbox ${sandboxId} runs`);
+      }
+      const image = this.#images.get(config.image);
+      if (image === undefined) throw refusal("CreateContainer", "NOT_FOUND", "no such image");
+      const taken = [...this.#containers.values()].some(
+        ({ sandboxId: of, status }) =>
+          of === sandboxId && status.name === name && status.attempt === attempt,
+      );
+      if (taken) throw refusal("CreateContainer", "UNKNOWN", "the name is reserved");
+      this.#made += 1;
+      const made = { index: this.#made, nowMs: this.#clock.now(), imageRef: image.id };
+      const record = newContainer(box, config, made);
+      this.#containers.set(record.status.id, record);
+      return record.status.id;
+    });
+  }
+
+  startContainer(id: string): Promise<void> {
+    return this.#act("startContainer", id, () => {
+      const record = this.#container("StartContainer", id);
+      if (record.status.state !== "CREATED") {
+        throw refusal("StartContainer", "UNKNOWN", `container ${id} has been started before`);
+      }
+      this.#update(record, { state: "RUNNING", startedAt: this.#nowNs() });
+      this.onStart(record.status, record.config);
+    });
+  }
+
+  async stopContainer(id: string, graceSeconds: number): Promise<void> {
+    await this.#act("stopContainer", `${id} ${String(graceSeconds)}`, async () => {
+      const record = this.#containers.get(id);
+      if (record?.status.state !== "RUNNING") return;
+      const stays = this.ignoresStop(record.status);
+      if (stays) await this.#clock.sleep(graceSeconds * 1000, new AbortController().signal);
+      this.#end(record, { exitCode: stays ? 137 : 143 });
+    });
+  }
+
+  removeContainer(id: string): Promise<void> {
+    return this.#act("removeContainer", id, () => {
+      this.#forget(this.#containers, id);
+    });
+  }
+
+  listContainers(filter: RuntimeFilter = {}): Promise<readonly ContainerSummary[]> {
+    return this.#answer("listContainers", () =>
+      listContainerRecords(this.#containers.values(), filter),
+    );
+  }
+
+  findContainer(id: string): Promise<ContainerStatus | undefined> {
+    return this.#answer("findContainer", () => this.#containers.get(id)?.status);
+  }
+
+  listWrites(): Promise<readonly ContainerWrites[]> {
+    return this.#answer("listWrites", () => listContainerWrites(this.#containers.values()));
+  }
+
+  setWritten(id: string, bytes: number): void {
+    const record = this.#containers.get(id);
+    if (record !== undefined) record.writtenBytes = bytes;
+  }
+
+  execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult> {
+    return this.#act("execSync", `${id} ${command.join(" ")}`, async () => {
+      const result = this.onExec(this.#running("ExecSync", id).status, command);
+      if (result !== undefined) return result;
+      const timeoutMs = timeoutSeconds * 1000;
+      await this.#clock.sleep(timeoutMs, new AbortController().signal);
+      throw new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs });
+    });
+  }
+
+  exec(request: ExecRequest): Promise<string> {
+    return this.#act("exec", `${request.containerId} ${request.command.join(" ")}`, () => {
+      this.#running("Exec", request.containerId);
+      return `http://127.0.0.1:1/exec/${request.containerId}`;
+    });
+  }
+
+  attach({ containerId }: AttachRequest): Promise<string> {
+    return this.#act("attach", containerId, () => {
+      this.#running("Attach", containerId);
+      return `http://127.0.0.1:1/attach/${containerId}`;
+    });
+  }
+
+  reopenLog(id: string): Promise<void> {
+    return this.#act("reopenLog", id, () => {
+      this.#running("ReopenContainerLog", id);
+    });
+  }
+
+  findImage(reference: string): Promise<ContainerImage | undefined> {
+    return this.#answer("findImage", () => this.#images.get(reference));
+  }
+
+  pullImage(reference: string, credentials?: RegistryCredentials): Promise<string> {
+    return this.#act("pullImage", reference, () => {
+      const image = this.#registry.pull(reference, credentials);
+      this.putImage(image);
+      return image.id;
+    });
+  }
+
+  listImages(): Promise<readonly ContainerImage[]> {
+    return this.#answer("listImages", () => [...new Set(this.#images.values())]);
+  }
+
+  removeImage(id: string): Promise<void> {
+    return this.#act("removeImage", id, () => {
+      for (const [name, image] of this.#images) if (image.id === id) this.#images.delete(name);
+    });
+  }
+
+  watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#watchers.add(changed);
+    if (!this.#away) this.#tellOne(changed, undefined);
+    signal.addEventListener("abort", () => this.#watchers.delete(changed), { once: true });
+  }
+
+  close(): void {
+    this.#watchers.clear();
+  }
+
+  putImage(image: ContainerImage): void {
+    for (const name of namesOf(image)) this.#images.set(name, image);
+  }
+
+  putRemoteImage(image: ContainerImage, password?: string): void {
+    this.#registry.put(image, password);
+  }
+
+  endContainer(id: string, end: ProgramEnd): void {
+    this.#end(this.#running("endContainer", id), end);
+  }
+
+  killSandbox(id: string): void {
+    this.#endSandbox(id, 255);
+  }
+
+  reboot(): void {
+    for (const id of this.#sandboxes.keys()) this.#endSandbox(id, 255);
+  }
+
+  stop(): void {
+    this.#away = true;
+  }
+
+  start(): void {
+    this.#away = false;
+    this.#tell(undefined);
+  }
+
+  failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void {
+    this.#failures.push({ call, error, half: half === "half" });
+  }
+
+  sandboxConfigOf(id: string): SandboxConfig | undefined {
+    return this.#sandboxes.get(id)?.config;
+  }
+
+  containerConfigOf(id: string): ContainerConfig | undefined {
+    return this.#containers.get(id)?.config;
+  }
+
+  #nowNs(): bigint {
+    return BigInt(this.#clock.now()) * 1_000_000n;
+  }
+
+  #tell(id: string | undefined): void {
+    if (this.#away) return;
+    for (const changed of this.#watchers) this.#tellOne(changed, id);
+  }
+
+  #tellOne(changed: (id: string | undefined) => void, id: string | undefined): void {
+    queueMicrotask(() => {
+      if (this.#watchers.has(changed)) changed(id);
+    });
+  }
+
+  #container(call: string, id: string): ContainerRecord {
+    const record = this.#containers.get(id);
+    if (record === undefined) throw refusal(call, "NOT_FOUND", `no container ${id}`);
+    return record;
+  }
+
+  #running(call: string, id: string): ContainerRecord {
+    const record = this.#container(call, id);
+    if (record.status.state === "RUNNING") return record;
+    throw refusal(call, "UNKNOWN", `container ${id} does not run`);
+  }
+
+  #update(record: ContainerRecord, change: Partial<ContainerStatus>): void {
+    record.status = { ...record.status, ...change };
+    this.#tell(record.status.id);
+  }
+
+  #end(record: ContainerRecord, { exitCode, reason }: ProgramEnd): void {
+    const finishedAt = this.#nowNs();
+    const why = reason ?? (exitCode === 0 ? "Completed" : "Error");
+    this.#update(record, { state: "EXITED", finishedAt, exitCode, reason: why });
+  }
+
+  #endSandbox(id: string, exitCode: number): void {
+    const box = this.#sandboxes.get(id);
+    if (box === undefined) return;
+    for (const record of this.#containers.values()) {
+      if (record.sandboxId === id && record.status.state === "RUNNING") {
+        this.#end(record, { exitCode });
+      }
+    }
+    const { pid, ...status } = box.status;
+    box.status = { ...status, state: "NOTREADY" };
+    if (pid !== undefined) this.#tell(id);
+  }
+
+  #forget(records: Map<string, unknown>, id: string): void {
+    if (records.delete(id)) this.#tell(id);
+  }
+
+  async #answer<T>(call: FakeRuntimeCall, give: () => T | Promise<T>): Promise<T> {
+    await Promise.resolve();
+    if (this.#away) {
+      throw new AppError("CRI_UNAVAILABLE", { endpoint: "fake", reason: "it was stopped" });
+    }
+    const index = this.#failures.findIndex((failure) => failure.call === call);
+    const [failure] = index === -1 ? [] : this.#failures.splice(index, 1);
+    if (failure?.half === false) throw failure.error;
+    const given = await give();
+    if (failure !== undefined) throw failure.error;
+    return given;
+  }
+
+  #act<T>(call: FakeRuntimeCall, what: string, act: () => T | Promise<T>): Promise<T> {
+    return this.#answer(call, () => {
+      this.calls.push(`${call} ${what}`);
+      return act();
+    });
+  }
+}
+
+/** A runtime without anything. Its times, and its waits for programs that do not end, are of `clock`. */
+export function createFakeContainerRuntime(clock: Clock = createFakeClock()): FakeContainerRuntime {
+  return new MemoryRuntime(clock);
+}

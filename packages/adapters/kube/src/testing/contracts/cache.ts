@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Cache must do; run on the fake and on the one that watches feed.
+
+import type { KubeObject } from "@patchbay/api";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Cache } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
+
+/** A cache, and the world that it is told of. */
+export interface CacheBench {
+  readonly cache: Cache<KubeObject>;
+  /** The world has that object now. */
+  put(object: KubeObject): void;
+  /** The world has it no longer. */
+  take(key: ObjectKey): void;
+}
+
+/** Makes an empty cache that is in step and has those indexes. */
+export type CacheMaker = (
+  indexes: Readonly<Record<string, (object: KubeObject) => readonly string[]>>,
+) => CacheBench;
+
+function objectOf(name: string, more: { uid?: string; version?: string; on?: string } = {}) {
+  const { uid = `uid-${name}`, version = "1", on } = more;
+  const metadata = { namespace: "ns1", name, uid, resourceVersion: version };
+  const labels = on === undefined ? {} : { labels: { on } };
+  return { apiVersion: "v1", kind: "Thing", metadata: { ...metadata, ...labels } };
+}
+
+function namesOf(objects: readonly KubeObject[]): readonly string[] {
+  return objects.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`);
+}
+
+/** Tests of the name `Cache: NAME`; each makes a bench of its own. */
+export function describeCacheContract(name: string, make: CacheMaker): void {
+  describe(`Cache: ${name}`, () => {
+    let bench: CacheBench;
+    let told: string[];
+    beforeEach(() => {
+      bench = make({ on: ({ metadata }) => Object.values(metadata.labels ?? {}) });
+      told = [];
+    });
+
+    function listen(): () => void {
+      return bench.cache.onChange((change) => {
+        const versions = [
+          ...("previous" in change ? [change.previous] : []),
+          ...("current" in change ? [change.current] : []),
+        ].map(({ metadata }) => metadata.resourceVersion ?? "");
+        told.push(`${change.kind} ${versions.join(" ")}`);
+      });
+    }
+
+    test("is in step, and empty at first", async () => {
+      await bench.cache.synced();
+      expect(bench.cache.list()).toEqual([]);
+      expect(bench.cache.find({ namespace: "ns1", name: "a" })).toBeUndefined();
+    });
+
+    test("finds what is there, and lists it by namespace and name", () => {
+      const elsewhere = objectOf("z");
+      bench.put(objectOf("b"));
+      bench.put(objectOf("a"));
+      bench.put({ ...elsewhere, metadata: { ...elsewhere.metadata, namespace: "ns0" } });
+      expect(bench.cache.find({ namespace: "ns1", name: "a" })).toEqual(objectOf("a"));
+      expect(namesOf(bench.cache.list())).toEqual(["ns0/z", "ns1/a", "ns1/b"]);
+      bench.take({ namespace: "ns1", name: "a" });
+      expect(bench.cache.find({ namespace: "ns1", name: "a" })).toBeUndefined();
+    });
+
+    test("finds by an index what has its value now", () => {
+      bench.put(objectOf("b", { on: "n1" }));
+      bench.put(objectOf("a", { on: "n1" }));
+      bench.put(objectOf("c", { on: "n2" }));
+      expect(namesOf(bench.cache.listBy("on", "n1"))).toEqual(["ns1/a", "ns1/b"]);
+      bench.put(objectOf("a", { version: "2", on: "n2" }));
+      expect(namesOf(bench.cache.listBy("on", "n1"))).toEqual(["ns1/b"]);
+      expect(namesOf(bench.cache.listBy("on", "n3"))).toEqual([]);
+    });
+
+    test("tells what has changed, from what to what", () => {
+      listen();
+      bench.put(objectOf("a"));
+      bench.put(objectOf("a", { version: "2" }));
+      bench.take({ namespace: "ns1", name: "a" });
+      expect(told).toEqual(["added 1", "updated 1 2", "deleted 2"]);
+    });
+
+    test("tells of a recreated object as of two", () => {
+      bench.put(objectOf("a"));
+      listen();
+      bench.put(objectOf("a", { uid: "another", version: "7" }));
+      expect(told).toEqual(["deleted 1", "added 7"]);
+    });
+
+    test("tells nobody who does not listen any more", () => {
+      const stop = listen();
+      stop();
+      bench.put(objectOf("a"));
+      expect(told).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Store must do; run on the fake and on an API server over HTTPS.
+
+import { PODS, type Pod } from "@patchbay/api";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Patch, Store } from "@patchbay/core/ports";
+
+/** An API server with the namespaces `default` and `kube-system`, and no pods. */
+export interface StoreBench {
+  readonly store: Store;
+  close(): Promise<void>;
+}
+
+const ONE = { namespace: "default", name: "one" };
+const AT_ONCE = { gracePeriodSeconds: 0 };
+
+function podOf(name: string, more: Partial<Pod["metadata"]> = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: PODS.kind,
+    metadata: { namespace: "default", name, ...more },
+    spec: { nodeName: "n1", containers: [{ name: "c", image: "i" }] },
+  };
+}
+
+function labelled(labels: Readonly<Record<string, string | null>>): Patch {
+  return { type: "merge", fields: { metadata: { labels } } };
+}
+
+/** Tests of the name `Store: NAME`; each makes a bench of its own. */
+export function describeStoreContract(name: string, make: () => Promise<StoreBench>): void {
+  describe(`Store: ${name}`, () => {
+    let bench: StoreBench;
+    let store: Store;
+    beforeEach(async () => {
+      bench = await make();
+      ({ store } = bench);
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+
+    const labelsNow = async (): Promise<unknown> => (await store.find(PODS, ONE))?.metadata.labels;
+
+    test("what was made has a uid and a version, and is found as it was answered", async () => {
+      const made = await store.create(PODS, podOf("one", { labels: { a: "b" } }));
+      expect(made.metadata.uid).toMatch(/./);
+      expect(made.metadata.resourceVersion).toMatch(/^[1-9]\d*$/);
+      expect(made).toMatchObject({ metadata: { ...ONE, labels: { a: "b" } } });
+      expect(await store.find(PODS, ONE)).toEqual(made);
+    });
+
+    test("what is there is not made again", async () => {
+      await store.create(PODS, podOf("one", { labels: { a: "b" } }));
+      await expect(store.create(PODS, podOf("one"))).rejects.toMatchObject({
+        code: "KUBE_ALREADY_EXISTS",
+      });
+      expect(await labelsNow()).toEqual({ a: "b" });
+    });
+
+    test("what is not there is not found, and cannot be changed", async () => {
+      const missing = { code: "KUBE_NOT_FOUND" };
+      expect(await store.find(PODS, ONE)).toBeUndefined();
+      await expect(store.update(PODS, podOf("one"))).rejects.toMatchObject(missing);
+      await expect(store.patch(PODS, ONE, labelled({ a: "b" }))).rejects.toMatchObject(missing);
+    });
+
+    test("an update replaces the object of its version, and of any where it names none", async () => {
+      const made = await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      const { resourceVersion, ...timeless } = made.metadata;
+      const first = await store.update(PODS, {
+        ...made,
+        metadata: { ...made.metadata, labels: { a: "2" } },
+      });
+      expect(first.metadata.uid).toBe(made.metadata.uid);
+      expect(first.metadata.resourceVersion).not.toBe(resourceVersion);
+      await expect(store.update(PODS, made)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+      await store.update(PODS, { ...made, metadata: { ...timeless, labels: { a: "3" } } });
+      expect(await labelsNow()).toEqual({ a: "3" });
+    });
+
+    test("a merge patch sets fields, removes those that are null, and leaves the others", async () => {
+      const made = await store.create(PODS, podOf("one", { labels: { a: "1", b: "2" } }));
+      const changed = await store.patch(PODS, ONE, labelled({ a: null, c: "3" }));
+      expect(changed.metadata.labels).toEqual({ b: "2", c: "3" });
+      expect(changed.metadata.resourceVersion).not.toBe(made.metadata.resourceVersion);
+      expect(changed.spec).toEqual(made.spec);
+      expect(await store.find(PODS, ONE)).toEqual(changed);
+    });
+
+    test("a JSON patch is applied in order", async () => {
+      await store.create(PODS, podOf("one", { labels: { a: "1", "x/y": "2" } }));
+      const changed = await store.patch(PODS, ONE, {
+        type: "json",
+        operations: [
+          { op: "test", path: "/metadata/labels/a", value: "1" },
+          { op: "replace", path: "/metadata/labels/a", value: "3" },
+          { op: "remove", path: "/metadata/labels/x~1y" },
+          { op: "add", path: "/metadata/labels/b", value: "4" },
+        ],
+      });
+      expect(changed.metadata.labels).toEqual({ a: "3", b: "4" });
+      expect(await labelsNow()).toEqual({ a: "3", b: "4" });
+    });
+
+    test.each<Patch & { readonly name: string }>([
+      {
+        ...{ name: "another value", type: "json" },
+        operations: [{ op: "test", path: "/metadata/labels/a", value: "0" }],
+      },
+      {
+        ...{ name: "a value that is not there", type: "json" },
+        operations: [{ op: "test", path: "/metadata/labels/b", value: "0" }],
+      },
+    ])("a JSON patch that tests for $name is a lost race", async (patch) => {
+      const { operations } = patch as Patch & { readonly type: "json" }; // all of them are
+      await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      const add = { op: "add", path: "/metadata/labels/c", value: "1" } as const;
+      await expect(
+        store.patch(PODS, ONE, { type: "json", operations: [add, ...operations] }),
+      ).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+      expect(await labelsNow()).toEqual({ a: "1" });
+    });
+
+    test("a dry run answers as if, and changes nothing", async () => {
+      const dryRun = true;
+      await store.create(PODS, podOf("two"), { dryRun });
+      expect(await store.find(PODS, { ...ONE, name: "two" })).toBeUndefined();
+      await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      const answer = await store.patch(PODS, ONE, labelled({ a: "2" }), { dryRun });
+      expect(answer.metadata.labels).toEqual({ a: "2" });
+      expect(await labelsNow()).toEqual({ a: "1" });
+    });
+
+    test("what is deleted is gone; again without complaint", async () => {
+      await store.create(PODS, podOf("one"));
+      await store.delete(PODS, ONE, AT_ONCE);
+      await store.delete(PODS, ONE, AT_ONCE);
+      expect(await store.find(PODS, ONE)).toBeUndefined();
+    });
+
+    test("another object of that name is not deleted", async () => {
+      await store.create(PODS, podOf("one"));
+      const other = { ...AT_ONCE, uid: "00000000-0000-4000-8000-000000000000" };
+      await expect(store.delete(PODS, ONE, other)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
+      expect(await store.find(PODS, ONE)).toBeDefined();
+    });
+
+    test("a namespace's objects are listed by name, or those of all namespaces", async () => {
+      for (const each of ["two", "one"]) await store.create(PODS, podOf(each));
+      await store.create(PODS, podOf("three", { namespace: "kube-system" }));
+      const list = async (namespace?: string): Promise<readonly string[]> => {
+        const { items } = await store.list(PODS, namespace === undefined ? {} : { namespace });
+        return items.map(({ metadata }) => metadata.name);
+      };
+      expect(await list("default")).toEqual(["one", "two"]);
+      expect(await list()).toEqual(["one", "two", "three"]);
+      expect(await list("kube")).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache that a test feeds by hand.
+import type { KubeObject } from "@patchbay/api";
+import type { Cache, Change } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/ports";
+
+/** A {@link Cache} that knows what it is told. */
+export interface FakeCache<T extends KubeObject> extends Cache<T> {
+  /** The watch tells of an object; one with another uid than before is a recreated one. */
+  put(object: T): void;
+  /** The watch tells that an object is gone; one that is not there is none. */
+  take(key: ObjectKey): void;
+}
+
+/** The values under which an object is found, by the name of the index. */
+export type FakeIndexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
+
+function placeOf({ namespace = "", name }: ObjectKey): string {
+  return `${namespace}/${name}`;
+}
+
+class HandFedCache<T extends KubeObject> implements FakeCache<T> {
+  readonly #indexes: FakeIndexes<T>;
+  readonly #objects = new Map<string, T>();
+  readonly #listeners = new Set<(change: Change<T>) => void>();
+
+  constructor(indexes: FakeIndexes<T>) {
+    this.#indexes = indexes;
+  }
+
+  put(object: T): void {
+    const previous = this.find(object.metadata);
+    if (previous !== undefined && previous.metadata.uid !== object.metadata.uid) {
+      this.take(object.metadata);
+      this.put(object);
+      return;
+    }
+    this.#objects.set(placeOf(object.metadata), object);
+    this.#tell(
+      previous === undefined
+        ? { kind: "added", current: object }
+        : { kind: "updated", previous, current: object },
+    );
+  }
+
+  take(key: ObjectKey): void {
+    const previous = this.find(key);
+    if (previous === undefined) return;
+    this.#objects.delete(placeOf(key));
+    this.#tell({ kind: "deleted", previous });
+  }
+
+  find(key: ObjectKey): T | undefined {
+    return this.#objects.get(placeOf(key));
+  }
+
+  list(): readonly T[] {
+    const places = [...this.#objects.keys()].sort();
+    return places.flatMap((place) => this.#objects.get(place) ?? []);
+  }
+
+  listBy(index: string, value: string): readonly T[] {
+    const valuesOf = this.#indexes[index] ?? (() => []);
+    return this.list().filter((object) => valuesOf(object).includes(value));
+  }
+
+  onChange(listener: (change: Change<T>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  synced(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #tell(change: Change<T>): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+}
+
+/** An empty cache that is in step. */
+export function createFakeCache<T extends KubeObject>(indexes: FakeIndexes<T> = {}): FakeCache<T> {
+  return new HandFedCache(indexes);
+}

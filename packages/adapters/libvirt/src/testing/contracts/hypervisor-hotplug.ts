@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Hypervisor with a guest must do when NICs come and go; run on the fake and on QEMU.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { DeviceTarget, HypervisorConnection } from "@patchbay/core/ports";
+import { EventLog, type HypervisorBench } from "./hypervisor.ts";
+
+/** A daemon whose domains take NICs. Its guests grant an unplug only when they are told to. */
+export interface HotplugBench extends HypervisorBench {
+  /** XML of a NIC; `number` (1 to 3) makes its MAC and its tap. */
+  nicXml(alias: string, number: number, link?: "down"): string;
+  /** Makes the guest carry out the unplugs that it was asked for. */
+  grantUnplugs(name: string): Promise<void>;
+  /** Ends the process of a guest, not by libvirt. */
+  killGuest(name: string): Promise<void>;
+  /** Ends the daemon. */
+  stopDaemon(): Promise<void>;
+}
+
+/** The suite for NICs of a running domain. */
+export function describeHotplugContract(name: string, make: () => Promise<HotplugBench>): void {
+  describe(`Hypervisor hotplug: ${name}`, () => {
+    let bench: HotplugBench;
+    let vm: HypervisorConnection;
+    let events: EventLog;
+    beforeEach(async () => {
+      bench = await make();
+      vm = await bench.hypervisor.open(bench.address);
+      events = new EventLog(vm);
+      await vm.defineDomain(bench.domainXml("vm1"));
+      await vm.startDomain("vm1");
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+
+    test("a NIC goes into the running guest only, with an address of its own", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await events.next("deviceAdded ua-a");
+      const live = await vm.readDomainXml("vm1", "live");
+      expect(live).toMatch(/ua-a[\s\S]*<address type=['"]pci['"]/);
+      expect(await vm.readDomainXml("vm1", "config")).not.toContain("ua-a");
+    });
+
+    test("a NIC goes into the definition only, and out of it", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "config");
+      expect(await vm.readDomainXml("vm1", "config")).toContain("ua-a");
+      expect(await vm.readDomainXml("vm1", "live")).not.toContain("ua-a");
+      await vm.detachDevice("vm1", "ua-a", "config");
+      expect(await vm.readDomainXml("vm1", "config")).not.toContain("ua-a");
+    });
+
+    test("a NIC goes into both at once, with the same address", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "both");
+      await events.next("deviceAdded ua-a");
+      const placeIn = async (target: DeviceTarget): Promise<string | undefined> => {
+        const xml = await vm.readDomainXml("vm1", target);
+        return /ua-a[\s\S]*?<address type=['"]pci['"]([^>]*)>/.exec(xml)?.[1];
+      };
+      expect(await placeIn("live")).toMatch(/bus=/);
+      expect((await placeIn("config"))?.replaceAll('"', "'")).toBe(
+        (await placeIn("live"))?.replaceAll('"', "'"),
+      );
+    });
+
+    test.each(["live", "config"] as const)(
+      "a NIC that one of the two has goes into neither: %s",
+      async (there) => {
+        const other = there === "live" ? "config" : "live";
+        await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), there);
+        const again = vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "both");
+        await expect(again).rejects.toMatchObject({ code: "LIBVIRT_DEVICE_EXISTS" });
+        expect(await vm.readDomainXml("vm1", other)).not.toContain("ua-a");
+      },
+    );
+
+    test("an unplug is asked, and done when the guest grants it", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await vm.detachDevice("vm1", "ua-a", "live");
+      expect(await vm.readDomainXml("vm1", "live")).toContain("ua-a");
+      await bench.grantUnplugs("vm1");
+      await events.next("deviceRemoved ua-a");
+      expect(await vm.readDomainXml("vm1", "live")).not.toContain("ua-a");
+    });
+
+    test("a guest whose process dies has crashed, and can be started again", async () => {
+      await bench.killGuest("vm1");
+      await events.next("stopped");
+      expect((await vm.findDomain("vm1"))?.state).toBe("crashed");
+      await vm.startDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("running");
+      await vm.destroyDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("shutoff");
+    });
+
+    test("an unplug can be asked again while the guest holds it", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await vm.detachDevice("vm1", "ua-a", "live");
+      await vm.detachDevice("vm1", "ua-a", "live");
+      await bench.grantUnplugs("vm1");
+      await events.next("deviceRemoved ua-a");
+    });
+
+    test("a NIC without a free port is refused, and its port is free again after an unplug", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await vm.attachDevice("vm1", bench.nicXml("ua-b", 2), "live");
+      const third = bench.nicXml("ua-c", 3);
+      await expect(vm.attachDevice("vm1", third, "live")).rejects.toMatchObject({
+        code: "LIBVIRT_NO_FREE_PORT",
+        details: { device: "ua-c" },
+      });
+      await vm.detachDevice("vm1", "ua-a", "live");
+      await bench.grantUnplugs("vm1");
+      await events.next("deviceRemoved ua-a");
+      await vm.attachDevice("vm1", third, "live");
+      expect(await vm.readDomainXml("vm1", "live")).toMatch(/ua-b[\s\S]*ua-c|ua-c[\s\S]*ua-b/);
+    });
+
+    test.each(["live", "config"] as const)(
+      "a NIC that is not there is missing: %s",
+      async (target) => {
+        await expect(vm.detachDevice("vm1", "ua-none", target)).rejects.toMatchObject({
+          code: "LIBVIRT_DEVICE_MISSING",
+        });
+      },
+    );
+
+    test("a NIC of the guest alone is missing in the definition", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await expect(vm.detachDevice("vm1", "ua-a", "config")).rejects.toMatchObject({
+        code: "LIBVIRT_DEVICE_MISSING",
+      });
+      expect(await vm.readDomainXml("vm1", "live")).toContain("ua-a");
+    });
+
+    test("the same alias twice is refused", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await expect(vm.attachDevice("vm1", bench.nicXml("ua-a", 2), "live")).rejects.toMatchObject({
+        code: "LIBVIRT_DEVICE_EXISTS",
+        details: { device: "ua-a" },
+      });
+    });
+
+    test("a live change of a domain that is off is refused", async () => {
+      await vm.destroyDomain("vm1");
+      await expect(vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live")).rejects.toMatchObject({
+        code: "LIBVIRT_NOT_RUNNING",
+      });
+    });
+
+    test("the carrier of a NIC goes down while it is in use", async () => {
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await vm.updateDevice("vm1", bench.nicXml("ua-a", 1, "down"), "live");
+      expect(await vm.readDomainXml("vm1", "live")).toMatch(/<link state=['"]down['"]/);
+    });
+
+    test("every connection hears of a NIC", async () => {
+      const other = await bench.hypervisor.open(bench.address);
+      const heard = new EventLog(other);
+      await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
+      await heard.next("deviceAdded ua-a");
+      expect(heard.seen).toEqual(["deviceAdded ua-a"]);
+    });
+
+    test("a daemon that ends takes its connections along", async () => {
+      await bench.stopDaemon();
+      await expect(vm.closed).resolves.toMatchObject({ by: "daemon" });
+      await expect(vm.findDomain("vm1")).rejects.toMatchObject({
+        code: "LIBVIRT_CONNECTION_LOST",
+      });
+    });
+  });
+}

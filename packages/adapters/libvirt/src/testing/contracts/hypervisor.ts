@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Hypervisor must do; run on the fake, on libvirt's test driver and on QEMU.
+
+import { AppError } from "@patchbay/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type {
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  HypervisorEvent,
+} from "@patchbay/core/ports";
+
+/** A daemon to talk to. */
+export interface HypervisorBench {
+  readonly hypervisor: Hypervisor;
+  readonly address: HypervisorAddress;
+  /** An address where nobody listens. */
+  readonly deadAddress: HypervisorAddress;
+  /** XML of a domain of that name; for the hotplug suite with two free ports and no NIC. */
+  domainXml(name: string): string;
+  close(): Promise<void>;
+}
+
+/** The suite for domains. */
+export function describeHypervisorContract(
+  name: string,
+  make: () => Promise<HypervisorBench>,
+): void {
+  describe(`Hypervisor: ${name}`, () => {
+    let bench: HypervisorBench;
+    let connection: HypervisorConnection;
+    let events: EventLog;
+    beforeEach(async () => {
+      bench = await make();
+      connection = await bench.hypervisor.open(bench.address);
+      events = new EventLog(connection);
+    });
+    afterEach(async () => {
+      await connection.destroyDomain("vm1").catch(() => undefined); // most tests have none
+      await bench.close();
+    });
+
+    test("a domain that is not there is not found", async () => {
+      expect(await connection.findDomain("nobody")).toBeUndefined();
+    });
+
+    test("a defined domain is persistent and off", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await events.next("defined");
+      const found = await connection.findDomain("vm1");
+      expect(found).toMatchObject({ name: "vm1", state: "shutoff", persistent: true });
+      expect(await connection.readDomainXml("vm1", "config")).toContain("<name>vm1</name>");
+    });
+
+    test("a domain is defined anew under its UUID only", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await expect(connection.defineDomain(bench.domainXml("vm1"))).rejects.toMatchObject({
+        code: "LIBVIRT_REFUSED",
+      });
+      const uuid = (await connection.findDomain("vm1"))?.uuid ?? "";
+      const named = bench.domainXml("vm1").replace("</name>", `</name><uuid>${uuid}</uuid>`);
+      await connection.defineDomain(named);
+      expect((await connection.findDomain("vm1"))?.uuid).toBe(uuid);
+    });
+
+    test("a domain starts, once for several requests", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await connection.startDomain("vm1");
+      await connection.startDomain("vm1");
+      await events.next("started");
+      expect((await connection.findDomain("vm1"))?.state).toBe("running");
+    });
+
+    test("a domain is destroyed, once for several requests", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await connection.startDomain("vm1");
+      await connection.destroyDomain("vm1");
+      await connection.destroyDomain("vm1");
+      await events.next("stopped");
+      expect((await connection.findDomain("vm1"))?.state).toBe("shutoff");
+    });
+
+    test.each(["startDomain", "shutdownDomain", "destroyDomain"] as const)(
+      "%s of a domain that is not there says so",
+      async (call) => {
+        await expect(connection[call]("nobody")).rejects.toMatchObject({
+          code: "LIBVIRT_NO_DOMAIN",
+        });
+      },
+    );
+
+    test("XML of a domain that is not there says so", async () => {
+      await expect(connection.readDomainXml("nobody", "live")).rejects.toMatchObject({
+        code: "LIBVIRT_NO_DOMAIN",
+      });
+    });
+
+    test("XML that is none is refused", async () => {
+      await expect(connection.defineDomain("<domain>")).rejects.toMatchObject({
+        code: "LIBVIRT_REFUSED",
+      });
+    });
+
+    test("calls that are made at once are all answered", async () => {
+      const names = Array.from({ length: 50 }, (_unused, index) => `vm${String(index + 100)}`);
+      const found = await Promise.all(names.map((each) => connection.findDomain(each)));
+      expect(found).toEqual(names.map(() => undefined));
+    });
+
+    test("a listener that was taken away hears nothing", async () => {
+      const heard: HypervisorEvent[] = [];
+      const stop = connection.onEvent((event) => heard.push(event));
+      stop();
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await events.next("defined");
+      expect(heard).toEqual([]);
+    });
+
+    test("a closed connection is lost, and others are not", async () => {
+      const other = await bench.hypervisor.open(bench.address);
+      await other.close();
+      await other.close();
+      expect(await other.closed).toEqual({ reason: "closed", by: "us" });
+      await expect(other.findDomain("vm1")).rejects.toMatchObject({
+        code: "LIBVIRT_CONNECTION_LOST",
+      });
+      expect(await connection.findDomain("vm1")).toBeUndefined();
+    });
+
+    test("a guest that does not run has no agent", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await expect(connection.readGuestInterfaces("vm1")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestSystem("vm1")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestInterfaces("nobody")).rejects.toMatchObject({
+        code: "LIBVIRT_NO_DOMAIN",
+      });
+    });
+
+    test("where nobody listens there is no connection", async () => {
+      await expect(bench.hypervisor.open(bench.deadAddress)).rejects.toMatchObject({
+        code: "LIBVIRT_UNREACHABLE",
+      });
+    });
+  });
+}
+
+function wordOf(event: HypervisorEvent): string {
+  if (event.kind === "lifecycle") return event.event;
+  return "alias" in event ? `${event.kind} ${event.alias}` : event.kind;
+}
+
+/** What a connection has told, to be waited for. */
+export class EventLog {
+  readonly #seen: string[] = [];
+  readonly #waiting = new Map<string, () => void>();
+
+  constructor(connection: HypervisorConnection) {
+    connection.onEvent((event) => {
+      const word = wordOf(event);
+      this.#seen.push(word);
+      this.#waiting.get(word)?.();
+    });
+  }
+
+  /** Everything so far, as `started` or `deviceAdded ua-x`. */
+  get seen(): readonly string[] {
+    return this.#seen;
+  }
+
+  /** Resolves when that was told. */
+  next(word: string): Promise<void> {
+    if (this.#seen.includes(word)) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#waiting.set(word, () => {
+      resolve(undefined);
+    });
+    return promise;
+  }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
+import { AppError } from "@patchbay/core";
+import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
+import type {
+  AttachTarget,
+  DeviceTarget,
+  DomainInfo,
+  GuestInterface,
+  GuestSystem,
+} from "@patchbay/core/ports";
+
+const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
+const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;
+const PCI_ADDRESS = /<address\s+type=["']pci["'][^>]*>/;
+
+/** The name in a domain's XML. */
+export function nameOf(xml: string): string {
+  factsOf(xml);
+  const name = /<name>([^<]+)<\/name>/.exec(xml)?.[1];
+  if (name === undefined) throw refused("virDomainDefineXMLFlags", "XML error: no name");
+  return name;
+}
+
+function uuidOf(xml: string): string | undefined {
+  return /<uuid>([^<]+)<\/uuid>/.exec(xml)?.[1];
+}
+
+/** A domain in memory. */
+export class FakeDomain {
+  readonly #uuid: string;
+  #config: string;
+  #live: string | undefined;
+  readonly #held = new Set<string>();
+  #hasCrashed = false;
+  #agent: readonly GuestInterface[] | undefined;
+  /** What the agent tells of the guest beside its NICs. */
+  system: GuestSystem = {};
+
+  /** `newUuid` is for XML that has none. */
+  constructor(xml: string, newUuid: string) {
+    this.#uuid = uuidOf(xml) ?? newUuid;
+    this.#config = this.#place(xml);
+  }
+
+  /** Changes the definition of the same name and UUID; a running guest keeps what it has. */
+  redefine(xml: string): void {
+    if (uuidOf(xml) !== this.#uuid) {
+      const message = `operation failed: domain already exists with uuid ${this.#uuid}`;
+      throw refused("virDomainDefineXMLFlags", message);
+    }
+    this.#config = this.#place(xml);
+  }
+
+  info(name: string): DomainInfo {
+    const off = this.#hasCrashed ? "crashed" : "shutoff";
+    const state = this.#live === undefined ? off : "running";
+    return { name, uuid: this.#uuid, state, persistent: true };
+  }
+
+  /** As libvirt: of a domain that does not run there is only the definition. */
+  xml(target: DeviceTarget): string {
+    return target === "live" ? (this.#live ?? this.#config) : this.#config;
+  }
+
+  /** As libvirt, which shows the state of the channel. */
+  setAgent(interfaces: readonly GuestInterface[] | undefined): void {
+    this.#agent = interfaces;
+    const state = interfaces === undefined ? "disconnected" : "connected";
+    this.#live = this.#live?.replace(AGENT_TARGET, `$1 state="${state}"$3`);
+  }
+
+  askAgent(): readonly GuestInterface[] {
+    if (this.#agent !== undefined) return this.#agent;
+    const message = "Guest agent is not responding: QEMU guest agent is not connected";
+    throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message });
+  }
+
+  /** False when it runs already. */
+  start(): boolean {
+    if (this.#live !== undefined) return false;
+    this.#live = this.#config;
+    return true;
+  }
+
+  /** False when it does not run. */
+  stop(how: "stopped" | "crashed"): boolean {
+    if (this.#live === undefined) return false;
+    this.#hasCrashed = how === "crashed";
+    this.#live = undefined;
+    this.#agent = undefined;
+    this.#held.clear();
+    return true;
+  }
+
+  attach(xml: string, target: AttachTarget): void {
+    const targets: readonly DeviceTarget[] = target === "both" ? ["live", "config"] : [target];
+    let placed = xml;
+    const changes = targets.map((each) => {
+      const before = this.#changeable(each);
+      placed = placeIn(before, placed);
+      return { target: each, xml: insert(before, placed) };
+    });
+    for (const change of changes) this.#write(change.target, change.xml);
+  }
+
+  expectDevice(alias: string, target: DeviceTarget): void {
+    if (nicsOf(this.#changeable(target)).some((nic) => aliasOf(nic) === alias)) return;
+    throw new AppError("LIBVIRT_DEVICE_MISSING", { device: alias });
+  }
+
+  remove(alias: string, target: DeviceTarget): void {
+    const without = this.#changeable(target).replace(INTERFACE, (nic) =>
+      aliasOf(nic) === alias ? "" : nic,
+    );
+    this.#write(target, without);
+  }
+
+  /** Replaces the NIC of the same alias, which keeps its address. */
+  update(xml: string, target: DeviceTarget): void {
+    const alias = aliasOf(xml);
+    this.expectDevice(alias, target);
+    const updated = this.#changeable(target).replace(INTERFACE, (nic) =>
+      aliasOf(nic) === alias ? withAddress(xml, PCI_ADDRESS.exec(nic)?.[0] ?? "") : nic,
+    );
+    this.#write(target, updated);
+  }
+
+  /** The guest was asked to give the device up. */
+  hold(alias: string): void {
+    this.#held.add(alias);
+  }
+
+  release(alias: string): void {
+    this.#held.delete(alias);
+  }
+
+  /** Takes away what the guest was asked for; the aliases, in the order of asking. */
+  takeHeld(): readonly string[] {
+    const aliases = [...this.#held];
+    this.#held.clear();
+    for (const alias of aliases) this.remove(alias, "live");
+    return aliases;
+  }
+
+  #place(xml: string): string {
+    const named = uuidOf(xml) === undefined ? `</name><uuid>${this.#uuid}</uuid>` : "</name>";
+    return placeNics(xml.replace("</name>", named));
+  }
+
+  #changeable(target: DeviceTarget): string {
+    if (target === "config") return this.#config;
+    if (this.#live === undefined) {
+      const message = "Requested operation is not valid: domain is not running";
+      throw new AppError("LIBVIRT_NOT_RUNNING", { domain: nameOf(this.#config), message });
+    }
+    return this.#live;
+  }
+
+  #write(target: DeviceTarget, xml: string): void {
+    if (target === "config") this.#config = xml;
+    else this.#live = xml;
+  }
+}
+
+function nicsOf(xml: string): readonly string[] {
+  return xml.match(INTERFACE) ?? [];
+}
+
+function aliasOf(nic: string): string {
+  return /<alias\s+name=["']([^"']*)["']/.exec(nic)?.[1] ?? "";
+}
+
+function factsOf(xml: string): DomainFacts {
+  const parsed = parseDomain(xml);
+  if (!parsed.ok) throw refused("reading XML", `XML error: ${parsed.reason}`);
+  return parsed.domain;
+}
+
+/** Gives each NIC without an address the lowest that is free, in XML order. */
+function placeNics(xml: string): string {
+  return nicsOf(xml)
+    .filter((nic) => !PCI_ADDRESS.test(nic))
+    .reduce((placed, nic) => placed.replace(nic, placeNic(nic, factsOf(placed))), xml);
+}
+
+/** A NIC that comes into a domain, with its address. */
+function placeIn(domain: string, nic: string): string {
+  const alias = aliasOf(nic);
+  if (nicsOf(domain).some((each) => aliasOf(each) === alias)) {
+    throw new AppError("LIBVIRT_DEVICE_EXISTS", { device: alias });
+  }
+  return placeNic(nic, factsOf(domain));
+}
+
+function placeNic(nic: string, facts: DomainFacts): string {
+  const asked = factsOf(`<domain><devices>${nic}</devices></domain>`).pciAddresses[0];
+  if (asked === undefined) {
+    const [free] = freeAddresses(facts);
+    if (free === undefined) throw new AppError("LIBVIRT_NO_FREE_PORT", { device: aliasOf(nic) });
+    return withAddress(nic, printAddress(free));
+  }
+  if (facts.pciAddresses.some((used) => used.bus === asked.bus && used.slot === asked.slot)) {
+    const message = `XML error: Attempted double use of PCI Address on bus ${String(asked.bus)}`;
+    throw new AppError("LIBVIRT_ADDRESS_REFUSED", { message });
+  }
+  return nic;
+}
+
+function withAddress(nic: string, address: string): string {
+  return PCI_ADDRESS.test(nic) ? nic : nic.replace("</interface>", `${address}</interface>`);
+}
+
+function printAddress({ bus, slot }: PciAddress): string {
+  return `<address type='pci' domain='0' bus='${String(bus)}' slot='${String(slot)}' function='0'/>`;
+}
+
+function insert(xml: string, nic: string): string {
+  return xml.replace("</devices>", `${nic}\n</devices>`);
+}
+
+function refused(call: string, message: string): AppError {
+  return new AppError("LIBVIRT_REFUSED", { call, message });
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every ChildStarter must do; run on the fake and on processes.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ChildProcessHandle, ChildStarter } from "@patchbay/core/ports";
+
+/** What starts children, and their code. */
+export interface ChildStarterBench {
+  readonly starter: ChildStarter;
+  /** URL of a module that says `begun` at once, and sends back each message that it gets. */
+  readonly echo: string;
+}
+
+const MAX_BYTES = 8 * 1024 * 1024;
+
+function nextMessage(child: ChildProcessHandle): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  child.onMessage(resolve);
+  return promise;
+}
+
+/** Tests of the name `ChildStarter: NAME`; each makes a bench of its own. */
+export function describeChildStarterContract(name: string, make: () => ChildStarterBench): void {
+  describe(`ChildStarter: ${name}`, { timeout: 20_000 }, () => {
+    let bench: ChildStarterBench;
+    let child: ChildProcessHandle;
+    const start = (module: string): Promise<ChildProcessHandle> =>
+      bench.starter.start({ module, env: {}, readyTimeoutMs: 20_000 });
+    beforeEach(async () => {
+      bench = make();
+      child = await start(bench.echo);
+    });
+    afterEach(async () => {
+      child.kill();
+      await child.ended;
+    });
+
+    test("what it has said before anybody listened is kept", async () => {
+      expect(await nextMessage(child)).toBe("begun");
+    });
+
+    test("messages go both ways in order, as JSON", async () => {
+      const heard: unknown[] = [];
+      const { promise: all, resolve } = Promise.withResolvers<undefined>();
+      child.onMessage((message) => {
+        heard.push(message);
+        if (heard.length === 4) resolve(undefined);
+      });
+      for (const message of [{ text: "ä\n" }, [1, null], "last"]) child.send(message);
+      await all;
+      expect(heard).toEqual(["begun", { text: "ä\n" }, [1, null], "last"]);
+    });
+
+    test("a message that is too long is refused, and the child lives on", async () => {
+      expect(await nextMessage(child)).toBe("begun");
+      expect(() => {
+        child.send("x".repeat(MAX_BYTES));
+      }).toThrow(expect.objectContaining({ code: "OS_MESSAGE_TOO_LONG" }) as Error);
+      child.send("still there");
+      expect(await nextMessage(child)).toBe("still there");
+    });
+
+    test("a descriptor that was not sent cannot be taken", () => {
+      expect(() => child.takeDescriptor(7)).toThrow(
+        expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error,
+      );
+    });
+
+    test("a killed child has ended, and gets no descriptor any more", async () => {
+      child.kill();
+      expect(await child.ended).toBe("SIGKILL");
+      expect(() => {
+        child.sendDescriptor(0, 7);
+      }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error);
+    });
+
+    test("a module that cannot be loaded is refused", async () => {
+      await expect(start("file:///nonexistent/module.js")).rejects.toMatchObject({
+        code: "OS_PROGRAM_FAILED",
+        details: { program: "file:///nonexistent/module.js" },
+      });
+    });
+  });
+}

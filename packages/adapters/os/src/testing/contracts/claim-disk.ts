@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every ClaimDisk must do; run on the fake and on a machine's disk.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ClaimDisk } from "@patchbay/core/ports";
+
+/** A disk with an empty directory, which is gone after `close`. */
+export interface ClaimDiskBench {
+  readonly disk: ClaimDisk;
+  /** Absolute. */
+  readonly directory: string;
+  /** Whether something is mounted there. */
+  isMounted(directory: string): boolean;
+  close(): Promise<void>;
+}
+
+const MEBIBYTE = 2 ** 20;
+
+/** Tests of the name `ClaimDisk: NAME`; each makes a bench of its own. */
+export function describeClaimDiskContract(name: string, make: () => Promise<ClaimDiskBench>): void {
+  describe(`ClaimDisk: ${name}`, () => {
+    let bench: ClaimDiskBench;
+    beforeEach(async () => {
+      bench = await make();
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+
+    test("files are mounted once, and released with what was mounted", async () => {
+      const { disk } = bench;
+      const [file, directory] = [`${bench.directory}/volume.img`, `${bench.directory}/mount`];
+      for (let turn = 0; turn < 2; turn += 1) {
+        await disk.make(file, { kind: "files", sizeBytes: MEBIBYTE });
+        await disk.mount(file, { directory, group: 107 });
+      }
+      expect(bench.isMounted(directory)).toBe(true);
+      await disk.release(file, directory);
+      await disk.release(file, directory);
+      expect(bench.isMounted(directory)).toBe(false);
+    });
+
+    test("a device is the same until it is released", async () => {
+      const { disk } = bench;
+      const [one, other] = [`${bench.directory}/one.img`, `${bench.directory}/other.img`];
+      for (const file of [one, other]) {
+        await disk.make(file, { kind: "device", sizeBytes: MEBIBYTE });
+      }
+      const device = await disk.attach(one);
+      expect(await disk.attach(one)).toBe(device);
+      expect(await disk.attach(other)).not.toBe(device);
+      await disk.release(one, `${bench.directory}/none`);
+      await disk.release(other, `${bench.directory}/none`);
+    });
+
+    test("a file that is gone is not made by using it", async () => {
+      const { disk } = bench;
+      const file = `${bench.directory}/gone.img`;
+      const error = { code: "OS_FILE_FAILED" };
+      const directory = `${bench.directory}/mount`;
+      await expect(disk.mount(file, { directory })).rejects.toMatchObject(error);
+      await expect(disk.attach(file)).rejects.toMatchObject(error);
+    });
+  });
+}

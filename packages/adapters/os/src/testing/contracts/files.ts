@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Files must do; run on the fake and on a machine's disk.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Files } from "@patchbay/core/ports";
+
+/** A file system with an empty directory. */
+export interface FilesBench {
+  readonly files: Files;
+  /** Absolute; the directory is there and empty. */
+  readonly directory: string;
+  close(): Promise<void>;
+}
+
+/** The next call of a listener, to be waited for. */
+class Calls {
+  #next = Promise.withResolvers<undefined>();
+  count = 0;
+
+  readonly listener = (): void => {
+    this.count += 1;
+    this.#next.resolve(undefined);
+  };
+
+  /** Resolves when it is called, if it was not since the last time. */
+  async next(): Promise<void> {
+    await this.#next.promise;
+    this.#next = Promise.withResolvers();
+  }
+}
+
+/** Tests of the name `Files: NAME`; each makes a bench of its own. */
+export function describeFilesContract(name: string, make: () => Promise<FilesBench>): void {
+  describe(`Files: ${name}`, () => {
+    let bench: FilesBench;
+    let files: Files;
+    let directory: string;
+    beforeEach(async () => {
+      bench = await make();
+      ({ files, directory } = bench);
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+
+    test("what is not there has no text, no names, and does not exist", async () => {
+      expect(await files.readText(`${directory}/none`)).toBeUndefined();
+      expect(await files.readText(`${directory}/none/deeper`)).toBeUndefined();
+      expect(await files.list(`${directory}/none`)).toEqual([]);
+      expect(await files.exists(`${directory}/none`)).toBe(false);
+    });
+
+    test("a file has the text that was written last", async () => {
+      await files.writeAtomic(`${directory}/state`, "one", 0o600);
+      await files.writeAtomic(`${directory}/state`, "two", 0o600);
+      expect(await files.readText(`${directory}/state`)).toBe("two");
+      expect(await files.exists(`${directory}/state`)).toBe(true);
+      expect(await files.list(directory)).toEqual(["state"]);
+    });
+
+    test("names are listed in order, files and directories, of that directory alone", async () => {
+      for (const each of ["b", "a"]) await files.writeAtomic(`${directory}/${each}`, "");
+      await files.ensureDirectory(`${directory}/c/deeper`);
+      expect(await files.list(directory)).toEqual(["a", "b", "c"]);
+      expect(await files.list(`${directory}/c`)).toEqual(["deeper"]);
+      expect(await files.list(`${directory}/c/deeper`)).toEqual([]);
+    });
+
+    test("a directory that is there is left as it is", async () => {
+      await files.ensureDirectory(`${directory}/c`);
+      await files.writeAtomic(`${directory}/c/one`, "1");
+      await files.ensureDirectory(`${directory}/c`);
+      expect(await files.list(`${directory}/c`)).toEqual(["one"]);
+    });
+
+    test("a tree is removed as a whole, and nothing beside it; again without complaint", async () => {
+      await files.ensureDirectory(`${directory}/tree/deep`);
+      await files.writeAtomic(`${directory}/tree/deep/file`, "");
+      await files.writeAtomic(`${directory}/tree-2`, "");
+      await files.remove(`${directory}/tree`);
+      await files.remove(`${directory}/tree`);
+      expect(await files.exists(`${directory}/tree`)).toBe(false);
+      expect(await files.readText(`${directory}/tree/deep/file`)).toBeUndefined();
+      expect(await files.list(directory)).toEqual(["tree-2"]);
+    });
+
+    test("a file system has space, and not more left than it has", async () => {
+      const { sizeBytes, freeBytes } = await files.space(directory);
+      expect(sizeBytes).toBeGreaterThan(0);
+      expect(freeBytes).toBeLessThanOrEqual(sizeBytes);
+    });
+
+    test("a watch tells of names that come and go, until aborted", async () => {
+      const abort = new AbortController();
+      const calls = new Calls();
+      files.watchDirectory(directory, calls.listener, abort.signal);
+      await files.writeAtomic(`${directory}/one`, "");
+      await calls.next();
+      await files.remove(`${directory}/one`);
+      await calls.next();
+      abort.abort();
+      const before = calls.count;
+      const others = new Calls();
+      const otherAbort = new AbortController();
+      files.watchDirectory(directory, others.listener, otherAbort.signal);
+      await files.writeAtomic(`${directory}/two`, "");
+      await others.next();
+      otherAbort.abort();
+      expect(calls.count).toBe(before);
+    });
+  });
+}

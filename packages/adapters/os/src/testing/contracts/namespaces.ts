@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Namespaces must do; run on the fake and on the kernel.
+import { describe, expect, test } from "vitest";
+import type { Namespaces } from "@patchbay/core/ports";
+
+/** A machine with one namespace. */
+export interface NamespacesBench {
+  readonly namespaces: Namespaces;
+  /** Where the namespace is, and its inode. */
+  readonly path: string;
+  readonly inode: string;
+  /** Where nothing is. */
+  readonly emptyPath: string;
+}
+
+/** Tests of the name `Namespaces: NAME`; each makes a bench of its own. */
+export function describeNamespacesContract(name: string, make: () => NamespacesBench): void {
+  describe(`Namespaces: ${name}`, () => {
+    test("a namespace is opened with its inode, each time anew", () => {
+      const { namespaces, path, inode } = make();
+      const one = namespaces.open(path);
+      const other = namespaces.open(path);
+      expect([one?.inode, other?.inode]).toEqual([inode, inode]);
+      expect(one?.fd).not.toBe(other?.fd);
+      one?.close();
+      other?.close();
+    });
+
+    test("where nothing is, there is no namespace", () => {
+      const { namespaces, emptyPath } = make();
+      expect(namespaces.open(emptyPath)).toBeUndefined();
+    });
+  });
+}

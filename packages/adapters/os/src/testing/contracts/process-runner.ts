@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every ProcessRunner must do; run on the fake and on a machine's programs.
+
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Command, ProcessRunner } from "@patchbay/core/ports";
+
+/** A machine with three programs. */
+export interface ProcessRunnerBench {
+  readonly runner: ProcessRunner;
+  /** Writes `out` to its output and `err` to its errors, each with a newline, and ends with 3. */
+  readonly speaker: Command["argv"];
+  /** Writes what it reads. */
+  readonly echo: Command["argv"];
+  /** Does not end by itself. */
+  readonly sleeper: Command["argv"];
+  /** Resolves when at least so much time has passed. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Long enough for any program that ends by itself, milliseconds. */
+const timeoutMs = 30_000;
+
+/** Tests of the name `ProcessRunner: NAME`; each makes a bench of its own. */
+export function describeProcessRunnerContract(name: string, make: () => ProcessRunnerBench): void {
+  describe(`ProcessRunner: ${name}`, () => {
+    let bench: ProcessRunnerBench;
+    let runner: ProcessRunner;
+    beforeEach(() => {
+      bench = make();
+      ({ runner } = bench);
+    });
+
+    test("what a program has written is told with its exit code, whatever that is", async () => {
+      expect(await runner.run({ argv: bench.speaker, timeoutMs })).toEqual({
+        ...{ exitCode: 3, stdout: "out\n", stderr: "err\n" },
+      });
+    });
+
+    test("a program reads what it is given, and nothing where it is given nothing", async () => {
+      const given = await runner.run({ argv: bench.echo, stdin: "words", timeoutMs });
+      expect(given).toEqual({ exitCode: 0, stdout: "words", stderr: "" });
+      expect((await runner.run({ argv: bench.echo, timeoutMs })).stdout).toBe("");
+    });
+
+    test("output that is followed comes as it is written, and is not kept", async () => {
+      let followed = "";
+      const onOutput = (text: string): void => {
+        followed += text;
+      };
+      const result = await runner.run({ argv: bench.speaker, timeoutMs, onOutput });
+      expect(followed).toBe("out\n");
+      expect(result).toEqual({ exitCode: 3, stdout: "", stderr: "err\n" });
+    });
+
+    test("a program that is not there is missing", async () => {
+      const run = runner.run({ argv: ["no-such-program-here"], timeoutMs });
+      await expect(run).rejects.toMatchObject({
+        code: "OS_PROGRAM_MISSING",
+        details: { program: "no-such-program-here" },
+      });
+    });
+
+    test("a program that goes on at its deadline has timed out", async () => {
+      const run = runner.run({ argv: bench.sleeper, timeoutMs: 100 });
+      const refused = expect(run).rejects.toMatchObject({
+        code: "OS_TIMED_OUT",
+        details: { program: bench.sleeper[0], timeoutMs: 100 },
+      });
+      await bench.pass(100);
+      await refused;
+    });
+
+    test("who aborts is answered with the reason, also before the start", async () => {
+      const abort = new AbortController();
+      const { signal } = abort;
+      const run = runner.run({ argv: bench.sleeper, timeoutMs, signal });
+      const reason = new Error("stop");
+      const refused = expect(run).rejects.toBe(reason);
+      abort.abort(reason);
+      await refused;
+      await expect(runner.run({ argv: bench.speaker, timeoutMs, signal })).rejects.toBe(reason);
+    });
+
+    test("a family that has left nothing running is ended", async () => {
+      await runner.run({ argv: bench.speaker, timeoutMs, family: "contract" });
+      await expect(runner.endFamily("contract")).resolves.toBeUndefined();
+    });
+  });
+}

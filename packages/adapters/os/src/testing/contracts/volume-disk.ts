@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every VolumeDisk must do; run on the fake and on a machine's disk.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { VolumeDisk, VolumeFile } from "@patchbay/core/ports";
+
+/** A disk with an empty directory, which is gone after `close`. */
+export interface VolumeDiskBench {
+  readonly disk: VolumeDisk;
+  /** Absolute. */
+  readonly directory: string;
+  /** Text of a file below a published directory. */
+  read(path: string): string | undefined;
+  close(): Promise<void>;
+}
+
+const ACCESS = { uid: 107, gid: 108, mode: 0o2770 };
+
+function fileOf(text: string, mode = 0o644): VolumeFile {
+  return { bytes: new TextEncoder().encode(text), mode };
+}
+
+/** Tests of the name `VolumeDisk: NAME`; each makes a bench of its own. */
+export function describeVolumeDiskContract(
+  name: string,
+  make: () => Promise<VolumeDiskBench>,
+): void {
+  describe(`VolumeDisk: ${name}`, () => {
+    let bench: VolumeDiskBench;
+    let disk: VolumeDisk;
+    let directory: string;
+    beforeEach(async () => {
+      bench = await make();
+      ({ disk, directory } = bench);
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+
+    test("what is mounted in memory or in a file is there once, and gone with all below it", async () => {
+      const [memory, image] = [`${directory}/memory`, `${directory}/disk`];
+      for (let turn = 0; turn < 2; turn += 1) {
+        await disk.mountMemory(memory, { access: ACCESS, sizeBytes: 2 ** 20 });
+        const file = { image: `${directory}/disk.ext4`, sizeBytes: 2 ** 22 };
+        await disk.mountImage(image, { access: ACCESS, ...file });
+      }
+      expect(await disk.listMounts(memory)).toEqual([memory]);
+      expect(await disk.listMounts(directory)).toEqual([memory, image]);
+      await disk.unmountAll(directory);
+      await disk.unmountAll(directory);
+      expect(await disk.listMounts(directory)).toEqual([]);
+    });
+
+    test("a directory of the machine is shown at another place, once", async () => {
+      const [source, shown] = [`${directory}/source`, `${directory}/shown`];
+      await disk.makeDirectory(source, ACCESS);
+      for (let turn = 0; turn < 2; turn += 1) await disk.mountDirectory(shown, source);
+      expect(await disk.listMounts(directory)).toEqual([shown]);
+      const missing = disk.mountDirectory(`${directory}/other`, `${directory}/none`);
+      await expect(missing).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    });
+
+    test("what two ask for at once is mounted once", async () => {
+      const memory = `${directory}/memory`;
+      const turns = [1, 2, 3].map(() => disk.mountMemory(memory, { access: ACCESS }));
+      await Promise.all(turns);
+      expect(await disk.listMounts(directory)).toEqual([memory]);
+      await disk.unmountAll(directory);
+    });
+
+    test("published files replace those before them, and nothing happens where they are the same", async () => {
+      const volume = `${directory}/volume`;
+      await disk.makeDirectory(volume, ACCESS);
+      const first = new Map([
+        ["a", fileOf("1")],
+        ["deep/b", fileOf("2")],
+      ]);
+      expect(await disk.publish(volume, first)).toBe(true);
+      expect(await disk.publish(volume, first)).toBe(false);
+      expect(bench.read(`${volume}/a`)).toBe("1");
+      expect(bench.read(`${volume}/deep/b`)).toBe("2");
+      expect(await disk.publish(volume, new Map([["a", fileOf("one")]]))).toBe(true);
+      expect(bench.read(`${volume}/a`)).toBe("one");
+      expect(bench.read(`${volume}/deep/b`)).toBeUndefined();
+      expect(await disk.publish(volume, new Map([["a", fileOf("one", 0o400)]]))).toBe(true);
+    });
+
+    test("the use of trees is told by their paths, those that are gone left out", async () => {
+      const volume = `${directory}/volume`;
+      await disk.makeDirectory(volume, ACCESS);
+      const used = await disk.usedBytes([volume, `${directory}/none`]);
+      expect([...used.keys()]).toEqual([volume]);
+      expect(await disk.usedBytes([])).toEqual(new Map());
+    });
+
+    test("a path has a kind where something is", async () => {
+      await disk.makeDirectory(`${directory}/volume`, ACCESS);
+      expect(await disk.kindOf(`${directory}/volume`)).toBe("Directory");
+      expect(await disk.kindOf(`${directory}/none`)).toBeUndefined();
+    });
+  });
+}

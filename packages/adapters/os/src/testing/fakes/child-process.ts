@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Children that are none: their code runs in this process.
+import { AppError, messageOf } from "@patchbay/core";
+import type {
+  ChildChannel,
+  ChildMain,
+  ChildProcessHandle,
+  ChildProgram,
+  ChildStarter,
+  TakenDescriptor,
+} from "@patchbay/core/ports";
+
+/** Most bytes of a message; as the port says. */
+const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
+
+/** {@link ChildStarter} in this process. */
+export interface FakeChildStarter extends ChildStarter {
+  /** What was started, in order. */
+  readonly children: readonly ChildProcessHandle[];
+}
+
+/** One end; what is sent arrives in a later turn, and nothing any more when the child has ended. */
+class MemoryChannel implements ChildChannel {
+  readonly #life: { isOver: boolean };
+  readonly #waiting: unknown[] = [];
+  readonly #descriptors = new Map<number, number>();
+  #listener: ((message: unknown) => void) | undefined;
+  /** The other end. */
+  peer: MemoryChannel | undefined;
+
+  constructor(life: { isOver: boolean }) {
+    this.#life = life;
+  }
+
+  send(message: unknown): void {
+    const text = JSON.stringify(message);
+    const bytes = text.length;
+    if (bytes >= MESSAGE_BYTES_MAX) {
+      throw new AppError("OS_MESSAGE_TOO_LONG", { bytes, bytesMax: MESSAGE_BYTES_MAX });
+    }
+    queueMicrotask(() => this.peer?.take(JSON.parse(text)));
+  }
+
+  onMessage(listener: (message: unknown) => void): void {
+    this.#listener = listener;
+    for (const message of this.#waiting.splice(0)) listener(message);
+  }
+
+  sendDescriptor(fd: number, token: number): void {
+    if (this.#life.isOver) throw noDescriptor("sendmsg");
+    this.peer?.keep(fd, token);
+  }
+
+  takeDescriptor(token: number): TakenDescriptor {
+    const fd = this.#descriptors.get(token);
+    if (fd === undefined) throw noDescriptor("recvmsg");
+    this.#descriptors.delete(token);
+    return { fd, close: () => undefined };
+  }
+
+  /** The other end has sent a message. */
+  take(message: unknown): void {
+    if (this.#life.isOver) return;
+    if (this.#listener === undefined) this.#waiting.push(message);
+    else this.#listener(message);
+  }
+
+  /** The other end has sent a descriptor. */
+  keep(fd: number, token: number): void {
+    this.#descriptors.set(token, fd);
+  }
+}
+
+function noDescriptor(call: string): AppError {
+  return new AppError("OS_FILE_FAILED", { call, path: "descriptor", reason: "there is none" });
+}
+
+function startIn(main: ChildMain, pid: number): ChildProcessHandle {
+  const life = { isOver: false };
+  const ours = new MemoryChannel(life);
+  const theirs = new MemoryChannel(life);
+  ours.peer = theirs;
+  theirs.peer = ours;
+  const end = Promise.withResolvers<string>();
+  main(theirs);
+  return {
+    pid,
+    ended: end.promise,
+    kill: () => {
+      life.isOver = true;
+      end.resolve("SIGKILL");
+    },
+    send: (message) => {
+      ours.send(message);
+    },
+    onMessage: (listener) => {
+      ours.onMessage(listener);
+    },
+    sendDescriptor: (fd, token) => {
+      ours.sendDescriptor(fd, token);
+    },
+    takeDescriptor: (token) => ours.takeDescriptor(token),
+  };
+}
+
+/** Starts the code of those modules, by their URLs. */
+export function createFakeChildStarter(
+  modules: Readonly<Record<string, ChildMain>>,
+): FakeChildStarter {
+  const children: ChildProcessHandle[] = [];
+  const start = ({ module }: ChildProgram): Promise<ChildProcessHandle> => {
+    try {
+      const main = modules[module];
+      if (main === undefined) throw new Error(`there is no ${module}`);
+      const child = startIn(main, children.length + 1);
+      children.push(child);
+      return Promise.resolve(child);
+    } catch (error) {
+      const details = { program: module, exitCode: "no start", stderr: messageOf(error) };
+      return Promise.reject(new AppError("OS_PROGRAM_FAILED", details));
+    }
+  };
+  return { start, children };
+}

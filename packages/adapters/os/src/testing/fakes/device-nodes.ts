@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device nodes in memory.
+import type { CopyOutcome, DeviceCopy, DeviceNodes } from "@patchbay/core/ports";
+
+/** A node, and whose it is. */
+export interface FakeDeviceNode {
+  readonly major: number;
+  readonly minor: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly mode: number;
+}
+
+/** {@link DeviceNodes} in memory, with what a test sets and sees. */
+export interface FakeDeviceNodes extends DeviceNodes {
+  /** By their paths. */
+  readonly nodes: Map<string, FakeDeviceNode>;
+}
+
+/** A machine without devices. */
+export function createFakeDeviceNodes(): FakeDeviceNodes {
+  const nodes = new Map<string, FakeDeviceNode>();
+  const keepCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyOutcome => {
+    const from = nodes.get(source);
+    if (from === undefined) {
+      nodes.delete(path);
+      return "removed";
+    }
+    const wanted = { ...from, uid, gid, mode };
+    if (JSON.stringify(nodes.get(path)) === JSON.stringify(wanted)) return "unchanged";
+    nodes.set(path, wanted);
+    return "made";
+  };
+  return { nodes, keepCopy: (copy) => Promise.resolve(keepCopy(copy)) };
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second door: fakes of what this package does, and the suites that they pass as it does.
+export { describeChildStarterContract } from "./contracts/child-process.ts";
+export { describeClaimDiskContract } from "./contracts/claim-disk.ts";
+export { describeClockContract } from "./contracts/clock.ts";
+export { describeDeviceNodesContract } from "./contracts/device-nodes.ts";
+export { describeFilesContract } from "./contracts/files.ts";
+export { describeLaunchersContract } from "./contracts/launchers.ts";
+export { describeNamespacesContract } from "./contracts/namespaces.ts";
+export { describeProcessRunnerContract } from "./contracts/process-runner.ts";
+export { describeVolumeDiskContract, type VolumeDiskBench } from "./contracts/volume-disk.ts";
+export { createFakeChildStarter } from "./fakes/child-process.ts";
+export { createFakeClaimDisk, type FakeClaimDisk } from "./fakes/claim-disk.ts";
+export { createFakeClock, settle, type FakeClock } from "./fakes/clock.ts";
+export { createFakeDeviceNodes, type FakeDeviceNodes } from "./fakes/device-nodes.ts";
+export { createFakeFiles, type FakeFiles } from "./fakes/files.ts";
+export { createFakeLaunchers } from "./fakes/launchers.ts";
+export { createFakeNamespaces, type FakeNamespaces } from "./fakes/namespaces.ts";
+export { createFakeProcessRunner } from "./fakes/process-runner.ts";
+export { createFakeVolumeDisk, type FakeMount, type FakeVolumeDisk } from "./fakes/volume-disk.ts";

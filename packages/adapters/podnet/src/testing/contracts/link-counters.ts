@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every reader of counters does.
+import type { LinkCounts } from "@patchbay/core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { LinkCounters } from "@patchbay/core/ports";
+
+/** A reader, and two namespaces with one link called `one` each. */
+export interface LinkCountersScene {
+  readonly counters: LinkCounters;
+  readonly netns: NetnsHandle;
+  readonly other: NetnsHandle;
+  /** Nobody has it open. */
+  readonly closed: NetnsHandle;
+  /** Lets packets of so many bytes in all go out through `one`. */
+  send(netns: NetnsHandle, packets: number, bytes: number): Promise<void> | void;
+  close(): Promise<void>;
+}
+
+function oneOf(links: readonly LinkCounts[]): LinkCounts | undefined {
+  return links.find(({ name }) => name === "one");
+}
+
+/** Runs the suite on one kind of reader. */
+export function describeLinkCountersContract(
+  kind: string,
+  make: () => Promise<LinkCountersScene>,
+): void {
+  describe(`link counters ${kind}`, () => {
+    let scene: LinkCountersScene;
+
+    beforeAll(async () => {
+      scene = await make();
+    });
+    afterAll(() => scene.close());
+
+    test("are there of each link, and no errors are made up", async () => {
+      const one = oneOf(await scene.counters.read(scene.netns));
+      expect(one?.transmitted).toMatchObject({ errors: 0 });
+      expect(one?.received).toMatchObject({ errors: 0 });
+    });
+
+    test("tell what went out since the last reading, in that namespace alone", async () => {
+      const sent = async (netns: NetnsHandle): Promise<{ packets: number; bytes: number }> => {
+        const { packets = 0, bytes = 0 } =
+          oneOf(await scene.counters.read(netns))?.transmitted ?? {};
+        return { packets, bytes };
+      };
+      const before = [await sent(scene.netns), await sent(scene.other)] as const;
+      await scene.send(scene.netns, 5, 500);
+      const after = [await sent(scene.netns), await sent(scene.other)] as const;
+      expect(after[0].packets - before[0].packets).toBe(5);
+      expect(after[0].bytes - before[0].bytes).toBe(500);
+      expect(after[1]).toEqual(before[1]);
+    });
+
+    test("are the same of both who read at once", async () => {
+      const [left, right] = await Promise.all([
+        scene.counters.read(scene.other),
+        scene.counters.read(scene.other),
+      ]);
+      expect(left).toEqual(right);
+    });
+
+    test("of a descriptor that is closed are an error", async () => {
+      await expect(scene.counters.read(scene.closed)).rejects.toMatchObject({
+        code: "OS_DESCRIPTOR_STALE",
+      });
+    });
+  });
+}

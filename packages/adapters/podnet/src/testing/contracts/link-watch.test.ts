@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeLinkWatch } from "../fakes/link-watch.ts";
+import { describeLinkWatchContract } from "./link-watch.ts";
+
+describeLinkWatchContract("in memory", () => {
+  const links = createFakeLinkWatch();
+  const indices = new Map([["one", 11]]);
+  const tell = (inode: string, name: string): void => {
+    links.tell(inode, { index: indices.get(name) ?? 0, name });
+  };
+  return Promise.resolve({
+    links,
+    netns: { fd: -1, inode: "1" },
+    other: { fd: -1, inode: "2" },
+    add: ({ inode }, { name, index }) => {
+      indices.set(name, index);
+      tell(inode, name);
+    },
+    setMtu: ({ inode }, name) => {
+      tell(inode, name);
+    },
+    remove: ({ inode }, name) => {
+      tell(inode, name);
+    },
+    close: () => Promise.resolve(),
+  });
+});

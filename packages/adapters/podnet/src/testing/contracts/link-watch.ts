@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every LinkWatch must do; run on the fake and on the kernel.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/ports";
+
+/** A busy machine is no failure. */
+const WITHIN = { timeout: 15_000 };
+
+/** Two namespaces to try things in, each with a link `one` of index 11. */
+export interface LinkWatchBench {
+  readonly links: LinkWatch;
+  readonly netns: NetnsHandle;
+  /** Another namespace. */
+  readonly other: NetnsHandle;
+  /** Makes a link in a namespace. */
+  add(netns: NetnsHandle, link: { readonly name: string; readonly index: number }): void;
+  /** Changes the MTU of a link. */
+  setMtu(netns: NetnsHandle, name: string, mtu: number): void;
+  remove(netns: NetnsHandle, name: string): void;
+  close(): Promise<void>;
+}
+
+/** The suite. */
+export function describeLinkWatchContract(name: string, make: () => Promise<LinkWatchBench>): void {
+  describe(`LinkWatch: ${name}`, () => {
+    let bench: LinkWatchBench;
+    let stop: AbortController;
+    let told: LinkChanges[];
+    beforeEach(async () => {
+      bench = await make();
+      stop = new AbortController();
+      told = [];
+    });
+    afterEach(async () => {
+      stop.abort();
+      await bench.close();
+    });
+
+    function watch(netns: NetnsHandle): WatchedLinks {
+      return bench.links.watch(netns, (links) => told.push(links), stop.signal);
+    }
+
+    /** Indices of what was told, and names where they were. */
+    function seen(): readonly string[] {
+      return told
+        .flatMap((links) => (links === "unknown" ? [] : links))
+        .map(({ index, name: link = "" }) => `${String(index)} ${link}`);
+    }
+
+    async function tells(link: string): Promise<void> {
+      await vi.waitFor(() => {
+        expect(seen()).toContain(link);
+      }, WITHIN);
+    }
+
+    test("tells nothing while nothing changes", async () => {
+      watch(bench.netns);
+      watch(bench.other);
+      bench.setMtu(bench.other, "one", 1400);
+      await tells("11 one");
+      expect(told).toHaveLength(1);
+    });
+
+    test("tells of a link that comes, changes and goes, by index and name", async () => {
+      watch(bench.netns);
+      bench.add(bench.netns, { name: "two", index: 12 });
+      await tells("12 two");
+      told = [];
+      bench.setMtu(bench.netns, "two", 1400);
+      await tells("12 two");
+      told = [];
+      bench.remove(bench.netns, "two");
+      await tells("12 two");
+    });
+
+    test("tells nothing that happened before a look", async () => {
+      const watched = watch(bench.netns);
+      bench.add(bench.netns, { name: "two", index: 12 });
+      watched.catchUp();
+      bench.setMtu(bench.netns, "one", 1400);
+      await tells("11 one");
+      expect(seen()).toEqual(["11 one"]);
+    });
+
+    test("goes on telling after a look, and each watcher for itself", async () => {
+      const watched = watch(bench.netns);
+      const others: LinkChanges[] = [];
+      bench.links.watch(bench.netns, (links) => others.push(links), stop.signal);
+      bench.setMtu(bench.netns, "one", 1400);
+      await tells("11 one");
+      watched.catchUp();
+      told = [];
+      bench.setMtu(bench.netns, "one", 1300);
+      await tells("11 one");
+      expect(others.length).toBeGreaterThan(0);
+    });
+
+    test("tells nothing after it was ended, nor for one that had ended before", async () => {
+      const watched = watch(bench.netns);
+      stop.abort();
+      bench.links.watch(bench.netns, (links) => told.push(links), stop.signal).catchUp();
+      stop = new AbortController();
+      const after: LinkChanges[] = [];
+      bench.links.watch(bench.netns, (links) => after.push(links), stop.signal);
+      bench.setMtu(bench.netns, "one", 1400);
+      await vi.waitFor(() => {
+        expect(after).toHaveLength(1);
+      }, WITHIN);
+      watched.catchUp();
+      expect(told).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everything that speaks netlink does.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { Netlink } from "@patchbay/core/ports";
+
+/** A namespace that has the loopback and nothing else, and one that cannot be entered. */
+export interface NetlinkScene {
+  readonly netlink: Netlink;
+  readonly netns: NetnsHandle;
+  /** Nobody has it open. */
+  readonly closed: NetnsHandle;
+  close(): Promise<void>;
+}
+
+/** Source: linux/rtnetlink.h; NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP of linux/netlink.h. */
+const [RTM_DELLINK, RTM_GETLINK] = [17, 18];
+const [ACK, DUMP] = [0x005, 0x301];
+const ENODEV = 19;
+
+/** A header, and a body of struct ifinfomsg with an index. */
+function linkMessage(type: number, flags: number, index = 0): Uint8Array {
+  const message = new DataView(new ArrayBuffer(32));
+  message.setUint32(0, 32, true);
+  message.setUint16(4, type, true);
+  message.setUint16(6, flags, true);
+  message.setInt32(20, index, true);
+  return new Uint8Array(message.buffer);
+}
+
+/** Runs the suite on one kind of netlink. */
+export function describeNetlinkContract(kind: string, make: () => Promise<NetlinkScene>): void {
+  describe(`netlink ${kind}`, () => {
+    let scene: NetlinkScene;
+
+    beforeAll(async () => {
+      scene = await make();
+    });
+    afterAll(() => scene.close());
+
+    test("tells what is in that namespace, and that it was all", async () => {
+      const messages = [linkMessage(RTM_GETLINK, DUMP), linkMessage(RTM_GETLINK, DUMP)];
+      const answers = await scene.netlink.talk(scene.netns, "route", messages);
+      expect(answers.map(({ errno }) => errno)).toEqual([0, 0]);
+      // One message of one link, whose index is the first.
+      for (const { data } of answers) {
+        const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+        expect(view.getUint32(0, true)).toBe(data.byteLength);
+        expect(view.getInt32(20, true)).toBe(1);
+      }
+    });
+
+    test("stops at what is refused, and says why", async () => {
+      const messages = [
+        linkMessage(RTM_GETLINK, DUMP),
+        linkMessage(RTM_DELLINK, ACK, 98_765),
+        linkMessage(RTM_GETLINK, DUMP),
+      ];
+      const answers = await scene.netlink.talk(scene.netns, "route", messages);
+      expect(answers.map(({ errno }) => errno)).toEqual([0, ENODEV]);
+    });
+
+    test("says nothing when it is asked nothing", async () => {
+      expect(await scene.netlink.talk(scene.netns, "route", [])).toEqual([]);
+    });
+
+    test("makes a tap once", async () => {
+      const tap = { name: "tap1", owner: 107, takesMany: true };
+      await scene.netlink.makeTap(scene.netns, tap);
+      const again = scene.netlink.makeTap(scene.netns, tap);
+      await expect(again).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    });
+
+    test("reads the settings that match, and no others", async () => {
+      const patterns = ["ipv4/conf/*/forwarding", "ipv4/conf/nosuch/forwarding"];
+      const text = await scene.netlink.readSettings(scene.netns, patterns);
+      expect(text.split("\n").sort()).toEqual([
+        "",
+        expect.stringMatching(/^ipv4\/conf\/all\/forwarding:[01]$/),
+        expect.stringMatching(/^ipv4\/conf\/default\/forwarding:[01]$/),
+        expect.stringMatching(/^ipv4\/conf\/lo\/forwarding:[01]$/),
+        expect.stringMatching(/^ipv4\/conf\/tap1\/forwarding:[01]$/),
+      ]);
+    });
+
+    test("of a descriptor that is closed is an error", async () => {
+      const refused = { code: "OS_DESCRIPTOR_STALE" };
+      const { closed, netlink } = scene;
+      await expect(netlink.talk(closed, "route", [])).rejects.toMatchObject(refused);
+      await expect(netlink.readSettings(closed, [])).rejects.toMatchObject(refused);
+    });
+  });
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every PodNetwork must do; run on the fake and on the kernel.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { Link, PodNetwork } from "@patchbay/core/ports";
+
+/** A pod's namespace to try things in. */
+export interface PodNetworkBench {
+  readonly network: PodNetwork;
+  readonly netns: NetnsHandle;
+  /** Makes a pod NIC as CNI would; one of kind `tun` is a tap, and not up. */
+  addNic(nic: {
+    readonly name: string;
+    readonly kind: string;
+    readonly mac: string;
+  }): Promise<void>;
+  removeNic(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const MAC = "02:00:00:00:5e:01";
+const TAP_MAC = "02:00:00:00:5e:02";
+const WIRING: BridgeWiring = {
+  kind: "bridge",
+  podInterfaceName: "podc0ffee",
+  bridgeName: "k6t-c0ffee",
+  tapName: "tapc0ffee",
+  mac: MAC,
+  mtu: 1500,
+  owner: 107,
+  queues: 1,
+};
+
+/** The suite; `kind` is the kind of NIC that carries the guest. */
+export function describePodNetworkContract(
+  name: string,
+  kind: string,
+  make: () => Promise<PodNetworkBench>,
+): void {
+  describe(`PodNetwork: ${name}, ${kind}`, () => {
+    let bench: PodNetworkBench;
+    beforeEach(async () => {
+      bench = await make();
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+    const find = async (link: string): Promise<Link | undefined> =>
+      (await bench.network.listLinks(bench.netns)).find((candidate) => candidate.name === link);
+    const addNic = (): Promise<void> =>
+      bench.addNic({ name: WIRING.podInterfaceName, kind, mac: MAC });
+
+    test("lists links, sorted, with kind and MAC", async () => {
+      await addNic();
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo", WIRING.podInterfaceName]);
+      expect(links[1]).toMatchObject({ kind, mac: MAC, mtu: 1500 });
+    });
+
+    test("wires bridge and tap around the NIC, which keeps name and MAC", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      const master = WIRING.bridgeName;
+      expect(await find(WIRING.podInterfaceName)).toMatchObject({
+        kind,
+        mac: MAC,
+        up: true,
+        master,
+      });
+      expect(await find(WIRING.tapName)).toMatchObject({
+        kind: "tun",
+        mtu: 1500,
+        up: true,
+        master,
+      });
+      const bridge = await find(master);
+      expect(bridge).toMatchObject({ kind: "bridge", up: true });
+      expect(bridge?.mac).not.toBe(MAC);
+    });
+
+    test("sees whether it is wired", async () => {
+      const isWired = async (): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(WIRING);
+      expect(await isWired()).toBe(false);
+      await addNic();
+      expect(await isWired()).toBe(false);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await isWired()).toBe(true);
+      const view = await bench.network.look(bench.netns);
+      expect(view.links).toEqual(await bench.network.listLinks(bench.netns));
+      expect(view.isWired({ ...WIRING, mac: "02:00:00:00:5e:02" })).toBe(false);
+      expect(view.isWired({ ...WIRING, mtu: 1400 })).toBe(false);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      expect(await isWired()).toBe(false);
+    });
+
+    test("sees whether the guest is held to what it may send, and lets go of it", async () => {
+      await addNic();
+      const guard = { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] };
+      const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(wiring);
+      await bench.network.wireTap(bench.netns, { ...WIRING, guard });
+      expect(await isWired({ ...WIRING, guard })).toBe(true);
+      expect(await isWired({ ...WIRING, guard: { ...guard, serves: true } })).toBe(false);
+      expect(await isWired(WIRING)).toBe(false);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await isWired(WIRING)).toBe(true);
+      expect(await isWired({ ...WIRING, guard })).toBe(false);
+    });
+
+    test("hides a guest behind the NIC, which stays out of the bridge", async () => {
+      await addNic();
+      const wiring: MasqueradeWiring = {
+        ...{ ...WIRING, kind: "masquerade", mac: "02:00:00:00:5e:02" },
+        ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
+        ports: [{ protocol: "tcp", first: 80, last: 80 }],
+      };
+      const isWired = async (seen: MasqueradeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(seen);
+      await bench.network.wireTap(bench.netns, wiring);
+      expect(await isWired(wiring)).toBe(true);
+      expect(await isWired({ ...wiring, ports: [] })).toBe(false);
+      const nic = await find(WIRING.podInterfaceName);
+      expect(nic).toMatchObject({ mac: MAC });
+      expect(nic?.master).toBeUndefined();
+      await bench.network.unwireTap(bench.netns, wiring);
+      expect(await isWired(wiring)).toBe(false);
+      expect(await find(WIRING.bridgeName)).toBeUndefined();
+    });
+
+    test("tells that nobody has the tap open", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await find(WIRING.tapName)).toMatchObject({ carrier: false });
+    });
+
+    test("changes nothing when it is wired again", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      const before = await bench.network.listLinks(bench.netns);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await bench.network.listLinks(bench.netns)).toEqual(before);
+    });
+
+    test("refuses to wire a NIC that is not there", async () => {
+      await expect(bench.network.wireTap(bench.netns, WIRING)).rejects.toMatchObject({
+        code: "PODNET_LINK_MISSING",
+      });
+    });
+
+    test("removes tap and bridge and leaves the NIC to CNI, also twice", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo", WIRING.podInterfaceName]);
+      expect(links[1]?.master).toBeUndefined();
+    });
+
+    test("removes tap and bridge when the NIC has gone first", async () => {
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      await bench.removeNic(WIRING.podInterfaceName);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      const links = await bench.network.listLinks(bench.netns);
+      expect(links.map((link) => link.name)).toEqual(["lo"]);
+    });
+
+    describe("of a tap that the network's plugin made", () => {
+      const { podInterfaceName, tapName, mac, mtu } = WIRING;
+      const FOUND = { kind: "tap", podInterfaceName, tapName, mac, mtu } as const;
+      const addTap = (): Promise<void> =>
+        bench.addNic({ name: tapName, kind: "tun", mac: TAP_MAC });
+      const isWired = async (): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(FOUND);
+
+      test("sets it up, and leaves it to the plugin", async () => {
+        await addTap();
+        expect(await isWired()).toBe(false);
+        await bench.network.wireTap(bench.netns, FOUND);
+        expect(await isWired()).toBe(true);
+        const made = await bench.network.listLinks(bench.netns);
+        expect(made.map((link) => link.name)).toEqual(["lo", tapName]);
+        expect(made[1]).toMatchObject({ kind: "tun", mac: TAP_MAC, up: true });
+        await bench.network.wireTap(bench.netns, FOUND);
+        await bench.network.unwireTap(bench.netns, FOUND);
+        expect(await bench.network.listLinks(bench.netns)).toEqual(made);
+      });
+
+      test("refuses one that is not there, or is none", async () => {
+        const wired = (): Promise<void> => bench.network.wireTap(bench.netns, FOUND);
+        await expect(wired()).rejects.toMatchObject({ code: "PODNET_LINK_MISSING" });
+        await bench.addNic({ name: tapName, kind: "veth", mac: MAC });
+        await expect(wired()).rejects.toMatchObject({ code: "PODNET_NETWORK_CANNOT_CARRY_VM" });
+        expect(await isWired()).toBe(false);
+      });
+    });
+
+    describe("another NIC in the pod", () => {
+      const OTHER: BridgeWiring = {
+        ...WIRING,
+        podInterfaceName: "podfacade",
+        bridgeName: "k6t-facade",
+      };
+      const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(wiring);
+      beforeEach(async () => {
+        await addNic();
+        await bench.network.wireTap(bench.netns, WIRING);
+        // Of another card: two macvlans of one cannot both have the guest's MAC.
+        const nic = { name: OTHER.podInterfaceName, kind: "veth", mac: "02:00:00:00:5e:02" };
+        await bench.addNic(nic);
+      });
+
+      test("gets a bridge while the tap stays where it is, also twice", async () => {
+        await bench.network.makeBridge(bench.netns, OTHER);
+        await bench.network.makeBridge(bench.netns, OTHER);
+        expect(await isWired(WIRING)).toBe(true);
+        expect(await isWired(OTHER)).toBe(false);
+        const nic = { mac: MAC, up: true, master: OTHER.bridgeName };
+        expect(await find(OTHER.podInterfaceName)).toMatchObject(nic);
+      });
+
+      test("takes the tap over, and gives it back", async () => {
+        const before = await find(WIRING.tapName);
+        await bench.network.makeBridge(bench.netns, OTHER);
+        for (const wiring of [OTHER, WIRING]) {
+          await bench.network.wireTap(bench.netns, wiring);
+          expect(await isWired(wiring)).toBe(true);
+          expect((await find(WIRING.tapName))?.index).toBe(before?.index);
+        }
+        expect(await isWired(OTHER)).toBe(false);
+      });
+
+      test("stays when the bridge around it is removed, and so does the tap elsewhere", async () => {
+        await bench.network.makeBridge(bench.netns, OTHER);
+        await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
+        await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
+        expect(await find(OTHER.bridgeName)).toBeUndefined();
+        expect((await find(OTHER.podInterfaceName))?.master).toBeUndefined();
+        expect(await isWired(WIRING)).toBe(true);
+      });
+
+      test("that is not there gets no bridge", async () => {
+        const gone = { ...OTHER, podInterfaceName: "pod0" };
+        await expect(bench.network.makeBridge(bench.netns, gone)).rejects.toMatchObject({
+          code: "PODNET_LINK_MISSING",
+        });
+        expect(await find(OTHER.bridgeName)).toBeUndefined();
+      });
+    });
+
+    test("removes a NIC, also twice", async () => {
+      await addNic();
+      await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
+      await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
+      expect(await find(WIRING.podInterfaceName)).toBeUndefined();
+    });
+  });
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// DHCP servers of guests in memory.
+import type { ServedNic } from "@patchbay/core";
+import type { AddressServer, AddressServers } from "@patchbay/core/ports";
+
+/** {@link AddressServers} in memory, and the hands of guests on them. */
+export interface FakeAddressServers extends AddressServers {
+  /** What the NIC of that MAC in the namespace is given; undefined: nobody answers. */
+  ask(netnsInode: string, mac: string): ServedNic["lease"] | undefined;
+  /** The servers in the namespace die. */
+  kill(netnsInode: string): void;
+  /** How many run. */
+  readonly count: number;
+  /** The next start throws the error instead. */
+  failNext(error: Error): void;
+}
+
+interface Running extends AddressServer {
+  readonly inode: string;
+  readonly nics: readonly ServedNic[];
+  readonly end: (reason: string) => void;
+}
+
+/** A machine on which no server runs. */
+export function createFakeAddressServers(): FakeAddressServers {
+  const running = new Set<Running>();
+  let failure: { readonly error: Error } | undefined;
+  const begin = (inode: string, nics: readonly ServedNic[]): AddressServer => {
+    const { promise: ended, resolve } = Promise.withResolvers<string>();
+    const server: Running = {
+      ...{ inode, nics, ended },
+      end: (reason) => {
+        running.delete(server);
+        resolve(reason);
+      },
+      stop: () => {
+        server.end("it was stopped");
+        return Promise.resolve();
+      },
+    };
+    running.add(server);
+    return server;
+  };
+  return {
+    start: ({ inode }, nics) => {
+      const failed = failure;
+      failure = undefined;
+      if (failed === undefined) return Promise.resolve(begin(inode, nics));
+      return Promise.reject(failed.error);
+    },
+    endLeft: () => Promise.resolve(),
+    ask: (inode, mac) =>
+      [...running]
+        .filter((server) => server.inode === inode)
+        .flatMap(({ nics }) => nics)
+        .find((nic) => nic.mac === mac)?.lease,
+    kill: (inode) => {
+      for (const server of running) if (server.inode === inode) server.end("it was killed");
+    },
+    get count() {
+      return running.size;
+    },
+    failNext: (error) => {
+      failure = { error };
+    },
+  };
+}

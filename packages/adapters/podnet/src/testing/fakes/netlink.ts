@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that answers as a test says.
+import { AppError } from "@patchbay/core";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "@patchbay/core/ports";
+
+/** What is said to one message; undefined: nothing is there to be told. */
+export type NetlinkScript = (
+  protocol: NetlinkProtocol,
+  message: Uint8Array,
+) => Partial<NetlinkAnswer> | undefined;
+
+/** {@link Netlink} in memory. */
+export interface FakeNetlink extends Netlink {
+  /** What was said, in order. */
+  readonly said: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
+  /** Taps that were made, in order. */
+  readonly taps: readonly NewTap[];
+  /** Nobody can ask in this namespace any more. */
+  end(netnsInode: string): void;
+}
+
+function matching(settings: readonly string[], patterns: readonly string[]): string {
+  const found = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll("*", "[^/]*")}:`));
+  return settings
+    .filter((line) => found.some((path) => path.test(line)))
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** Answers by the script; `settings` are the lines of every namespace. */
+export function createFakeNetlink(
+  script: NetlinkScript,
+  settings: readonly string[] = [],
+): FakeNetlink {
+  const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
+  const taps: NewTap[] = [];
+  const ended = new Set<string>();
+  const enter = ({ fd, inode }: NetnsHandle): void => {
+    if (ended.has(inode)) throw new AppError("OS_DESCRIPTOR_STALE", { fd });
+  };
+  const answersTo = (
+    protocol: NetlinkProtocol,
+    messages: readonly Uint8Array[],
+  ): NetlinkAnswer[] => {
+    const answers: NetlinkAnswer[] = [];
+    for (const message of messages) {
+      said.push({ protocol, message });
+      const answer = { data: new Uint8Array(), errno: 0, ...script(protocol, message) };
+      answers.push(answer);
+      if (answer.errno !== 0) break;
+    }
+    return answers;
+  };
+  return {
+    said,
+    taps,
+    end: (inode) => void ended.add(inode),
+    talk: async (netns, protocol, messages) => {
+      await Promise.resolve();
+      enter(netns);
+      return answersTo(protocol, messages);
+    },
+    makeTap: async (netns, tap) => {
+      await Promise.resolve();
+      enter(netns);
+      const known = taps.some(({ name }) => name === tap.name);
+      const details = { call: "TUNSETIFF", path: tap.name, reason: "it is there", errno: "EBUSY" };
+      if (known) throw new AppError("OS_FILE_FAILED", details);
+      taps.push(tap);
+    },
+    readSettings: async (netns, patterns) => {
+      await Promise.resolve();
+      enter(netns);
+      return matching(settings, patterns);
+    },
+  };
+}

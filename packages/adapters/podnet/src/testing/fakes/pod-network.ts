@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links of pods in memory.
+import {
+  AppError,
+  isEqual,
+  type BridgeWiring,
+  isLinkLocal,
+  type MasqueradeWiring,
+  type LeftWiring,
+  type NicRoute,
+  type PodWiring,
+  type RememberedAddresses,
+  type SeenWiring,
+} from "@patchbay/core";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import type { Link, PodNetwork, PodView } from "@patchbay/core/ports";
+
+/** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
+export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
+  Partial<Pick<Link, "carrier" | "addresses">>;
+
+/** What `wireTap` makes, in this order. */
+export const WIRING_PARTS = ["bridge", "tap", "nic", "forwarding"] as const;
+type WiringPart = (typeof WIRING_PARTS)[number];
+
+/** A {@link PodNetwork} in memory, and the hands of CNI on it. */
+export interface FakePodNetwork extends PodNetwork {
+  /** Puts a link into a namespace, replacing the one of that name. */
+  putLink(netnsInode: string, link: SketchedLink): void;
+  /** CNI gives routes to a NIC, and somebody answers for the gateway of IPv6 where a MAC is named. */
+  putRoutes(
+    netnsInode: string,
+    name: string,
+    given: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
+  ): void;
+  /** Takes a link out of a namespace; not there is success. */
+  takeLink(netnsInode: string, name: string): void;
+  /** Takes the entries for MACs behind a tap. */
+  dropForwarding(netnsInode: string, name: string): void;
+  /** What the namespace's links were, by name. */
+  findLink(netnsInode: string, name: string): Link | undefined;
+  /** Somebody opens the tap; not there is success. */
+  openTap(netnsInode: string, name: string): void;
+  /** The next call of this name throws the error instead. */
+  failNext(call: FakePodNetworkCall, error: unknown): void;
+  /** Calls for each link that comes, goes or changes; one that loses its bridge is not told of beside that. */
+  onChange(listener: (netnsInode: string, link: Link) => void): void;
+  /** The next `wireTap` makes what comes before the part and throws. */
+  failBefore(part: WiringPart, error: unknown): void;
+}
+
+type FakePodNetworkCall =
+  | "look"
+  | "listLinks"
+  | "wireTap"
+  | "makeBridge"
+  | "removeBridge"
+  | "unwireTap"
+  | "readAddresses"
+  | "removeLink";
+
+/** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
+export function createFakePodNetwork(): FakePodNetwork {
+  return new MemoryPodNetwork();
+}
+
+class MemoryPodNetwork implements FakePodNetwork {
+  readonly #namespaces = new Map<string, Map<string, Link>>();
+  readonly #listeners: ((netnsInode: string, link: Link) => void)[] = [];
+  readonly #failures = new Map<string, unknown>();
+  /** By `INODE NAME`. */
+  readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
+  /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
+  readonly #forwarding = new Set<string>();
+  /** Rules by `INODE TAP`, as {@link rulesOf} writes them. */
+  readonly #rules = new Map<string, string>();
+  #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
+  #lastIndex = 1;
+
+  putLink(netnsInode: string, link: SketchedLink): void {
+    const links = this.#linksOf(netnsInode);
+    const index = links.get(link.name)?.index ?? this.#nextIndex();
+    const put = { carrier: true, addresses: [], ...link, index };
+    links.set(link.name, put);
+    this.#notify(netnsInode, put);
+  }
+
+  dropForwarding(netnsInode: string, name: string): void {
+    for (const entry of this.#forwarding) {
+      if (entry.startsWith(`${netnsInode} ${name} `)) this.#forwarding.delete(entry);
+    }
+  }
+
+  putRoutes(
+    netnsInode: string,
+    name: string,
+    given: Pick<RememberedAddresses, "routes" | "gatewayMac">,
+  ): void {
+    this.#routes.set(`${netnsInode} ${name}`, given);
+  }
+
+  takeLink(netnsInode: string, name: string): void {
+    const links = this.#linksOf(netnsInode);
+    const gone = links.get(name);
+    if (gone === undefined) return;
+    links.delete(name);
+    this.dropForwarding(netnsInode, name);
+    this.#routes.delete(`${netnsInode} ${name}`);
+    for (const link of links.values()) {
+      if (link.master === name) links.set(link.name, withoutMaster(link));
+    }
+    this.#notify(netnsInode, gone);
+  }
+
+  findLink(netnsInode: string, name: string): Link | undefined {
+    return this.#linksOf(netnsInode).get(name);
+  }
+
+  openTap(netnsInode: string, name: string): void {
+    const tap = this.findLink(netnsInode, name);
+    if (tap !== undefined) this.putLink(netnsInode, { ...tap, carrier: true });
+  }
+
+  onChange(listener: (netnsInode: string, link: Link) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  failNext(call: FakePodNetworkCall, error: unknown): void {
+    this.#failures.set(call, error);
+  }
+
+  failBefore(part: WiringPart, error: unknown): void {
+    this.#interruption = { before: part, error };
+  }
+
+  look(netns: NetnsHandle): Promise<PodView> {
+    return this.#call("look", () => {
+      const links = new Map(this.#linksOf(netns.inode));
+      const forwarding = new Set(this.#forwarding);
+      const rules = new Map(this.#rules);
+      return {
+        links: this.#sortedLinks(netns.inode),
+        isWired: (wiring) => isWired(wiring, { inode: netns.inode, links, forwarding, rules }),
+      };
+    });
+  }
+
+  listLinks(netns: NetnsHandle): Promise<readonly Link[]> {
+    return this.#call("listLinks", () => this.#sortedLinks(netns.inode));
+  }
+
+  #sortedLinks(inode: string): readonly Link[] {
+    return [...this.#linksOf(inode).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void> {
+    return this.#call("wireTap", () => {
+      if (wiring.kind === "tap") this.#setUp(netns.inode, wiring.tapName);
+      else this.#wireBridge(netns.inode, wiring);
+      this.#rules.set(`${netns.inode} ${wiring.tapName}`, rulesOf(wiring));
+    });
+  }
+
+  makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void> {
+    return this.#call("makeBridge", () => {
+      this.#wireBridge(netns.inode, wiring, ["bridge", "nic"]);
+    });
+  }
+
+  removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void> {
+    return this.#call("removeBridge", () => {
+      this.takeLink(netns.inode, bridgeName);
+    });
+  }
+
+  unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void> {
+    return this.#call("unwireTap", () => {
+      this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
+      if (wiring.kind === "tap") return;
+      this.takeLink(netns.inode, wiring.tapName);
+      this.takeLink(netns.inode, wiring.bridgeName);
+    });
+  }
+
+  readAddresses({ inode }: NetnsHandle, name: string): Promise<RememberedAddresses> {
+    return this.#call("readAddresses", () => {
+      const nic = this.findLink(inode, name);
+      if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
+      return {
+        podInterfaceName: name,
+        index: nic.index,
+        addresses: nic.addresses.filter((address) => !isLinkLocal(address)),
+        routes: [],
+        ...this.#routes.get(`${inode} ${name}`),
+      };
+    });
+  }
+
+  removeLink(netns: NetnsHandle, name: string): Promise<void> {
+    return this.#call("removeLink", () => {
+      this.takeLink(netns.inode, name);
+    });
+  }
+
+  #setUp(inode: string, tapName: string): void {
+    const tap = this.findLink(inode, tapName);
+    if (tap === undefined) throw new AppError("PODNET_LINK_MISSING", { link: tapName });
+    if (!canOpen(tap)) throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: tap.kind });
+    if (!tap.up) this.putLink(inode, { ...tap, up: true });
+  }
+
+  #wireBridge(
+    inode: string,
+    wiring: BridgeWiring | MasqueradeWiring,
+    parts: readonly WiringPart[] = WIRING_PARTS,
+  ): void {
+    const { podInterfaceName, bridgeName: master, tapName, mtu, mac } = wiring;
+    const nic = this.findLink(inode, podInterfaceName);
+    if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: podInterfaceName });
+    if (nic.kind === "ipvlan") {
+      throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind });
+    }
+    const make: Readonly<Record<WiringPart, () => void>> = {
+      bridge: () => {
+        const bridgeMac = `5e${mac.slice(2)}`;
+        const bridge = { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true };
+        this.putLink(inode, { ...bridge, addresses: answersOf(wiring) });
+      },
+      tap: () => {
+        const carrier = this.findLink(inode, tapName)?.carrier ?? false;
+        const tap = { name: tapName, kind: "tun", mac: `5a${mac.slice(2)}`, mtu, up: true };
+        this.putLink(inode, { ...tap, carrier, master });
+      },
+      nic: () => {
+        if (wiring.kind === "masquerade") return;
+        this.putLink(inode, { ...nic, mac, up: true, master, addresses: [] });
+        this.#routes.delete(`${inode} ${podInterfaceName}`);
+      },
+      forwarding: () => {
+        this.#forwarding.add(entryOf(inode, tapName, mac));
+      },
+    };
+    const interruption = this.#interruption;
+    this.#interruption = undefined;
+    for (const part of parts) {
+      if (interruption?.before === part) throw interruption.error;
+      make[part]();
+    }
+  }
+
+  #linksOf(inode: string): Map<string, Link> {
+    const known = this.#namespaces.get(inode);
+    if (known !== undefined) return known;
+    const lo: Link = {
+      name: "lo",
+      index: 1,
+      kind: "",
+      mac: "00:00:00:00:00:00",
+      mtu: 65536,
+      up: true,
+      carrier: true,
+      addresses: [],
+    };
+    const links = new Map([[lo.name, lo]]);
+    this.#namespaces.set(inode, links);
+    return links;
+  }
+
+  #nextIndex(): number {
+    this.#lastIndex += 1;
+    return this.#lastIndex;
+  }
+
+  #notify(inode: string, link: Link): void {
+    for (const listener of this.#listeners) listener(inode, link);
+  }
+
+  async #call<T>(name: string, act: () => T): Promise<T> {
+    await Promise.resolve();
+    if (!this.#failures.has(name)) return act();
+    const error = this.#failures.get(name);
+    this.#failures.delete(name);
+    throw error;
+  }
+}
+
+/** What of a namespace tells whether something is wired there. */
+interface Seen {
+  readonly inode: string;
+  readonly links: ReadonlyMap<string, Link>;
+  /** As `INODE TAP MAC`. */
+  readonly forwarding: ReadonlySet<string>;
+  readonly rules: ReadonlyMap<string, string>;
+}
+
+function canOpen({ kind }: Link): boolean {
+  return kind === "tun" || kind === "macvtap";
+}
+
+/** What differs between two wirings beside links. */
+function rulesOf(wiring: SeenWiring): string {
+  const { kind, guard } = wiring;
+  const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
+  return JSON.stringify([guard ?? null, ...nat]);
+}
+
+function isWired(wiring: SeenWiring, seen: Seen): boolean {
+  const none = JSON.stringify([null]);
+  if ((seen.rules.get(`${seen.inode} ${wiring.tapName}`) ?? none) !== rulesOf(wiring)) return false;
+  if (wiring.kind !== "tap") return isBridged(wiring, seen);
+  const tap = seen.links.get(wiring.tapName);
+  return tap?.up === true && canOpen(tap);
+}
+
+function isBridged(
+  wiring: Exclude<SeenWiring, { kind: "tap" }>,
+  { inode, links, forwarding }: Seen,
+): boolean {
+  const { bridgeName, tapName, mac, mtu } = wiring;
+  const [bridge, tap] = [bridgeName, tapName].map((name) => links.get(name));
+  const isTapDone = isPortOf(bridgeName, tap) && tap?.mtu === mtu;
+  const isForwarded = forwarding.has(entryOf(inode, tapName, mac));
+  return bridge?.up === true && isTapDone && isForwarded && isNicDone(wiring, links);
+}
+
+function isPortOf(bridgeName: string, link: Link | undefined): boolean {
+  return link?.up === true && link.master === bridgeName;
+}
+
+/** Hidden behind the NIC is a guest whose NIC is there; else the NIC is a silent port with the guest's MAC. */
+function isNicDone(
+  wiring: Exclude<SeenWiring, { kind: "tap" }>,
+  links: ReadonlyMap<string, Link>,
+): boolean {
+  const nic = links.get(wiring.podInterfaceName);
+  if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
+  const isSilent = nic.addresses.length === 0 && nic.mac === wiring.mac;
+  const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, answersOf(wiring));
+  return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
+}
+
+function answersOf(wiring: BridgeWiring | MasqueradeWiring | SeenWiring): readonly string[] {
+  return wiring.kind === "bridge" ? (wiring.answers?.addresses ?? []) : [];
+}
+
+function withoutMaster(link: Link): Link {
+  const { name, index, kind, mac, mtu, up, carrier, addresses, takesQueues } = link;
+  const rest = { name, index, kind, mac, mtu, up, carrier, addresses };
+  return takesQueues === undefined ? rest : { ...rest, takesQueues };
+}
+
+function entryOf(inode: string, tapName: string, mac: string): string {
+  return `${inode} ${tapName} ${mac}`;
+}

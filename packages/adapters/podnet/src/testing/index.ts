@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second door: fakes of what this package does, and the suites that they pass as it does.
+export {
+  describeAddressServersContract,
+  SERVED_NIC,
+  type AddressServersBench,
+} from "./contracts/address-servers.ts";
+export { describeLinkCountersContract } from "./contracts/link-counters.ts";
+export { describeLinkWatchContract } from "./contracts/link-watch.ts";
+export { describeNetlinkContract } from "./contracts/netlink.ts";
+export { describePodNetworkContract } from "./contracts/pod-network.ts";
+export { createFakeAddressServers, type FakeAddressServers } from "./fakes/address-servers.ts";
+export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-counters.ts";
+export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
+export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";
+export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "./fakes/pod-network.ts";

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public door of ports.
+export type { Cache, Change } from "./cache.ts";
+export type {
+  ChildChannel,
+  ChildMain,
+  ChildProcessHandle,
+  ChildProgram,
+  ChildStarter,
+  ProcessIdentity,
+  TakenDescriptor,
+} from "./child-process.ts";
+export type { Clock } from "./clock.ts";
+export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
+export type {
+  AttachRequest,
+  ContainerConfig,
+  ContainerDevice,
+  ContainerImage,
+  ContainerMount,
+  ContainerResources,
+  ContainerRuntime,
+  ContainerSecurity,
+  ContainerState,
+  ContainerStatus,
+  ContainerSummary,
+  ContainerWrites,
+  ExecRequest,
+  ExecResult,
+  MountPropagation,
+  NamespaceOptions,
+  RegistryCredentials,
+  RuntimeFilter,
+  SandboxConfig,
+  SandboxStatus,
+  SandboxSummary,
+  SecurityProfile,
+} from "./container-runtime.ts";
+export type { Files } from "./files.ts";
+export type {
+  ConnectionEnd,
+  AttachTarget,
+  DeviceTarget,
+  DomainInfo,
+  DomainLifecycle,
+  DomainState,
+  GuestInterface,
+  GuestSystem,
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  HypervisorEvent,
+  OpenOptions,
+} from "./hypervisor.ts";
+export type { Launcher, LauncherPod, Launchers } from "./launchers.ts";
+export type { LogFields, Logger } from "./logger.ts";
+export type { Namespaces, NetnsHandle, OpenNetns } from "./namespaces.ts";
+export type { Link, PodNetwork, PodView } from "./pod-network.ts";
+export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
+export type { ExecPrograms } from "./node/exec-programs.ts";
+export type { Sandbox, Sandboxes } from "./sandboxes.ts";
+export type {
+  CallOptions,
+  DeleteOptions,
+  ListOptions,
+  ObjectKey,
+  Patch,
+  Store,
+  WriteOptions,
+} from "./store.ts";
+export type { ClaimDisk, ClaimSize } from "./node/claim-disk.ts";
+export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
+export type { CopyOutcome, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
+export type { LinkCounters } from "./node/link-counters.ts";
+export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
+export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
+export type { AddressServer, AddressServers } from "./node/address-servers.ts";
