@@ -14,7 +14,7 @@ import { TAP } from "./wiring/tap.ts";
 import { isGuarded, putGuard, removeGuard, removeRules } from "./wiring/rules.ts";
 import type { Pod, Sight } from "./wiring/wirer.ts";
 
-/** Names and MACs become words of a batch: nothing else may be in them. */
+/** Names and MACs become words of rules and settings: nothing else may be in them. */
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
 
 function assertWords(words: readonly string[]): void {
@@ -83,7 +83,7 @@ function podOf({ runner, netlink, see, hostProcess }: Hands, netns: NetnsHandle)
   return {
     see: () => see(netns),
     listLinks: () => askLinks(netlink, netns),
-    change: (commands) => perform(netlink, netns, commands),
+    change: (changes) => perform(netlink, netns, changes),
     nft: async (commands) => {
       if (commands === "") return;
       await runIn(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });

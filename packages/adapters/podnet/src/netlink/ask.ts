@@ -3,6 +3,7 @@
 import { AppError, type NicAddresses } from "@patchbay/core";
 import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/ports";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
+import { sayErrno } from "./errno.ts";
 import { ACK, attributesIn, DUMP, messageOf, messagesIn, type Message } from "./message.ts";
 import { givenIn } from "./nic.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6, forwardingIn, HEAD, linksIn, RTM } from "./rtnetlink.ts";
@@ -22,7 +23,7 @@ const FORWARDING = dumpOf(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
   const refused = answers.find(({ errno }) => errno !== 0);
   if (refused === undefined) return answers.flatMap(({ data }) => messagesIn(data));
-  const message = `the kernel does not tell of links: error ${String(refused.errno)}`;
+  const message = `the kernel does not tell of links: ${sayErrno(refused.errno)}`;
   throw new AppError("PODNET_FAILED", { message });
 }
 

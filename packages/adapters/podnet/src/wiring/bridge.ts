@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bridge and tap around the pod NIC: read, plan, one batch of each program.
+// Bridge and tap around the pod NIC: read, plan, change.
 import { AppError, type BridgeWiring } from "@patchbay/core";
+import type { LinkChange } from "../link-change.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import { answersNameOf, answersTable } from "../nft/answers.ts";
 import { hasTable, hasTableNamed, removalText, replacementText } from "../nft/table.ts";
@@ -13,7 +14,7 @@ import {
   planNicForwarding,
   planUnwiring,
   planWiring,
-} from "./bridge-commands.ts";
+} from "./bridge-plan.ts";
 import type { Pod, Sight, Wirer } from "./wirer.ts";
 
 function nicOf({ links }: Sight, name: string): WiredLink {
@@ -49,9 +50,9 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
 async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void> {
   const nic = nicOf(before, wiring.podInterfaceName);
   await pod.nft(answersCommands(before, wiring));
-  const commands = planWiring(nic, before.links, wiring);
-  await pod.change(commands);
-  const present = await forwardingAfter(commands, { before, nic }, pod);
+  const changes = planWiring(nic, before.links, wiring);
+  await pod.change(changes);
+  const present = await forwardingAfter(changes, { before, nic }, pod);
   await pod.change(planForwarding(wiring, present));
   await pod.nft(rulesOfPlaceBefore(before, wiring));
 }
@@ -76,11 +77,11 @@ export async function removeBridge(pod: Pod, bridgeName: string, before: Sight):
 
 /** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
 async function forwardingAfter(
-  commands: readonly string[],
+  changes: readonly LinkChange[],
   { before, nic }: { readonly before: Sight; readonly nic: WiredLink },
   pod: Pod,
 ): Promise<readonly ForwardingEntry[] | undefined> {
-  if (commands.length === 0) return before.forwarding;
+  if (changes.length === 0) return before.forwarding;
   return nic.master === undefined ? undefined : (await pod.see()).forwarding;
 }
 
@@ -90,13 +91,13 @@ export async function unwireBridge(
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
   before: Sight,
 ): Promise<void> {
-  const commands = planUnwiring([...before.links.values()], wiring);
+  const changes = planUnwiring([...before.links.values()], wiring);
   try {
-    await pod.change(commands);
+    await pod.change(changes);
   } catch (error) {
     // Somebody else may have removed one meanwhile: what counts is what is there now.
     const left = planUnwiring(await pod.listLinks(), wiring);
-    if (left.length === commands.length) throw error;
+    if (left.length === changes.length) throw error;
     await pod.change(left);
   }
 }

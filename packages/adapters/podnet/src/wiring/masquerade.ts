@@ -4,8 +4,8 @@ import { AppError, type MasqueradeWiring } from "@patchbay/core";
 import { natTable } from "../nft/nat.ts";
 import { hasTable, replacementText } from "../nft/table.ts";
 import { unwireBridge } from "./bridge.ts";
-import { planForwarding } from "./bridge-commands.ts";
-import { isRouted, planAddresses, planLinks, planSettings } from "./masquerade-commands.ts";
+import { planForwarding } from "./bridge-plan.ts";
+import { isRouted, planAddresses, planLinks, planSettings } from "./masquerade-plan.ts";
 import type { Pod, Sight, Wirer } from "./wirer.ts";
 
 /** The rules come before the addresses: nothing is forwarded that they do not know. */

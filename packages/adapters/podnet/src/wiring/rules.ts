@@ -5,7 +5,7 @@ import { answersNameOf } from "../nft/answers.ts";
 import { guardNameOf, guardTable } from "../nft/guard.ts";
 import { natNameOf } from "../nft/nat.ts";
 import { hasTable, hasTableNamed, removalText, replacementText } from "../nft/table.ts";
-import { settingsAfter } from "./masquerade-commands.ts";
+import { settingsAfter } from "./masquerade-plan.ts";
 import type { Pod, Sight } from "./wirer.ts";
 
 /** What is missing for the guest to be held to what it may send, or there although it may send anything; none: empty. */

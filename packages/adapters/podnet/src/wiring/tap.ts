@@ -17,7 +17,7 @@ async function wire(pod: Pod, { tapName }: TapWiring, { links }: Sight): Promise
   if (!canOpen(tap)) {
     throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: tap.kind, link: tapName });
   }
-  if (!tap.up) await pod.change([`link set ${tapName} up`]);
+  if (!tap.up) await pod.change([{ op: "setLink", link: tapName, settings: { up: true } }]);
 }
 
 export const TAP: Wirer<"tap"> = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kind of wiring must be able to do in a pod's namespace.
 import type { LeftWiring, PodWiring, SeenWiring } from "@patchbay/core";
+import type { LinkChange } from "../link-change.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import type { SeenTables } from "../nft/table.ts";
 import type { SeenSettings, Setting } from "../settings.ts";
@@ -17,8 +18,8 @@ export interface Sight {
 export interface Pod {
   see(): Promise<Sight>;
   listLinks(): Promise<readonly WiredLink[]>;
-  /** Commands in the words of `ip -batch` and `bridge -batch`, in order; none is no call. */
-  change(commands: readonly string[]): Promise<void>;
+  /** Changes in order; none is no call. */
+  change(changes: readonly LinkChange[]): Promise<void>;
   /** Commands of `nft -f`, all or none of which take hold; an empty text is no call. */
   nft(commands: string): Promise<void>;
   /** Settings of the namespace, in order; none is no call. */

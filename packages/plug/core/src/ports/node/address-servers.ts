@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs to give guests their addresses: a DHCP server in the pod's network namespace.
-import type { ServedNic } from "@patchbay/core";
+import type { ServedNic } from "../../addresses/served-nic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
 /** A server that runs. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has gone through the links of a network namespace.
-import type { LinkCounts } from "@patchbay/core";
+import type { LinkCounts } from "../../metrics/traffic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
 /** Reads counters; takes no program and no wait. */

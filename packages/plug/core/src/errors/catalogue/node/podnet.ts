@@ -10,7 +10,7 @@ export const PODNET_ERRORS = {
     http: 404,
   },
   PODNET_FAILED: {
-    summary: "ip failed: {message}",
+    summary: "the links of the pod cannot be changed: {message}",
     who: "environment",
     retry: "backoff",
     http: 500,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
+import { printLinkChange, type LinkChange } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 import { parseSettings, settingsText } from "../settings.ts";
-import { planAddresses, planSettings, settingsAfter } from "./masquerade-commands.ts";
+import { planAddresses, planSettings, settingsAfter } from "./masquerade-plan.ts";
 
 const WIRING = {
   kind: "masquerade",
@@ -19,22 +20,26 @@ function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredL
   return new Map([["k6t-eth0", { ...bridge, ...rest }]]);
 }
 
+function wordsOf(changes: readonly LinkChange[]): readonly string[] {
+  return changes.map(printLinkChange);
+}
+
 describe("the gateway's addresses", () => {
   test("are added that are missing", () => {
-    expect(planAddresses(bridgeWith(), WIRING)).toEqual([
-      "addr add 10.0.2.1/24 dev k6t-eth0",
-      "addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
-      "addr add fe80::1/64 dev k6t-eth0 nodad",
+    expect(wordsOf(planAddresses(bridgeWith(), WIRING))).toEqual([
+      "ip addr add 10.0.2.1/24 dev k6t-eth0",
+      "ip addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
+      "ip addr add fe80::1/64 dev k6t-eth0 nodad",
     ]);
-    expect(planAddresses(bridgeWith("10.0.2.1/24", "fe80::1/64"), WIRING)).toEqual([
-      "addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
+    expect(wordsOf(planAddresses(bridgeWith("10.0.2.1/24", "fe80::1/64"), WIRING))).toEqual([
+      "ip addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
     ]);
   });
 
   test("are those of the families that the pod has", () => {
     const { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports } = WIRING;
     const only = { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports };
-    expect(planAddresses(bridgeWith("10.0.2.1/24"), only)).toEqual([]);
+    expect(wordsOf(planAddresses(bridgeWith("10.0.2.1/24"), only))).toEqual([]);
   });
 });
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs from the kernel, in a pod's network namespace.
-import type {
-  BridgeWiring,
-  LeftWiring,
-  PodWiring,
-  RememberedAddresses,
-  SeenWiring,
-} from "@patchbay/core";
-import type { NetnsHandle } from "./namespaces.ts";
+import type { RememberedAddresses } from "../../addresses/nic-addresses.ts";
+import type { BridgeWiring, LeftWiring, PodWiring, SeenWiring } from "../../bindings/pod-wiring.ts";
+import type { NetnsHandle } from "../namespaces.ts";
 
 /** A kernel device. Source: `ip -j -d link`. */
 export interface Link {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BridgeWiring } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
+import { printLinkChange, type LinkChange } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 import {
   bridgeMacOf,
@@ -9,7 +10,7 @@ import {
   planForwarding,
   planUnwiring,
   planWiring,
-} from "./bridge-commands.ts";
+} from "./bridge-plan.ts";
 
 const MAC = "02:00:00:00:00:0A";
 const WIRING: BridgeWiring = {
@@ -54,47 +55,53 @@ function index(...links: readonly WiredLink[]): ReadonlyMap<string, WiredLink> {
   return new Map(links.map((link) => [link.name, link]));
 }
 
+function wordsOf(changes: readonly LinkChange[]): readonly string[] {
+  return changes.map(printLinkChange);
+}
+
 describe("the plan to wire", () => {
   test("makes bridge, tap and port, in this order, from nothing", () => {
-    expect(planWiring(NIC, index(NIC), WIRING)).toEqual([
-      "link add k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-      "link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off",
-      "link set k6t-1 up",
-      "tuntap add dev tap1 mode tap user 107 group 107",
-      "link set tap1 addrgenmode none",
-      "link set tap1 mtu 1450",
-      "link set tap1 master k6t-1",
-      "link set tap1 type bridge_slave learning off",
-      "link set tap1 up",
-      "link set pod1 addrgenmode none",
-      "addr flush dev pod1",
-      "link set pod1 master k6t-1",
-      "link set pod1 type bridge_slave learning off",
+    expect(wordsOf(planWiring(NIC, index(NIC), WIRING))).toEqual([
+      "ip link add k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+      "ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off",
+      "ip link set k6t-1 up",
+      "ip tuntap add dev tap1 mode tap user 107 group 107",
+      "ip link set tap1 addrgenmode none",
+      "ip link set tap1 mtu 1450",
+      "ip link set tap1 master k6t-1",
+      "ip link set tap1 type bridge_slave learning off",
+      "ip link set tap1 up",
+      "ip link set pod1 addrgenmode none",
+      "ip addr flush dev pod1",
+      "ip link set pod1 master k6t-1",
+      "ip link set pod1 type bridge_slave learning off",
     ]);
   });
 
   test("is empty when all is there", () => {
-    expect(planWiring(ENSLAVED, index(ENSLAVED, BRIDGE, TAP), WIRING)).toEqual([]);
+    expect(wordsOf(planWiring(ENSLAVED, index(ENSLAVED, BRIDGE, TAP), WIRING))).toEqual([]);
   });
 
   test("gives the NIC the guest's MAC when it has another", () => {
     const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
-    expect(planWiring(nic, index(nic), WIRING)).toContain(`link set pod1 address ${MAC}`);
+    expect(wordsOf(planWiring(nic, index(nic), WIRING))).toContain(
+      `ip link set pod1 address ${MAC}`,
+    );
   });
 
   test("gives the bridge its addresses, and a route to what is on the link where it answers for IPv6", () => {
     const addresses = ["169.254.75.10/32", "fd00:9::/64"];
-    const commands = planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } });
-    expect(commands.filter((command) => command.startsWith("addr add"))).toEqual([
-      "addr add 169.254.75.10/32 dev k6t-1 noprefixroute",
-      "addr add fd00:9::/64 dev k6t-1 nodad noprefixroute",
-      "addr add fe80::5c00:ff:fe00:a/64 dev k6t-1 nodad",
+    const commands = wordsOf(planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } }));
+    expect(commands.filter((command) => command.startsWith("ip addr add"))).toEqual([
+      "ip addr add 169.254.75.10/32 dev k6t-1 noprefixroute",
+      "ip addr add fd00:9::/64 dev k6t-1 nodad noprefixroute",
+      "ip addr add fe80::5c00:ff:fe00:a/64 dev k6t-1 nodad",
     ]);
   });
 
   test("makes a tap of several queues for a NIC that has them", () => {
-    expect(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 })).toContain(
-      "tuntap add dev tap1 mode tap multi_queue user 107 group 107",
+    expect(wordsOf(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 }))).toContain(
+      "ip tuntap add dev tap1 mode tap multi_queue user 107 group 107",
     );
   });
 
@@ -104,71 +111,71 @@ describe("the plan to wire", () => {
     {
       name: "snoops multicast",
       change: { bridge: { ...BRIDGE, plain: false } },
-      commands: ["link set k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"],
+      commands: ["ip link set k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"],
     },
     {
       name: "has the guest's MAC on the bridge",
       change: { bridge: { ...BRIDGE, mac: MAC.toLowerCase() } },
-      commands: ["link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
+      commands: ["ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
     },
     {
       name: "answers on the bridge",
       change: { bridge: { ...BRIDGE, noArp: false } },
-      commands: ["link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
+      commands: ["ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
     },
     {
       name: "has its bridge down",
       change: { bridge: { ...BRIDGE, up: false } },
-      commands: ["link set k6t-1 up"],
+      commands: ["ip link set k6t-1 up"],
     },
     {
       name: "has another MTU at the tap",
       change: { tap: { ...TAP, mtu: 1500 } },
-      commands: ["link set tap1 mtu 1450"],
+      commands: ["ip link set tap1 mtu 1450"],
     },
     {
       name: "learns at the tap",
       change: { tap: { ...TAP, learning: true } },
-      commands: ["link set tap1 type bridge_slave learning off"],
+      commands: ["ip link set tap1 type bridge_slave learning off"],
     },
     {
       name: "has its tap down",
       change: { tap: { ...TAP, up: false } },
-      commands: ["link set tap1 up"],
+      commands: ["ip link set tap1 up"],
     },
     {
       name: "has its tap on another bridge",
       change: { tap: { ...TAP, master: "br0" } },
       commands: [
-        "link set tap1 addrgenmode none",
-        "addr flush dev tap1",
-        "link set tap1 master k6t-1",
-        "link set tap1 type bridge_slave learning off",
+        "ip link set tap1 addrgenmode none",
+        "ip addr flush dev tap1",
+        "ip link set tap1 master k6t-1",
+        "ip link set tap1 type bridge_slave learning off",
       ],
     },
     {
       name: "has another MAC at the NIC",
       change: { nic: { ...ENSLAVED, mac: "0a:00:00:00:00:01" } },
-      commands: ["link set pod1 down", `link set pod1 address ${MAC}`, "link set pod1 up"],
+      commands: ["ip link set pod1 down", `ip link set pod1 address ${MAC}`, "ip link set pod1 up"],
     },
     {
       name: "has an address at the NIC",
       change: { nic: { ...ENSLAVED, addresses: ["10.9.0.101/24"] } },
-      commands: ["link set pod1 addrgenmode none", "addr flush dev pod1"],
+      commands: ["ip link set pod1 addrgenmode none", "ip addr flush dev pod1"],
     },
     {
       name: "learns at the NIC",
       change: { nic: { ...ENSLAVED, learning: true } },
-      commands: ["link set pod1 type bridge_slave learning off"],
+      commands: ["ip link set pod1 type bridge_slave learning off"],
     },
     {
       name: "has its NIC down",
       change: { nic: { ...ENSLAVED, up: false } },
-      commands: ["link set pod1 up"],
+      commands: ["ip link set pod1 up"],
     },
   ])("mends a wiring that $name, which counts as none", ({ change, commands }) => {
     const { bridge, tap, nic } = { ...part, ...change };
-    expect(planWiring(nic, index(nic, bridge, tap), WIRING)).toEqual(commands);
+    expect(wordsOf(planWiring(nic, index(nic, bridge, tap), WIRING))).toEqual(commands);
     expect(isWired(index(nic, bridge, tap), FORWARDED, WIRING)).toBe(false);
   });
 
@@ -194,14 +201,14 @@ describe("the plan to forward", () => {
   const wanted = { mac, device: "tap1", state: "static" };
 
   test("moves the guest's MAC from the NIC to the tap when the NIC was just enslaved", () => {
-    expect(planForwarding(WIRING, undefined)).toEqual([
-      `fdb del ${mac} dev pod1 master`,
-      `fdb replace ${mac} dev tap1 master static`,
+    expect(wordsOf(planForwarding(WIRING, undefined))).toEqual([
+      `bridge fdb del ${mac} dev pod1 master`,
+      `bridge fdb replace ${mac} dev tap1 master static`,
     ]);
   });
 
   test("is empty when the MAC is behind the tap", () => {
-    expect(planForwarding(WIRING, [wanted])).toEqual([]);
+    expect(wordsOf(planForwarding(WIRING, [wanted]))).toEqual([]);
   });
 
   const other = "02:00:00:00:00:0b";
@@ -210,41 +217,41 @@ describe("the plan to forward", () => {
     { name: "are behind the NIC", more: { mac: other, device: "pod1", state: "" } },
     { name: "are behind the tap", more: { mac: other, device: "tap1", state: "" } },
   ])("leaves other MACs that $name alone", ({ more }) => {
-    expect(planForwarding(WIRING, [wanted, more])).toEqual([]);
+    expect(wordsOf(planForwarding(WIRING, [wanted, more]))).toEqual([]);
   });
 
   test.each([
     {
       name: "only another MAC is behind the tap",
       present: [{ ...wanted, mac: other }],
-      want: [`fdb replace ${mac} dev tap1 master static`],
+      want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
     {
       name: "the MAC is behind another port",
       present: [{ ...wanted, device: "tap2" }],
-      want: [`fdb replace ${mac} dev tap1 master static`],
+      want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
     {
       name: "the entry of the NIC is left",
       present: [wanted, { mac, device: "pod1", state: "permanent" }],
-      want: [`fdb del ${mac} dev pod1 master`],
+      want: [`bridge fdb del ${mac} dev pod1 master`],
     },
     {
       name: "the MAC was only learned",
       present: [{ mac, device: "tap1", state: "" }],
-      want: [`fdb replace ${mac} dev tap1 master static`],
+      want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
   ])("repairs what is missing when $name", ({ present, want }) => {
-    expect(planForwarding(WIRING, present)).toEqual(want);
+    expect(wordsOf(planForwarding(WIRING, present))).toEqual(want);
   });
 });
 
 test("the plan to unwire removes the tap before its bridge, and only what is there", () => {
-  expect(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING)).toEqual([
-    "link del tap1",
-    "link del k6t-1",
+  expect(wordsOf(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING))).toEqual([
+    "ip link del tap1",
+    "ip link del k6t-1",
   ]);
-  expect(planUnwiring([NIC], WIRING)).toEqual([]);
+  expect(wordsOf(planUnwiring([NIC], WIRING))).toEqual([]);
 });
 
 test.each(["ipvlan", "ipvtap"])("a NIC of kind %s cannot carry a VM", (kind) => {

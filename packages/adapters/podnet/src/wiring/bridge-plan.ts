@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which commands make bridge and tap around a pod NIC, given the links that are there. Why each: docs/design/pod-links.md.
+// Which changes make bridge and tap around a pod NIC, given the links that are there? Why each: docs/design/pod-links.md.
 import { parseIp, printAddress } from "@patchbay/api";
 import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
 import type { Link } from "@patchbay/core/ports";
+import type { AddressFlag, LinkChange, LinkSettings } from "../link-change.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 
 /** How the tap is made; it stays so. */
@@ -55,38 +56,45 @@ function bridgeAddressesOf({ addresses }: PodAnswers, mac: string): readonly str
     : own;
 }
 
-/** A command, and whether what it makes is there. */
+/** A change, and whether what it makes is there. */
 export interface Step {
   readonly isDone: boolean;
-  readonly command: string;
+  readonly change: LinkChange;
 }
 
 /** What is left to do. */
-export function commandsOf(steps: readonly Step[]): readonly string[] {
-  return steps.flatMap(({ isDone, command }) => (isDone ? [] : [command]));
+export function changesOf(steps: readonly Step[]): readonly LinkChange[] {
+  return steps.flatMap(({ isDone, change }) => (isDone ? [] : [change]));
+}
+
+function setting(isDone: boolean, link: string, settings: LinkSettings): Step {
+  return { isDone, change: { op: "setLink", link, settings } };
 }
 
 /**
  * How an address is put on the bridge. Only the link-local one brings its route: by it the DHCP server finds the guest,
  * and a pod has no other business with what is on the link.
  */
-function wordsOf(address: string): string {
-  if (!address.includes(":")) return "noprefixroute";
-  return address.startsWith("fe80:") ? "nodad" : "nodad noprefixroute";
+function flagsOf(address: string): readonly AddressFlag[] {
+  if (!address.includes(":")) return ["noprefixroute"];
+  return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
 }
 
 /** The bridge has exactly the addresses from which the pod answers. */
 function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
-  const { bridgeName, answers } = wiring;
+  const { bridgeName: link, answers } = wiring;
   const wanted = answers === undefined ? [] : bridgeAddressesOf(answers, wiring.mac);
   const present = bridge?.addresses ?? [];
   return [
     ...present
       .filter((address) => !wanted.includes(address))
-      .map((address) => ({ isDone: false, command: `addr del ${address} dev ${bridgeName}` })),
+      .map((address) => ({
+        isDone: false,
+        change: { op: "deleteAddress", link, address } as const,
+      })),
     ...wanted.map((address) => ({
       isDone: present.includes(address),
-      command: `addr add ${address} dev ${bridgeName} ${wordsOf(address)}`,
+      change: { op: "addAddress", link, address, flags: flagsOf(address) } as const,
     })),
   ];
 }
@@ -97,16 +105,12 @@ export function bridgeSteps(
   bridgeName: string,
   { mac, answers }: { readonly mac: string; readonly answers: boolean },
 ): readonly Step[] {
-  const arp = answers ? "on" : "off";
-  const plain = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
+  const isHeard = bridge?.mac === mac && bridge.noArp === !answers;
   return [
-    { isDone: bridge !== undefined, command: `link add ${bridgeName} ${plain}` },
-    { isDone: bridge?.plain !== false, command: `link set ${bridgeName} ${plain}` },
-    {
-      isDone: bridge?.mac === mac && bridge.noArp === !answers,
-      command: `link set ${bridgeName} address ${mac} addrgenmode none arp ${arp}`,
-    },
-    { isDone: bridge?.up === true, command: `link set ${bridgeName} up` },
+    { isDone: bridge !== undefined, change: { op: "addBridge", link: bridgeName } },
+    { isDone: bridge?.plain !== false, change: { op: "makePlain", link: bridgeName } },
+    setting(isHeard, bridgeName, { mac, addressGeneration: "none", arp: answers }),
+    setting(bridge?.up === true, bridgeName, { up: true }),
   ];
 }
 
@@ -118,12 +122,9 @@ function portSteps(
 ): readonly Step[] {
   const isPort = port?.master === wiring.bridgeName;
   return [
-    { isDone: isPort, command: `link set ${name} master ${wiring.bridgeName}` },
-    {
-      isDone: isPort && !port.learning,
-      command: `link set ${name} type bridge_slave learning off`,
-    },
-    { isDone: port?.up === true, command: `link set ${name} up` },
+    setting(isPort, name, { master: wiring.bridgeName }),
+    setting(isPort && !port.learning, name, { learning: false }),
+    setting(port?.up === true, name, { up: true }),
   ];
 }
 
@@ -131,8 +132,8 @@ function portSteps(
 function silenceSteps(port: WiredLink, wiring: Pick<Wiring, "bridgeName">): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
-    { isDone, command: `link set ${port.name} addrgenmode none` },
-    { isDone, command: `addr flush dev ${port.name}` },
+    setting(isDone, port.name, { addressGeneration: "none" }),
+    { isDone, change: { op: "flushAddresses", link: port.name } },
   ];
 }
 
@@ -142,8 +143,8 @@ function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   return [
     ...silenceSteps(nic, wiring),
     // A card may refuse another MAC while it is up.
-    { isDone: hasMac, command: `link set ${name} down` },
-    { isDone: hasMac, command: `link set ${name} address ${mac}` },
+    setting(hasMac, name, { up: false }),
+    setting(hasMac, name, { mac }),
     ...portSteps(hasMac ? nic : { ...nic, up: false }, name, wiring),
   ];
 }
@@ -155,16 +156,14 @@ export function tapSteps(
   wiring: TapOnBridge,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  const id = String(owner);
   // QEMU opens a tap of several queues once for each; one of a single queue refuses that, and the reverse.
-  const flags = queues > 1 ? " multi_queue" : "";
-  const made = { command: `tuntap add dev ${name} mode tap${flags} user ${id} group ${id}` };
+  const takesMany = queues > 1;
   return [
-    { ...made, isDone: tap !== undefined },
+    { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, takesMany } },
     ...(tap === undefined
-      ? [{ isDone: false, command: `link set ${name} addrgenmode none` }]
+      ? [setting(false, name, { addressGeneration: "none" })]
       : silenceSteps(tap, wiring)),
-    { isDone: tap?.mtu === mtu, command: `link set ${name} mtu ${String(mtu)}` },
+    setting(tap?.mtu === mtu, name, { mtu }),
     ...portSteps(tap, name, wiring),
   ];
 }
@@ -175,13 +174,13 @@ function ownBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly
   return [...bridgeSteps(bridge, wiring.bridgeName, own), ...addressSteps(bridge, wiring)];
 }
 
-/** Commands for `ip -batch` in order; none when all is there. Each that is missing is made, wherever an earlier run ended. */
+/** Changes in order; none when all is there. Each that is missing is made, wherever an earlier run ended. */
 export function planWiring(
   nic: WiredLink,
   links: ReadonlyMap<string, WiredLink>,
   wiring: BridgeWiring,
-): readonly string[] {
-  return commandsOf([
+): readonly LinkChange[] {
+  return changesOf([
     ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
     ...tapSteps(links.get(wiring.tapName), wiring, wiring),
     ...nicSteps(nic, wiring),
@@ -193,31 +192,31 @@ export function planBridge(
   nic: WiredLink,
   links: ReadonlyMap<string, WiredLink>,
   wiring: Wiring,
-): readonly string[] {
-  return commandsOf([
+): readonly LinkChange[] {
+  return changesOf([
     ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
     ...nicSteps(nic, wiring),
   ]);
 }
 
-/** The command for `bridge -batch` that takes away the entry of the NIC; none where it is seen not to be there. */
+/** The change that takes away the entry of the NIC; none where it is seen not to be there. */
 export function planNicForwarding(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
   present: readonly ForwardingEntry[] | undefined,
-): readonly string[] {
+): readonly LinkChange[] {
   const mac = wiring.mac.toLowerCase();
   const onNic = present?.some((entry) => entry.mac === mac && entry.device === podInterfaceName);
-  return onNic === false ? [] : [`fdb del ${mac} dev ${podInterfaceName} master`];
+  return onNic === false ? [] : [{ op: "deleteForwarding", link: podInterfaceName, mac }];
 }
 
 /**
- * Commands for `bridge -batch`: the guest's MAC is behind the tap. Enslaving a NIC that has the guest's MAC makes
+ * The guest's MAC is behind the tap. Enslaving a NIC that has the guest's MAC makes
  * an entry that gives the guest's frames to the pod itself; `present` is undefined when that has just been done.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
   present: readonly ForwardingEntry[] | undefined,
-): readonly string[] {
+): readonly LinkChange[] {
   const { tapName } = wiring;
   const mac = wiring.mac.toLowerCase();
   const onTap = present?.some(
@@ -225,7 +224,7 @@ export function planForwarding(
   );
   return [
     ...planNicForwarding(wiring, present),
-    ...(onTap === true ? [] : [`fdb replace ${mac} dev ${tapName} master static`]),
+    ...(onTap === true ? [] : [{ op: "replaceForwarding", link: tapName, mac } as const]),
   ];
 }
 
@@ -237,16 +236,16 @@ export function isWired(
 ): boolean {
   const nic = links.get(wiring.podInterfaceName);
   if (nic === undefined) return false;
-  const commands = planWiring(nic, links, { ...wiring, ...ANY_TAP });
-  return commands.length === 0 && planForwarding(wiring, present).length === 0;
+  const changes = planWiring(nic, links, { ...wiring, ...ANY_TAP });
+  return changes.length === 0 && planForwarding(wiring, present).length === 0;
 }
 
-/** Commands for `ip -batch` that remove what is there: the tap before its bridge. */
+/** Changes that remove what is there: the tap before its bridge. */
 export function planUnwiring(
   links: readonly Link[],
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
-): readonly string[] {
+): readonly LinkChange[] {
   return [wiring.tapName, wiring.bridgeName]
     .filter((name) => links.some((link) => link.name === name))
-    .map((name) => `link del ${name}`);
+    .map((link) => ({ op: "deleteLink", link }));
 }

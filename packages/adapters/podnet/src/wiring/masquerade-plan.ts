@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What hides a guest behind the addresses of a pod NIC, given what is there. Why each: docs/design/masquerade.md.
 import type { MasqueradeWiring } from "@patchbay/core";
+import type { AddressFlag, LinkChange } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 import type { Setting, SeenSettings } from "../settings.ts";
-import { ANY_TAP, bridgeSteps, commandsOf, planForwarding, tapSteps } from "./bridge-commands.ts";
+import { ANY_TAP, bridgeSteps, changesOf, planForwarding, tapSteps } from "./bridge-plan.ts";
 import type { Sight } from "./wirer.ts";
 
 /** The gateway's, the same in every pod, so that a guest that is moved finds it. Source: KubeVirt pkg/network/link */
@@ -13,34 +14,35 @@ const GATEWAY_LINK_LOCAL = "fe80::1/64";
 
 type Wiring = Omit<MasqueradeWiring, "owner" | "queues">;
 
-/** Commands for `ip -batch` that make bridge and tap. */
+/** Changes that make bridge and tap. */
 export function planLinks(
   links: ReadonlyMap<string, WiredLink>,
   wiring: MasqueradeWiring,
-): readonly string[] {
+): readonly LinkChange[] {
   const { bridgeName, tapName } = wiring;
   const own = { mac: GATEWAY_MAC, answers: true };
-  return commandsOf([
+  return changesOf([
     ...bridgeSteps(links.get(bridgeName), bridgeName, own),
     ...tapSteps(links.get(tapName), wiring, wiring),
   ]);
 }
 
-/** Commands for `ip -batch` that give the bridge the gateway's addresses, which nobody else has on that link. */
+/** Changes that give the bridge the gateway's addresses, which nobody else has on that link. */
 export function planAddresses(
   links: ReadonlyMap<string, WiredLink>,
   { bridgeName, ipv4, ipv6 }: Wiring,
-): readonly string[] {
+): readonly LinkChange[] {
   const present = links.get(bridgeName)?.addresses ?? [];
+  const addition = (address: string, ...flags: readonly AddressFlag[]): LinkChange => ({
+    ...{ op: "addAddress", link: bridgeName, address, flags },
+  });
   const wanted = [
-    ...(ipv4 === undefined ? [] : [{ address: ipv4.gateway, words: "" }]),
-    ...(ipv6 === undefined
+    ipv4 === undefined ? [] : addition(ipv4.gateway),
+    ipv6 === undefined
       ? []
-      : [ipv6.gateway, GATEWAY_LINK_LOCAL].map((address) => ({ address, words: " nodad" }))),
-  ];
-  return wanted
-    .filter(({ address }) => !present.includes(address))
-    .map(({ address, words }) => `addr add ${address} dev ${bridgeName}${words}`);
+      : [ipv6.gateway, GATEWAY_LINK_LOCAL].map((address) => addition(address, "nodad")),
+  ].flat();
+  return wanted.filter((change) => !("address" in change && present.includes(change.address)));
 }
 
 /** Frames that a bridge forwards are not shown to the tables of IP: this pod's are about what is routed. */
