@@ -60,6 +60,7 @@ async function evictOrWait(deps: EvictorDeps, since: Since, key: string): Promis
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
+  since.delete(key); // what is gone at once is not looked at again
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();
 }
