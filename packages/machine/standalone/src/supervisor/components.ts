@@ -21,7 +21,7 @@ const API_SERVER = "apiserver";
 
 /** The executable of a package of this project; `folder` below `packages`, as in `plug/virt-api`. */
 function executableOf(folder: string): string {
-  const path = `../../../../../${folder}/bin/${basename(folder)}`;
+  const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
