@@ -4,7 +4,8 @@ import { vmFields, type SchemaField } from "@patchbay/api";
 
 const TEMPLATE = "spec.template.spec.";
 
-function isBelow(field: SchemaField, other: SchemaField): boolean {
+/** Whether a field is a part of another. */
+export function isBelow(field: SchemaField, other: SchemaField): boolean {
   return field.path.startsWith(`${other.path}.`);
 }
 
@@ -13,7 +14,8 @@ function topmost(fields: readonly SchemaField[]): readonly SchemaField[] {
   return fields.filter((field) => !fields.some((other) => isBelow(field, other)));
 }
 
-function nameOf(path: string): string {
+/** A field's path as manifests of a VMI have it below `spec`. */
+export function nameOf(path: string): string {
   return path.startsWith(TEMPLATE) ? path.slice(TEMPLATE.length) : path;
 }
 

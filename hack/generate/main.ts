@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderCrds } from "./crds.ts";
+import { renderReadme } from "./not-built.ts";
 import { renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
 
@@ -26,6 +27,7 @@ const OUTPUTS: readonly Output[] = [
     isOursAlone: false,
   },
   { folder: "docs/reference", render: renderReference, isOursAlone: false },
+  { folder: ".", render: () => Promise.resolve(renderReadme(ROOT)), isOursAlone: false },
 ];
 
 /** Files of the folder that nothing renders any more. */

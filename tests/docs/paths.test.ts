@@ -19,10 +19,24 @@ const documents = listDocuments();
 const IN_REPOSITORY = /^(packages|hack|tests|docs|crds)\/[^\s*…<]*$/;
 /** Made by a build. */
 const BUILT = /(^|\/)(dist|build)\//;
+/** A source by the end of its path. */
+const SOURCE = /^[\w@-][\w./@-]*\.(ts|cjs|cc|proto)$/;
+const FOLDER = /^[\w@-][\w./@-]*\/$/;
 const README_LINES_MAX = 40;
 
 function isThere(mention: Mention): boolean {
   return existsSync(join(ROOT, mention.text));
+}
+
+/** All ends of the paths of files and of their folders. */
+function tailsOf(paths: readonly string[]): ReadonlySet<string> {
+  const tails = new Set<string>();
+  for (const path of paths) {
+    const parts = path.split("/");
+    for (let end = 1; end <= parts.length; end += 1)
+      for (let begin = 0; begin < end; begin += 1) tails.add(parts.slice(begin, end).join("/"));
+  }
+  return tails;
 }
 
 /** Headings as anchors. Source: the anchors of GitHub's Markdown. */
@@ -49,6 +63,19 @@ describe("what the documents point at exists", () => {
     );
     expect(paths.length).toBeGreaterThan(100);
     expect(paths.filter((path) => !isThere(path)).map(printMention)).toEqual([]);
+  });
+
+  test("sources and, in a package's README, folders, from wherever they are named", () => {
+    const tails = tailsOf(listFiles());
+    const isPackage = (document: string): boolean => /^packages\/.*README\.md$/.test(document);
+    const named = findCodeSpans(documents).filter(
+      ({ document, text }) => SOURCE.test(text) || (isPackage(document) && FOLDER.test(text)),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    const missing = named.filter(
+      ({ text }) => !tails.has(text.replace(/\/$/, "")) && !BUILT.test(text),
+    );
+    expect(missing.map(printMention)).toEqual([]);
   });
 
   test("relative links and their anchors", () => {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What README.md must say is not there yet: the fields for which a VM is refused, from the table that refuses them.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { vmFields } from "@patchbay/api";
+import { isBelow, nameOf } from "./fields.ts";
+
+const BEGIN = "<!-- made by npm run gen from the fields that are refused -->\n\n";
+const END = "\n<!-- end of what is made -->\n";
+
+/** By the beginning of a field's name; the first that fits counts. */
+const AREAS: readonly (readonly [string, RegExp])[] = [
+  ["interfaces and networks", /^(networks|domain\.devices\.(interfaces|autoattachPodInterface))/],
+  ["disks and volumes", /^(volumes|domain\.devices\.(disks|filesystems))/],
+  ["processors and memory", /^domain\.(cpu|memory)/],
+  ["other devices", /^domain\.devices/],
+  ["everything else", /^/],
+];
+
+/** What people call a field: the part of its path that no other field has. */
+function shortNameOf(path: string): string {
+  return path.replaceAll("[]", "").replace(/^(domain\.)?(devices\.)?/, "");
+}
+
+/** A line for each area. */
+export function listNotBuilt(): string {
+  const refused = vmFields().filter(({ list }) => list === "unbuilt");
+  const names = refused
+    .filter((field) => !refused.some((other) => isBelow(field, other)))
+    .map(({ path }) => nameOf(path));
+  const areaOf = (name: string): string | undefined =>
+    AREAS.find(([, begins]) => begins.test(name))?.[0];
+  const lines = AREAS.map(([area]) => {
+    const ofArea = names.filter((name) => areaOf(name) === area);
+    return `- ${area}: ${ofArea.map((name) => `\`${shortNameOf(name)}\``).join(", ")}\n`;
+  });
+  return lines.join("");
+}
+
+/** README.md with that list in its place. */
+export function renderReadme(root: string): ReadonlyMap<string, string> {
+  const text = readFileSync(join(root, "README.md"), "utf8");
+  const [before = "", rest = ""] = text.split(BEGIN);
+  const [, after] = rest.split(END);
+  if (after === undefined) throw new Error(`README.md has no place between ${BEGIN} and ${END}`);
+  return new Map([["README.md", [before, BEGIN, listNotBuilt(), END, after].join("")]]);
+}
