@@ -7,6 +7,8 @@ const expectation = { poll: { timeout: 15_000 } };
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },
+  // Where a suite's setup runs; what only tests use is not built.
+  environments: { __vitest__: { resolve: { externalConditions: source } } },
 };
 
 /** Stories that boot VMs of their own: a second machine tells them beside the others. */
