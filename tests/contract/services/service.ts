@@ -23,7 +23,8 @@ export class Service {
   readonly lines: Line[] = [];
 
   constructor(name: string, ...flags: readonly string[]) {
-    const main = join(import.meta.dirname, `../../../packages/plug/${name}/src/main.ts`);
+    const group = name === "node-runtime" ? "machine" : "plug";
+    const main = join(import.meta.dirname, `../../../packages/${group}/${name}/src/main.ts`);
     const argv = ["--conditions=@patchbay/source", main, "--health-port", "0", ...flags];
     this.#child = spawn(process.execPath, argv, { stdio: ["ignore", "ignore", "pipe"] });
     const { stderr } = this.#child;
