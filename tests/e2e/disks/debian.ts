@@ -34,10 +34,13 @@ export async function inDebian(vmi: string, command: string): Promise<string> {
   return lines.join("\n");
 }
 
-/** Restarts the guest's own system, from within. */
+/** Restarts the guest's own system, from within. It may end before it answers: the next one answers then, and stays. */
 export async function rebootDebian(vmi: string): Promise<void> {
-  const since = machine.console(vmi).position();
-  await inDebian(vmi, "systemctl reboot --no-block");
+  const console = machine.console(vmi);
+  const since = console.position();
+  const boot = (await inDebian(vmi, "cat /proc/sys/kernel/random/boot_id")).trim();
+  const command = `grep -q ${boot} /proc/sys/kernel/random/boot_id && systemctl reboot --no-block`;
+  await console.run(`sh -c '${command}'`, { timeoutMs: DEBIAN_BOOT_MS });
   await debianBooted(vmi, since);
 }
 

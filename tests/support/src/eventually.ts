@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does something become so in time? For what cannot be watched from a test.
 
-/** How often it is looked, milliseconds. */
-const LOOK_MS = 20;
+/** Between two looks, milliseconds: a tenth of the time so far, from the least to the most. */
+const REST_MS = { least: 20, most: 200, share: 0.1 };
 
 /** Calls `look` until it gives a value other than undefined or false; shows the last failure when it is too late. */
 export async function eventually<T>(
   look: () => T | Promise<T>,
   { withinMs }: { readonly withinMs: number },
 ): Promise<Exclude<T, undefined | false>> {
-  const deadline = performance.now() + withinMs;
+  const started = performance.now();
   for (;;) {
     let last: unknown;
     try {
@@ -20,11 +20,13 @@ export async function eventually<T>(
     } catch (error) {
       last = error;
     }
-    if (performance.now() > deadline) {
+    const waited = performance.now() - started;
+    if (waited > withinMs) {
       throw new Error(`not so within ${String(withinMs)} ms: ${String(last)}`, { cause: last });
     }
+    const rest = Math.min(REST_MS.most, Math.max(REST_MS.least, waited * REST_MS.share));
     await new Promise((resolve) => {
-      setTimeout(resolve, LOOK_MS);
+      setTimeout(resolve, rest);
     });
   }
 }

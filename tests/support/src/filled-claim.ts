@@ -2,7 +2,7 @@
 // A claim with the disk of an image in it, made as a user would: by a pod.
 import { names } from "@patchbay/api";
 import { eventually } from "./eventually.ts";
-import type { Machine } from "./machine.ts";
+import type { Machine } from "./machine/machine.ts";
 
 /** Copying a disk of 1 GiB takes seconds, on a busy machine a minute. */
 const FILL_MS = 300_000;

@@ -3,7 +3,7 @@
 export { eventually } from "./eventually.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";
-export { Machine, type CommandOutcome } from "./machine.ts";
+export { Machine, type CommandOutcome } from "./machine/machine.ts";
 export {
   bridgeNetworkManifest,
   ifaceManifest,
@@ -18,4 +18,4 @@ export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
 export { netnsOfPod } from "./sandbox.ts";
-export { endTrial, openTrial } from "./trial-machine.ts";
+export { endTrial, openTrial } from "./machine/trial-machine.ts";

@@ -17,7 +17,7 @@ import {
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "./eventually.ts";
-import type { Machine } from "./machine.ts";
+import type { Machine } from "./machine/machine.ts";
 import { ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
 
 const TEMPLATE = "/spec/template/spec";

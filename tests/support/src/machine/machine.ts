@@ -4,8 +4,9 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { names, type Pod, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
-import { eventually } from "./eventually.ts";
-import { openGuestConsole, type GuestConsole } from "./guest-console.ts";
+import { ApiReader } from "./api-reader.ts";
+import { eventually } from "../eventually.ts";
+import { openGuestConsole, type GuestConsole } from "../guest-console.ts";
 
 /** How a command ended. */
 export interface CommandOutcome {
@@ -21,6 +22,9 @@ export interface MachineAddress {
   readonly dataDir: string;
 }
 
+const OF_KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/default";
+const PODS = "/api/v1/namespaces/default/pods";
+
 /** Longest time for one command. */
 const COMMAND_TIMEOUT_MS = 180_000;
 
@@ -35,10 +39,16 @@ export class Machine {
   readonly dataDir: string;
   readonly #root: string;
   readonly #consoles = new Map<string, GuestConsole>();
+  readonly #api: ApiReader;
 
   constructor(address: MachineAddress) {
     this.dataDir = address.dataDir;
+    this.#api = new ApiReader(this.#kubeconfig);
     this.#root = address.root;
+  }
+
+  get #kubeconfig(): string {
+    return join(this.dataDir, "kubeconfig");
   }
 
   /** Runs a program; `input` is its standard input. Does not throw. */
@@ -52,7 +62,7 @@ export class Machine {
       env: {
         ...process.env,
         PATH: [bin, process.env["PATH"] ?? ""].join(delimiter),
-        KUBECONFIG: join(this.dataDir, "kubeconfig"),
+        KUBECONFIG: this.#kubeconfig,
       },
     });
     return { code: result.status ?? 1, stdout: result.stdout, stderr: result.stderr };
@@ -86,26 +96,21 @@ export class Machine {
     return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
   }
 
-  #find(kind: string, name: string): unknown {
-    const text = this.kubectl("get", kind, name, "--ignore-not-found", "-o", "json");
-    return text === "" ? undefined : JSON.parse(text);
-  }
-
   findVm(name: string): VirtualMachine | undefined {
     // The API server validated it against the schema that the type is made of.
-    return this.#find("vm", name) as VirtualMachine | undefined;
+    return this.#api.read(`${OF_KUBEVIRT}/virtualmachines/${name}`) as VirtualMachine | undefined;
   }
 
   findVmi(name: string): VirtualMachineInstance | undefined {
-    // As above.
-    return this.#find("vmi", name) as VirtualMachineInstance | undefined;
+    const path = `${OF_KUBEVIRT}/virtualmachineinstances/${name}`;
+    return this.#api.read(path) as VirtualMachineInstance | undefined; // as above
   }
 
   /** The launcher pod of a VMI. */
   findPod(vmi: string): Pod | undefined {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
     // Pods of the embedded server have the type's form.
-    const pods = JSON.parse(this.kubectl("get", "pods", "-o", "json")) as { items: readonly Pod[] };
+    const pods = this.#api.read(PODS) as { items: readonly Pod[] };
     return pods.items.find(({ metadata }) => metadata.uid === uid);
   }
 
@@ -169,8 +174,9 @@ export class Machine {
     throw new Error(`${component} has no process id`);
   }
 
-  /** Lets go of the consoles. */
+  /** Lets go of the consoles and of the API server. */
   close(): void {
+    this.#api.close();
     for (const opened of this.#consoles.values()) opened.close();
   }
 }
