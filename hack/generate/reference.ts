@@ -24,6 +24,23 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map(line).join("");
 }
 
+/** What each rule of the catalogue means to a loop. Numbers: `leastPauseMs`, and the ranges of `Pauses` and the queue. */
+const RETRIES: readonly (readonly string[])[] = [
+  [
+    "`backoff`",
+    "another try",
+    "after 1 s (virt-handler 2 s), doubled to a minute; at once when what it rests on changes",
+    "after 0.1 s, doubled to a minute",
+  ],
+  [
+    "`on-change`",
+    "a change of an object that it rests on",
+    "at once when that changes, otherwise every minute",
+    "as the step",
+  ],
+  ["`never`", "another request or another specification", "as `on-change`", "as `on-change`"],
+];
+
 function renderErrors(): string {
   const entries: readonly (readonly [string, ErrorEntry])[] = Object.entries(CATALOGUE);
   const rows = entries
@@ -38,10 +55,11 @@ function renderErrors(): string {
     "`packages/plug/core/src/errors/catalogue/`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
-    "- **retry**: what a loop does that fails with it. `backoff`: it tries again, after 0.1 s to a minute, without end.\n",
-    "  `on-change`: it waits until an object that it depends on changes; `never`: until the request changes. In both\n",
-    "  cases it looks again every five minutes.\n",
+    "- **retry**: when the loop that failed with it tries again; the same in every service, without end (below).\n",
     "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
+    table(["retry", "helps", "a step that failed", "a pass that failed as a whole"], RETRIES),
+    '\n"At once" has a ration: a step that fails otherwise each time waits as if nothing were new',
+    " ([ADR 0018](../adr/0018-pause-what-failed.md)).\n\n",
     table(["code", "message", "who", "retry", "HTTP"], rows),
   ].join("");
 }

@@ -55,10 +55,10 @@ test("a step that failed is left alone, and is held with the words that were tol
   expect(failures.findHeld(OTHER)).toBeUndefined();
 });
 
-test("what only a change can mend is left alone for five minutes", () => {
+test("what only a change can mend is left alone for a minute", () => {
   const { failures } = new Scene();
   const missing = new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns1/a" });
-  expect(failures.fail(STEP, missing).pauseMs).toBe(300_000);
+  expect(failures.fail(STEP, missing).pauseMs).toBe(60_000);
 });
 
 test.each([

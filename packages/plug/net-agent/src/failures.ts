@@ -2,7 +2,7 @@
 // Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
 // writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
 import type { AttachmentError } from "@patchbay/api";
-import { isAppError, reasonOf, retryRuleOf, sayWithAdvice } from "@patchbay/core";
+import { isAppError, leastPauseMs, reasonOf, sayWithAdvice } from "@patchbay/core";
 import { createPauses, type Held, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
 
@@ -31,8 +31,6 @@ export interface Failures {
   forget(scope: string): void;
 }
 
-/** Pause after what only a change can mend, milliseconds; for the change that nobody sees. */
-const ON_CHANGE_MS = 300_000;
 /** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
 const TOLD_MS = 600_000;
 
@@ -76,7 +74,7 @@ class StepFailures implements Failures {
   fail(step: Step, thrown: unknown, network?: string): Failed {
     const code = identityOf(thrown);
     const { error } = this.#tell(step, code, toAttachmentError(thrown, network));
-    const atLeastMs = retryRuleOf(thrown) === "backoff" ? 0 : ON_CHANGE_MS;
+    const atLeastMs = leastPauseMs(thrown);
     return { error, pauseMs: this.#pauses.fail(step, { code, shown: error, atLeastMs }) };
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who works on the keys of a queue, and what happens when that fails?
 import type { KubeObject } from "@patchbay/api";
-import { isAppError, messageOf, retryRuleOf } from "@patchbay/core";
+import { isAppError, leastPauseMs, messageOf } from "@patchbay/core";
 import type { Clock, Logger, ObjectKey } from "@patchbay/core/ports";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/resource-path.ts";
@@ -54,12 +54,6 @@ export interface Reconciler {
   readonly lostWrites?: LostWriteTeller;
 }
 
-/**
- * Wait after an error that only a change can mend, milliseconds. The change wakes the key; this is for the one
- * that nobody watches, so that nothing is given up.
- */
-const SLOW_RETRY_MS = 300_000;
-
 type Level = "debug" | "warn" | "error";
 
 /** Losing a race is everyday; what has no code is a fault of ours and needs a person. */
@@ -75,8 +69,7 @@ function codeOf(error: unknown): string {
 }
 
 function requeue(reconciler: Reconciler, key: string, error: unknown): number {
-  const isSlow = retryRuleOf(error) !== "backoff";
-  const failure = { code: codeOf(error), ...(isSlow && { retryAtLeastMs: SLOW_RETRY_MS }) };
+  const failure = { code: codeOf(error), retryAtLeastMs: leastPauseMs(error) };
   return reconciler.queue.retry(key, failure);
 }
 

@@ -5,8 +5,8 @@
 export type ErrorOwner = "user" | "environment" | "bug";
 
 /**
- * When to try again. `never`: only a changed specification helps. `backoff`: again, later and later.
- * `on-change`: nothing to do until a watched object changes.
+ * When to try again. `backoff`: again, later and later. `on-change`: when an object that it rests on has changed;
+ * `never`: when what was asked for has. To a loop both are the same; how long each waits: pauses.ts.
  */
 export type RetryRule = "never" | "backoff" | "on-change";
 

@@ -135,6 +135,18 @@ test("of several steps that failed the one that is due first says when to look a
   expect(await bench.passVmi()).toEqual({ kind: "after", ms: 1 });
 });
 
+test.each<ErrorCode>(["CNI_NETWORK_NOT_FOUND", "API_INVALID"])(
+  "%s, which only a change can mend, is left alone for a minute at least",
+  async (code) => {
+    bench.refuseWith(CREATE, new AppError(code));
+    expect(await bench.passVm()).toEqual({ kind: "after", ms: 60_000 });
+    bench.nowMs += 59_999;
+    expect(await tries()).toBe(false);
+    bench.nowMs += 1;
+    expect(await tries()).toBe(true);
+  },
+);
+
 test("of several failures the first tells what they are", async () => {
   const refusals = [new AppError("KUBE_REFUSED", { message: "too many" }), new Error("other")];
   bench.refuseWith(CREATE, new AggregateError(refusals, "some were refused"));

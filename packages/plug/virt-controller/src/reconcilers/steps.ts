@@ -3,6 +3,7 @@
 import type { KubeObject } from "@patchbay/api";
 import {
   isAppError,
+  leastPauseMs,
   sayError,
   type ErrorCode,
   type StepFailure,
@@ -40,9 +41,14 @@ const PASSING: readonly ErrorCode[] = [
   "KUBE_UNAUTHORIZED",
 ];
 
+/** Of several failures of one step the first tells what they are. */
+function firstOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error;
+}
+
 /** The code by which a step's failures are told apart; undefined: it is not told. */
 function codeOf(error: unknown): ErrorCode | undefined {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const first = firstOf(error);
   return isAppError(first) && !PASSING.includes(first.code) ? first.code : undefined;
 }
 
@@ -84,7 +90,8 @@ class Performing<A extends { readonly kind: StepKind }> {
       else {
         const message = sayError(error);
         const shown = { step: action.kind, code, message };
-        this.#tell(shown, pauses.fail(step, { code, shown }));
+        const atLeastMs = leastPauseMs(firstOf(error));
+        this.#tell(shown, pauses.fail(step, { code, shown, atLeastMs }));
         log.warn("step failed", {
           object: printKey(keyOf(object)),
           step: action.kind,

@@ -30,7 +30,7 @@ export const KUBE_ERRORS = {
   KUBE_REFUSED: {
     summary: "the API server refused {verb} of {resource} {object}: {message}",
     who: "user",
-    retry: "on-change",
+    retry: "backoff",
     http: 422,
   },
   KUBE_UNAUTHORIZED: {
