@@ -109,17 +109,15 @@ interface Move {
   readonly endMs: number;
 }
 
-/** What virt-handler says of its last move of the NIC. */
-function lastMove(): Move | undefined {
+/** What virt-handler says of its moves of NICs, also of other VMs, the last one at the end. */
+function moves(): readonly Move[] {
   const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
-  const lines = log
-    .split("\n")
-    .filter((line) => line.includes("moved a NIC to another network") && line.includes(NIC));
-  const last = lines.at(-1);
-  if (last === undefined) return undefined;
-  // Its log is JSON lines.
-  const entry = JSON.parse(last) as { readonly timestamp: string; readonly linkDownMs: number };
-  return { linkDownMs: entry.linkDownMs, endMs: Date.parse(entry.timestamp) };
+  const lines = log.split("\n").filter((line) => line.includes("moved a NIC to another network"));
+  return lines.map((line) => {
+    // Its log is JSON lines.
+    const entry = JSON.parse(line) as { readonly timestamp: string; readonly linkDownMs: number };
+    return { linkDownMs: entry.linkDownMs, endMs: Date.parse(entry.timestamp) };
+  });
 }
 
 async function carrier(): Promise<string | undefined> {
@@ -169,8 +167,9 @@ describe("a NIC on another network", () => {
       await isAnswered(pingers.blue);
       expect(pingers.red.answers).toEqual([]);
       const { mac, pciAddress } = await expectReady(VM, NIC);
+      const before = moves().length;
       edit("networks", "red");
-      const move = await eventually(lastMove, { withinMs: CHANGE_MS });
+      const move = await eventually(() => moves()[before], { withinMs: CHANGE_MS });
       await isAnswered(pingers.red);
       const downAtMs = move.endMs - move.linkDownMs;
       const outageMs = (pingers.red.answers[0] ?? Infinity) - downAtMs;
