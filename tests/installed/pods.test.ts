@@ -26,6 +26,7 @@ const API_ADDRESS = "10.79.250.1";
 const LINK = "pbi-api";
 const SERVICES = ["virt-controller", "virt-handler", "net-agent", "virt-api"];
 const WITHIN = { withinMs: 120_000 };
+const PODS = "/api/v1/namespaces/patchbay/pods";
 const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/alpha";
 
 let machine: Machine;
@@ -41,9 +42,9 @@ async function end(component: string): Promise<void> {
 }
 
 function podsOf(service: string): readonly Pod[] {
-  const args = ["-n", "patchbay", "-l", `app.kubernetes.io/name=${service}`, "-o", "json"];
+  const selector = encodeURIComponent(`app.kubernetes.io/name=${service}`);
   // As it was asked.
-  return (JSON.parse(machine.kubectl("get", "pods", ...args)) as { items: Pod[] }).items;
+  return (machine.read(`${PODS}?labelSelector=${selector}`) as { items: Pod[] }).items;
 }
 
 function isReady({ metadata, status }: Pod): boolean {

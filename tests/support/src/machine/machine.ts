@@ -96,21 +96,26 @@ export class Machine {
     return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
   }
 
+  /** What is at a path of the API server, undefined when nothing is; cheap enough to be asked again and again. */
+  read(path: string): unknown {
+    return this.#api.read(path);
+  }
+
   findVm(name: string): VirtualMachine | undefined {
     // The API server validated it against the schema that the type is made of.
-    return this.#api.read(`${OF_KUBEVIRT}/virtualmachines/${name}`) as VirtualMachine | undefined;
+    return this.read(`${OF_KUBEVIRT}/virtualmachines/${name}`) as VirtualMachine | undefined;
   }
 
   findVmi(name: string): VirtualMachineInstance | undefined {
     const path = `${OF_KUBEVIRT}/virtualmachineinstances/${name}`;
-    return this.#api.read(path) as VirtualMachineInstance | undefined; // as above
+    return this.read(path) as VirtualMachineInstance | undefined; // as above
   }
 
   /** The launcher pod of a VMI. */
   findPod(vmi: string): Pod | undefined {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
     // Pods of the embedded server have the type's form.
-    const pods = this.#api.read(PODS) as { items: readonly Pod[] };
+    const pods = this.read(PODS) as { items: readonly Pod[] };
     return pods.items.find(({ metadata }) => metadata.uid === uid);
   }
 
