@@ -205,7 +205,10 @@ const STAGES: readonly Stage[] = [
     name: "guests",
     budget: 360,
     // A guest under emulation takes one core: two machines boot their guests beside one another.
-    rows: [[suite("e2e")], [suite("boots"), suite("strict"), suite("installed")]],
+    rows: [
+      [suite("e2e"), suite("strict")],
+      [suite("boots"), suite("installed")],
+    ],
   },
   {
     name: "cluster",
