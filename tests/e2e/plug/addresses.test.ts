@@ -121,8 +121,13 @@ test("of both families after a move from a network of one, and the status tells 
   const [old = ""] = addressesOf("mover");
   await eventually(() => isShown(old), { withinMs: SHOWN_MS });
   move("mover", "lan");
-  const isThere = async (): Promise<boolean> =>
-    (await expectReady(VM, "mover")).podInterfaceName !== before.podInterfaceName;
+  const isThere = async (): Promise<boolean> => {
+    const { podInterfaceName } = await expectReady(VM, "mover");
+    const { attachments = [] } = machine.findVmi(VM)?.status ?? {};
+    // For a moment it has both: what it left is taken away after it has moved.
+    const isAlone = attachments.filter(({ name }) => name === "mover").length === 1;
+    return isAlone && podInterfaceName !== before.podInterfaceName;
+  };
   await eventually(isThere, { withinMs: CHANGE_MS });
   const [ipv4 = "", ipv6 = ""] = addressesOf("mover");
   expect(await ask("mover", "lease")).toContain(`lease ${ipv4}/24 mtu 1400 `);
