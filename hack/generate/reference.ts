@@ -29,7 +29,7 @@ const RETRIES: readonly (readonly string[])[] = [
   [
     "`backoff`",
     "another try",
-    "after 1 s (virt-handler 2 s), doubled to a minute; at once when what it rests on changes",
+    "after 1 s, doubled to a minute; at once when what it rests on changes",
     "after 0.1 s, doubled to a minute",
   ],
   [

@@ -7,7 +7,6 @@ export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
 export { createNearReader, type Known, type Reader } from "./watch/near-reader.ts";
 export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";
-export type { BackoffRange } from "./pace/backoff.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
 export { LoopWatch } from "./work/loop-watch.ts";

@@ -7,7 +7,6 @@ import {
   createTokenBuckets,
   wishOf,
   type Allowance,
-  type BackoffRange,
   type Pauses,
   type TokenBuckets,
 } from "@patchbay/kube";
@@ -33,8 +32,6 @@ export function givenTo(vmi: VirtualMachineInstance | undefined): string {
   return JSON.stringify([wishOf(vmi), attachments, activePods]);
 }
 
-/** A step on a domain is worth another try after seconds. */
-const STEPS: BackoffRange = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 };
 /** Time in which a VMI may have one pass more, milliseconds. */
 export const PASS_REFILL_MS = 1_000;
 /** A start takes about twenty passes, a plug ten; then once a second, for a libvirt that never stops waking us. */
@@ -104,7 +101,7 @@ function createWirings(clock: Clock): Wirings {
 /** A pace that holds nothing back yet. */
 export function createPace(clock: Clock): Pace {
   return {
-    steps: createPauses({ clock, range: STEPS }),
+    steps: createPauses({ clock }),
     passes: createBudget(clock, PASSES),
     writes: createBudget(clock, WRITES),
     wirings: createWirings(clock),

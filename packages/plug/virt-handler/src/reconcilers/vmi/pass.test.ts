@@ -71,8 +71,8 @@ describe("the next look", () => {
     bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
     await bench.goOn();
-    expect(waitMs(bench)).toBeGreaterThan(1_500);
-    expect(waitMs(bench)).toBeLessThanOrEqual(2_000);
+    expect(waitMs(bench)).toBeGreaterThan(750);
+    expect(waitMs(bench)).toBeLessThanOrEqual(1_000);
   });
 
   test.each([
