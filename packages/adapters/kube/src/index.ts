@@ -19,6 +19,14 @@ export {
   type Next,
   type ReconcileMetrics,
 } from "./work/reconciler.ts";
+export {
+  earliest,
+  firstErrorOf,
+  runSteps,
+  type FailedStep,
+  type StepRules,
+  type StepsResult,
+} from "./work/run-steps.ts";
 export { isLostRace } from "./objects/lost-writes.ts";
 export { printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";

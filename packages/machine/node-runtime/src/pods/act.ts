@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out the plan of one pod. A step that fails is left alone for a while; what does not need it goes on.
 import { isAppError, messageOf, type AppError } from "@patchbay/core";
+import { earliest, runSteps, type FailedStep, type StepRules } from "@patchbay/kube";
 import type { PodDeps } from "./deps.ts";
 import { containerStep, SANDBOX_STEP, VOLUMES_STEP, type PodFacts, type Reason } from "./facts.ts";
 import { circumstancesOf } from "./observe.ts";
 import type { PodAction } from "./plan.ts";
-import { beginVolumes, takeStep, type Progress } from "./steps.ts";
+import { beginVolumes, takeStep, type Progress, type TakenAction } from "./steps.ts";
 
 /** The step's name, when its failure holds up this pod only for a while. */
-function stepOf(action: PodAction): string | undefined {
+function stepNameOf(action: TakenAction): string | undefined {
   if (action.kind === "prepareVolumes") return VOLUMES_STEP;
   if (action.kind === "runSandbox") return SANDBOX_STEP;
   return action.kind === "startContainer" ? containerStep(action.container) : undefined;
@@ -21,48 +22,15 @@ const EVENTS: Readonly<Record<string, string>> = {
   [SANDBOX_STEP]: "FailedCreatePodSandBox",
 };
 
-function shownOf(action: PodAction, error: AppError): Reason {
+function shownOf(action: TakenAction, error: AppError): Reason {
   const message = messageOf(error);
   if (action.kind !== "startContainer") return { reason: CREATING, message };
   const isRefused = isAppError(error, "RUNTIME_CONTAINER_REFUSED");
   return { reason: isRefused ? "CreateContainerConfigError" : "CreateContainerError", message };
 }
 
-/** Notes that a step failed; how long it is left alone, milliseconds. */
-function fail(
-  deps: PodDeps,
-  facts: PodFacts,
-  at: { action: PodAction; step: string; error: AppError },
-): number {
-  const { action, step, error } = at;
-  const shown = shownOf(action, error);
-  const { code } = error;
-  const circumstances = circumstancesOf(facts.pod);
-  const pauseMs = deps.pauses.fail(
-    { scope: facts.uid, name: step, circumstances },
-    { code, shown },
-  );
-  const reason = EVENTS[step] ?? shown.reason;
-  if (facts.pod !== undefined) {
-    deps.recorder.record(facts.pod, {
-      type: "Warning",
-      reason,
-      message: shown.message,
-      about: step,
-    });
-  }
-  deps.log.warn("step of a pod failed", {
-    uid: facts.uid,
-    action: action.kind,
-    code,
-    reason: shown.message,
-    waitMs: pauseMs,
-  });
-  return pauseMs;
-}
-
 /** What became of a plan. */
-export interface Outcome {
+export interface PlanResult {
   /** Whether something was changed. */
   readonly hasActed: boolean;
   /** When to look again at the latest, milliseconds; undefined: when something changes. */
@@ -70,8 +38,8 @@ export interface Outcome {
 }
 
 /** Volumes and sandbox are what all that follows needs. */
-function endsPlan(step: string): boolean {
-  return step === VOLUMES_STEP || step === SANDBOX_STEP;
+function isNeededByAll({ kind }: TakenAction): boolean {
+  return kind === "prepareVolumes" || kind === "runSandbox";
 }
 
 /** A step is worth waiting for, but neither the runtime as a whole nor a fault of ours. */
@@ -79,34 +47,41 @@ function mayWait(error: unknown): error is AppError {
   return isAppError(error) && !isAppError(error, "CRI_UNAVAILABLE");
 }
 
-/** What was done, and how long steps that failed are left alone. */
-interface Deeds {
-  readonly kinds: string[];
-  readonly waits: number[];
+type Failed = FailedStep<TakenAction, Reason>;
+
+/** Log and event of a step that failed. */
+function tell(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): void {
+  const { action, shown, pauseMs, error } = failed;
+  const step = stepNameOf(action) ?? action.kind;
+  const { message } = shown;
+  const reason = EVENTS[step] ?? shown.reason;
+  if (pod !== undefined) {
+    deps.recorder.record(pod, { type: "Warning", reason, message, about: step });
+  }
+  const code = isAppError(error) ? error.code : undefined;
+  deps.log.warn("step of a pod failed", {
+    ...{ uid, action: action.kind, code, reason: message, waitMs: pauseMs },
+  });
+  if (action.kind !== "prepareVolumes") deps.sweeper.afterCut();
 }
 
-async function carryOut(
-  plan: readonly PodAction[],
-  facts: PodFacts,
-  at: { readonly deps: PodDeps; readonly progress: Progress },
-): Promise<Deeds> {
-  const { deps, progress } = at;
-  const kinds: string[] = [];
-  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
-  for (const action of plan) {
-    const step = stepOf(action);
-    try {
-      await takeStep(deps, facts, { action, progress });
-      if (step !== undefined) deps.pauses.succeed({ scope: facts.uid, name: step });
-      if (action.kind !== "wait") kinds.push(action.kind);
-    } catch (error) {
-      if (step === undefined || !mayWait(error)) throw error;
-      waits.push(fail(deps, facts, { action, step, error }));
-      if (action.kind !== "prepareVolumes") deps.sweeper.afterCut();
-      if (endsPlan(step)) break;
-    }
-  }
-  return { kinds, waits };
+function rulesOf(deps: PodDeps, facts: PodFacts): StepRules<TakenAction, Reason> {
+  const circumstances = circumstancesOf(facts.pod);
+  return {
+    pauses: deps.pauses,
+    stepOf: (action) => {
+      const name = stepNameOf(action);
+      return name === undefined ? undefined : { scope: facts.uid, name, circumstances };
+    },
+    explain: (action, error) => {
+      if (!mayWait(error)) throw error;
+      return { code: error.code, shown: shownOf(action, error) };
+    },
+    wait: (_, failed) => (failed.some(({ action }) => isNeededByAll(action)) ? "skip" : undefined),
+    tell: (failed) => {
+      tell(deps, facts, failed);
+    },
+  };
 }
 
 /**
@@ -117,15 +92,21 @@ export async function act(
   plan: readonly PodAction[],
   facts: PodFacts,
   deps: PodDeps,
-): Promise<Outcome> {
+): Promise<PlanResult> {
   const startMs = deps.clock.monotonicMs();
   const progress: Progress = { home: undefined, volumes: undefined, early: undefined };
   if (plan.some(({ kind }) => kind === "runSandbox")) beginVolumes(deps, facts, progress);
-  const { kinds, waits } = await carryOut(plan, facts, { deps, progress }).finally(
+  const taken = plan.filter((action) => action.kind !== "wait");
+  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
+  const { done, againMs } = await runSteps(
+    taken,
+    (action) => takeStep(deps, facts, { action, progress }),
+    rulesOf(deps, facts),
+  ).finally(
     () => progress.early?.catch(() => undefined), // nothing of a pass goes on behind it
   );
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
+  const kinds = done.map(({ kind }) => kind);
   if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });
-  const hasActed = plan.some(({ kind }) => kind !== "wait");
-  return { hasActed, waitMs: waits.length === 0 ? undefined : Math.min(...waits) };
+  return { hasActed: taken.length > 0, waitMs: earliest([...waits, againMs]) };
 }

@@ -127,8 +127,10 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   await deps.volumes.remove(uid);
 }
 
+/** What is done at once; what is waited for is none of it. */
+export type TakenAction = Exclude<PodAction, { readonly kind: "wait" }>;
 /** The steps that take something away. */
-type RemovingAction = Exclude<PodAction, LiveAction | { readonly kind: "wait" }>;
+type RemovingAction = Exclude<TakenAction, LiveAction>;
 
 /** One that died by itself may have left processes of which the runtime does not know. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
@@ -166,7 +168,7 @@ const LIVE: readonly string[] = [
   "deleteObject",
 ] satisfies readonly LiveAction["kind"][];
 
-function isLive(action: PodAction): action is LiveAction {
+function isLive(action: TakenAction): action is LiveAction {
   return LIVE.includes(action.kind);
 }
 
@@ -174,13 +176,11 @@ function isLive(action: PodAction): action is LiveAction {
 export async function takeStep(
   deps: PodDeps,
   facts: PodFacts,
-  at: { readonly action: PodAction; readonly progress: Progress },
+  at: { readonly action: TakenAction; readonly progress: Progress },
 ): Promise<void> {
   const { action, progress } = at;
   if (isLive(action)) {
     const { pod } = facts;
     if (pod !== undefined) await actLive(deps, { ...facts, pod }, { action, progress });
-  } else if (action.kind !== "wait") {
-    await remove(deps, facts, action);
-  }
+  } else await remove(deps, facts, action);
 }

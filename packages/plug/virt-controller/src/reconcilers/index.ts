@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop: a VM and the VMI of its name in one pass, so that what the VM's part writes goes on into the pod at once.
-import { after, done, type Next } from "@patchbay/kube";
+import { after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
-import { earlier } from "./steps.ts";
 import { reconcileVm } from "./vm/index.ts";
 import { reconcileVmi } from "./vmi/index.ts";
 
-type Outcome = { readonly next: Next } | { readonly error: unknown };
+type PartResult = { readonly next: Next } | { readonly error: unknown };
 
-async function attempt(part: Promise<Next>): Promise<Outcome> {
+async function attempt(part: Promise<Next>): Promise<PartResult> {
   try {
     return { next: await part };
   } catch (error) {
@@ -29,6 +28,6 @@ export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vmi = await attempt(reconcileVmi(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in vmi) throw vmi.error;
-  const ms = earlier(lookMs(vm.next), lookMs(vmi.next));
+  const ms = earliest([lookMs(vm.next), lookMs(vmi.next)]);
   return ms === undefined ? done() : after(ms);
 }

@@ -11,7 +11,6 @@ import { AppError, findObstacle, type ErrorCode } from "@patchbay/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
 import { launcher, STARTED } from "../testing/launched.ts";
-import { earlier } from "./steps.ts";
 
 const CREATE = "create virtualmachineinstances";
 const CREATED = `${CREATE} default/vm1`;
@@ -152,14 +151,4 @@ test("of several failures the first tells what they are", async () => {
   bench.refuseWith(CREATE, new AggregateError(refusals, "some were refused"));
   expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
   expect(await told()).toContain("too many");
-});
-
-test.each([
-  { one: undefined, other: undefined, want: undefined },
-  { one: 1, other: undefined, want: 1 },
-  { one: undefined, other: 2, want: 2 },
-  { one: 1, other: 2, want: 1 },
-  { one: 2, other: 1, want: 1 },
-])("the earlier of $one and $other is $want", ({ one, other, want }) => {
-  expect(earlier(one, other)).toBe(want);
 });

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a plan: one that fails keeps no other from being done, is told, and is left alone for a while.
+// Performs the steps of a plan for an object: one that fails keeps no other from being done.
 import type { KubeObject } from "@patchbay/api";
 import {
   isAppError,
-  leastPauseMs,
   sayError,
   type ErrorCode,
   type StepFailure,
   type StepKind,
 } from "@patchbay/core";
-import { keyOf, printKey } from "@patchbay/kube";
+import {
+  firstErrorOf,
+  keyOf,
+  printKey,
+  runSteps,
+  type FailedStep,
+  type StepsResult,
+} from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
+/** An action of a plan. */
+type Action = { readonly kind: StepKind };
+
 /** A plan and how it is carried out. */
-export interface Steps<A extends { readonly kind: StepKind }> {
+export interface Steps<A extends Action> {
   /** Whose steps they are. */
   readonly object: KubeObject;
   readonly plan: readonly A[];
@@ -23,13 +32,9 @@ export interface Steps<A extends { readonly kind: StepKind }> {
 }
 
 /** What came of them. */
-export interface Outcome {
+export interface StepsOutcome extends Pick<StepsResult<Action, StepFailure>, "againMs" | "thrown"> {
   /** Also of steps that are left alone still. */
   readonly failures: readonly StepFailure[];
-  /** After how long a step may be tried again, milliseconds. */
-  readonly againMs: number | undefined;
-  /** What is nobody's to mend: a lost race, a server that is away, a fault of ours. To be thrown after the report. */
-  readonly thrown: readonly unknown[];
 }
 
 /** These say nothing about the step: it is tried again soon. */
@@ -41,92 +46,40 @@ const PASSING: readonly ErrorCode[] = [
   "KUBE_UNAUTHORIZED",
 ];
 
-/** Of several failures of one step the first tells what they are. */
-function firstOf(error: unknown): unknown {
-  return error instanceof AggregateError ? error.errors[0] : error;
-}
-
-/** The code by which a step's failures are told apart; undefined: it is not told. */
-function codeOf(error: unknown): ErrorCode | undefined {
-  const first = firstOf(error);
-  return isAppError(first) && !PASSING.includes(first.code) ? first.code : undefined;
-}
-
-class Performing<A extends { readonly kind: StepKind }> {
-  readonly failures: StepFailure[] = [];
-  readonly thrown: unknown[] = [];
-  readonly #steps: Steps<A>;
-  readonly #deps: Deps;
-  #againMs: number | undefined;
-
-  constructor(steps: Steps<A>, deps: Deps) {
-    this.#steps = steps;
-    this.#deps = deps;
-  }
-
-  get againMs(): number | undefined {
-    return this.#againMs;
-  }
-
-  async step(action: A): Promise<void> {
-    const { log, pauses } = this.#deps;
-    const { object, circumstances } = this.#steps;
-    const step = {
-      scope: object.metadata.uid ?? "",
-      name: action.kind,
-      circumstances: `${circumstances} ${JSON.stringify(action)}`,
-    };
-    const held = pauses.findHeld(step);
-    if (held !== undefined) {
-      this.#tell(held.shown, held.pauseMs);
-      return;
-    }
-    try {
-      await this.#steps.perform(action);
-      pauses.succeed(step);
-    } catch (error) {
-      const code = codeOf(error);
-      if (code === undefined) this.thrown.push(error);
-      else {
-        const message = sayError(error);
-        const shown = { step: action.kind, code, message };
-        const atLeastMs = leastPauseMs(firstOf(error));
-        this.#tell(shown, pauses.fail(step, { code, shown, atLeastMs }));
-        log.warn("step failed", {
-          object: printKey(keyOf(object)),
-          step: action.kind,
-          code,
-          message,
-        });
-      }
-    }
-  }
-
-  #tell(failure: StepFailure, pauseMs: number): void {
-    this.failures.push(failure);
-    this.#againMs = Math.min(pauseMs, this.#againMs ?? pauseMs);
-  }
+function explain(
+  { kind }: Action,
+  error: unknown,
+): { code: string; shown: StepFailure } | undefined {
+  const first = firstErrorOf(error);
+  if (!isAppError(first) || PASSING.includes(first.code)) return undefined;
+  const { code } = first;
+  return { code, shown: { step: kind, code, message: sayError(error) } };
 }
 
 /** Performs the plan in order, to its end, except for steps that are left alone still. */
-export async function performSteps<A extends { readonly kind: StepKind }>(
-  steps: Steps<A>,
-  deps: Deps,
-): Promise<Outcome> {
-  const performing = new Performing(steps, deps);
-  const kinds = steps.plan.map(({ kind }) => kind);
-  deps.pauses.retain(steps.object.metadata.uid ?? "", kinds);
-  for (const action of steps.plan) await performing.step(action);
-  const { failures, againMs, thrown } = performing;
-  return { failures, againMs, thrown };
+export async function performSteps<A extends Action>(
+  { object, plan, circumstances, perform }: Steps<A>,
+  { log, pauses }: Deps,
+): Promise<StepsOutcome> {
+  const scope = object.metadata.uid ?? "";
+  const stepOf = (action: A) => ({
+    scope,
+    name: action.kind,
+    circumstances: `${circumstances} ${JSON.stringify(action)}`,
+  });
+  const tell = ({ shown }: FailedStep<A, StepFailure>): void => {
+    log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
+  };
+  pauses.retain(
+    scope,
+    plan.map(({ kind }) => kind),
+  );
+  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell });
+  const { failed, againMs, thrown } = result;
+  return { failures: failed.map(({ shown }) => shown), againMs, thrown };
 }
 
 /** @throws the first of what is to be thrown. */
-export function rethrow({ thrown }: Outcome): void {
+export function rethrow({ thrown }: StepsOutcome): void {
   if (thrown.length > 0) throw thrown[0];
-}
-
-/** The earlier of two times to look again; undefined: none. */
-export function earlier(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }

@@ -22,7 +22,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { performSteps, type Outcome } from "../steps.ts";
+import { performSteps, type StepsOutcome } from "../steps.ts";
 import { changeNics } from "./nics.ts";
 
 async function patchVm(
@@ -113,7 +113,11 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
 }
 
 /** Performs the plan. Circumstances are what the API server judges by, beside the step. */
-export function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<Outcome> {
+export function actVm(
+  plan: readonly VmAction[],
+  facts: VmFacts,
+  deps: Deps,
+): Promise<StepsOutcome> {
   const { vm, vmi, isNameTaken } = facts;
   const circumstances = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VM's part of a pass: a VM becomes a VMI, and its edits go into the VMI.
 import { nextLookMs, planVm } from "@patchbay/core";
-import { after, done, type Next } from "@patchbay/kube";
+import { after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { earlier, rethrow } from "../steps.ts";
+import { rethrow } from "../steps.ts";
 import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
 import { reportVm } from "./report.ts";
@@ -17,7 +17,6 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   rethrow(outcome);
   // Nothing wakes the VM when its DataVolumes are there.
   const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
-  const againMs = earlier(outcome.againMs, reportMs);
-  const lookMs = earlier(againMs, isMade ? 0 : nextLookMs(facts));
+  const lookMs = earliest([outcome.againMs, reportMs, isMade ? 0 : nextLookMs(facts)]);
   return lookMs === undefined ? done() : after(lookMs);
 }

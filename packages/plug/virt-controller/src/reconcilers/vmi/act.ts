@@ -23,7 +23,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { performSteps, type Outcome } from "../steps.ts";
+import { performSteps, type StepsOutcome } from "../steps.ts";
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
@@ -118,7 +118,11 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
 }
 
 /** Performs the plan. Circumstances are what the API server judges by, beside the step. */
-export function actVmi(plan: readonly VmiAction[], facts: VmiFacts, deps: Deps): Promise<Outcome> {
+export function actVmi(
+  plan: readonly VmiAction[],
+  facts: VmiFacts,
+  deps: Deps,
+): Promise<StepsOutcome> {
   const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
   const circumstances = String(facts.vmi.metadata.generation);
   return performSteps({ object: facts.vmi, plan, circumstances, perform }, deps);

@@ -43,7 +43,7 @@ export const RUNTIME_ERRORS = {
   RUNTIME_CONTAINER_REFUSED: {
     summary: "container {container} cannot be made: {reason}",
     who: "user",
-    retry: "on-change",
+    retry: "backoff",
     http: 422,
   },
   RUNTIME_VOLUME_FAILED: {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps of a plan are done, which are left alone, and what does one that fails keep from being done?
+import { AppError } from "@patchbay/core";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { createPauses, type Pauses } from "../pace/pauses.ts";
+import { earliest, runSteps, type FailedStep, type StepRules } from "./run-steps.ts";
+
+/** A step by its name; `on`: one that it rests on. */
+interface Action {
+  readonly name: string;
+  readonly on?: string;
+}
+
+const BUSY = new AppError("LIBVIRT_BUSY", { reason: "busy" });
+/** What only a change mends. */
+const MISSING = new AppError("KUBE_NOT_FOUND", { reason: "gone" });
+
+let clock: FakeClock;
+let pauses: Pauses<string>;
+let tried: string[];
+let told: string[];
+let failing: Map<string, unknown>;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  pauses = createPauses({ clock, random: () => 0 });
+  [tried, told, failing] = [[], [], new Map()];
+});
+
+function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> = {}) {
+  const perform = ({ name }: Action): Promise<void> => {
+    tried.push(name);
+    return failing.has(name) ? Promise.reject(failing.get(name) as Error) : Promise.resolve();
+  };
+  return runSteps(plan, perform, {
+    pauses,
+    stepOf: ({ name }) => ({ scope: "uid", name, circumstances: "" }),
+    explain: ({ name }) => ({ code: "CODE", shown: `${name} failed` }),
+    tell: ({ shown }) => {
+      told.push(shown);
+    },
+    ...more,
+  });
+}
+
+const [ONE, TWO, THREE] = [{ name: "one" }, { name: "two" }, { name: "three" }];
+
+test("a step that fails keeps no other from being done, and is told once", async () => {
+  failing.set("two", BUSY);
+  const { done, failed, againMs, thrown } = await run([ONE, TWO, THREE]);
+  expect(done).toEqual([ONE, THREE]);
+  expect(failed).toEqual([{ action: TWO, shown: "two failed", pauseMs: 1000, error: BUSY }]);
+  expect([againMs, thrown, told]).toEqual([1000, [], ["two failed"]]);
+});
+
+test("it is left alone and shown meanwhile, and is tried again afterwards", async () => {
+  failing.set("one", BUSY);
+  await run([ONE]);
+  await clock.advance(400);
+  const held = await run([ONE]);
+  expect(held.failed).toEqual([{ action: ONE, shown: "one failed", pauseMs: 600 }]);
+  expect([held.againMs, tried, told]).toEqual([600, ["one"], ["one failed"]]);
+  await clock.advance(600);
+  failing.clear();
+  expect((await run([ONE])).done).toEqual([ONE]);
+});
+
+test("what only a change can mend is left alone for a minute, also when it is the first of several", async () => {
+  failing.set("one", MISSING).set("two", new AggregateError([MISSING, BUSY]));
+  const { failed } = await run([ONE, TWO]);
+  expect(failed.map(({ pauseMs }) => pauseMs)).toEqual([60_000, 60_000]);
+});
+
+test("what rests on a step that failed is skipped, and told by that step alone", async () => {
+  failing.set("one", BUSY);
+  const wait = ({ on }: Action, before: readonly FailedStep<Action, string>[]) =>
+    before.some(({ action }) => action.name === on) ? ("skip" as const) : undefined;
+  const { done, failed } = await run([ONE, { name: "two", on: "one" }, THREE], { wait });
+  expect(done).toEqual([THREE]);
+  expect(failed.map(({ action }) => action.name)).toEqual(["one"]);
+  expect(tried).toEqual(["one", "three"]);
+});
+
+test.each([
+  { pauseMs: 5, againMs: 5 },
+  { pauseMs: undefined, againMs: undefined },
+])("what waits for something else is shown untried, pause $pauseMs", async ({ pauseMs, againMs }) => {
+  const result = await run([ONE], { wait: () => ({ shown: "waits", pauseMs }) });
+  expect(result).toEqual({
+    done: [],
+    failed: [{ action: ONE, shown: "waits", pauseMs }],
+    againMs,
+    thrown: [],
+  });
+  expect([tried, told]).toEqual([[], []]);
+});
+
+test("what says nothing of the step is thrown in the end, and the step is tried again at once", async () => {
+  failing.set("one", BUSY);
+  const explain = () => undefined;
+  const first = await run([ONE, TWO], { explain });
+  expect(first).toMatchObject({ done: [TWO], failed: [], thrown: [BUSY] });
+  await run([ONE], { explain });
+  expect(tried).toEqual(["one", "two", "one"]);
+});
+
+test("what has no step ends the plan, and so does what its words throw", async () => {
+  failing.set("one", BUSY);
+  await expect(run([ONE, TWO], { stepOf: () => undefined })).rejects.toBe(BUSY);
+  const explain = (_: Action, error: unknown): never => {
+    throw error as Error;
+  };
+  await expect(run([ONE, TWO], { explain })).rejects.toBe(BUSY);
+  expect(tried).toEqual(["one", "one"]);
+});
+
+test.each([
+  { times: [], want: undefined },
+  { times: [undefined, undefined], want: undefined },
+  { times: [1, undefined], want: 1 },
+  { times: [2, 1, 3], want: 1 },
+])("the earliest of $times is $want", ({ times, want }) => {
+  expect(earliest(times)).toBe(want);
+});
