@@ -23,6 +23,7 @@ export {
   earliest,
   firstErrorOf,
   runSteps,
+  type Explanation,
   type FailedStep,
   type StepRules,
   type StepsResult,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import type { AttachmentError } from "@patchbay/api";
+import { AppError, leastPauseMs } from "@patchbay/core";
+import type { Step } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { createFailures, type Failures } from "./failures.ts";
 
@@ -27,6 +29,17 @@ function refusedWith(details: {
   return new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, ...details });
 }
 
+/** The step has failed: the words for it, and for how long it is left alone, milliseconds. */
+function fail(
+  failures: Failures,
+  step: Step,
+  ...[thrown, network]: readonly [unknown, string?]
+): { readonly error: AttachmentError; readonly pauseMs: number } {
+  const explained = failures.explain(step, thrown, network);
+  const pauseMs = failures.fail(step, { ...explained, atLeastMs: leastPauseMs(thrown) });
+  return { error: explained.shown, pauseMs };
+}
+
 test.each([
   ["CNI_NETWORK_NOT_FOUND", "NetworkNotFound"],
   ["CNI_NETWORK_FORBIDDEN", "NetworkForbidden"],
@@ -37,19 +50,19 @@ test.each([
   ["CNI_TIMED_OUT", "CniFailed"],
 ] as const)("%s is told as %s", (code, reason) => {
   const error = new AppError(code, {});
-  const told = new Scene().failures.fail(STEP, error, "ns1/a").error;
+  const told = fail(new Scene().failures, STEP, error, "ns1/a").error;
   expect(told.reason).toBe(reason);
   expect(told.message).toContain(error.message);
 });
 
 test("what nobody knows is told as it is", () => {
-  const { error } = new Scene().failures.fail(STEP, new TypeError("x is undefined"));
+  const { error } = fail(new Scene().failures, STEP, new TypeError("x is undefined"));
   expect(error).toEqual({ reason: "CniFailed", message: "x is undefined" });
 });
 
 test("a step that failed is left alone, and is held with the words that were told", () => {
   const { failures } = new Scene();
-  const { error, pauseMs } = failures.fail(STEP, REFUSED);
+  const { error, pauseMs } = fail(failures, STEP, REFUSED);
   expect(pauseMs).toBeLessThanOrEqual(1000);
   expect(failures.findHeld(STEP)).toMatchObject({ shown: error, pauseMs });
   expect(failures.findHeld(OTHER)).toBeUndefined();
@@ -58,7 +71,7 @@ test("a step that failed is left alone, and is held with the words that were tol
 test("what only a change can mend is left alone for a minute", () => {
   const { failures } = new Scene();
   const missing = new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns1/a" });
-  expect(failures.fail(STEP, missing).pauseMs).toBe(60_000);
+  expect(fail(failures, STEP, missing).pauseMs).toBe(60_000);
 });
 
 test.each([
@@ -78,24 +91,24 @@ test.each([
 ])("$name: is it told anew? $isNew", ({ next, circumstances = "blue", afterMs = 0, isNew }) => {
   const scene = new Scene();
   scene.nowMs = 1_000_000;
-  const first = scene.failures.fail(STEP, REFUSED).error;
+  const first = fail(scene.failures, STEP, REFUSED).error;
   scene.nowMs += afterMs;
-  const second = scene.failures.fail({ ...STEP, circumstances }, next).error;
+  const second = fail(scene.failures, { ...STEP, circumstances }, next).error;
   expect(second === first).toBe(!isNew);
 });
 
 test("two errors of nobody's are told apart by their kind, and what is thrown may be anything", () => {
   const { failures } = new Scene();
-  const first = failures.fail(STEP, new TypeError("x")).error;
-  expect(failures.fail(STEP, new TypeError("y")).error).toBe(first);
-  expect(failures.fail(STEP, new RangeError("z")).error).not.toBe(first);
-  expect(failures.fail(STEP, "text").error).toEqual({ reason: "CniFailed", message: "text" });
+  const first = fail(failures, STEP, new TypeError("x")).error;
+  expect(fail(failures, STEP, new TypeError("y")).error).toBe(first);
+  expect(fail(failures, STEP, new RangeError("z")).error).not.toBe(first);
+  expect(fail(failures, STEP, "text").error).toEqual({ reason: "CniFailed", message: "text" });
 });
 
 test("what was last told of a step is remembered, also when it may be tried again", () => {
   const scene = new Scene();
   expect(scene.failures.lastOf(STEP)).toBeUndefined();
-  const { error } = scene.failures.fail(STEP, REFUSED);
+  const { error } = fail(scene.failures, STEP, REFUSED);
   scene.nowMs += 100_000;
   expect(scene.failures.findHeld(STEP)).toBeUndefined();
   expect(scene.failures.lastOf(STEP)).toBe(error);
@@ -104,12 +117,12 @@ test("what was last told of a step is remembered, also when it may be tried agai
 
 test("a step that succeeds begins anew", () => {
   const { failures } = new Scene();
-  const first = failures.fail(STEP, REFUSED);
-  failures.fail(STEP, REFUSED);
+  const first = fail(failures, STEP, REFUSED);
+  fail(failures, STEP, REFUSED);
   failures.succeed(STEP);
   expect(failures.findHeld(STEP)).toBeUndefined();
   expect(failures.lastOf(STEP)).toBeUndefined();
-  const next = failures.fail(STEP, refusedWith({ message: "never" }));
+  const next = fail(failures, STEP, refusedWith({ message: "never" }));
   expect(next.error).not.toBe(first.error);
   expect(next.pauseMs).toBeLessThanOrEqual(1000);
 });
@@ -117,8 +130,8 @@ test("a step that succeeds begins anew", () => {
 test("steps that are no longer to be taken are forgotten, and those of other pods are not", () => {
   const { failures } = new Scene();
   const elsewhere = { ...STEP, scope: "uid-2" };
-  for (const step of [STEP, OTHER, elsewhere]) failures.fail(step, REFUSED);
-  failures.retain("uid-1", [OTHER]);
+  for (const step of [STEP, OTHER, elsewhere]) fail(failures, step, REFUSED);
+  failures.retain("uid-1", [OTHER.name]);
   failures.retain("uid-3", []);
   const known = [STEP, OTHER, elsewhere].map((step) => [
     failures.lastOf(step) !== undefined,
@@ -133,7 +146,7 @@ test("steps that are no longer to be taken are forgotten, and those of other pod
 
 test("a pod that is forgotten has no failures", () => {
   const { failures } = new Scene();
-  failures.fail(STEP, REFUSED);
+  fail(failures, STEP, REFUSED);
   failures.forget("uid-1");
   expect([failures.lastOf(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
 });

@@ -2,33 +2,18 @@
 // Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
 // writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
 import type { AttachmentError } from "@patchbay/api";
-import { isAppError, leastPauseMs, reasonOf, sayWithAdvice } from "@patchbay/core";
-import { createPauses, type Held, type Step } from "@patchbay/kube";
+import { isAppError, reasonOf, sayWithAdvice } from "@patchbay/core";
+import { createPauses, type Explanation, type Held, type Pauses, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
 
-/** What a failure comes to: words, and for how long the step is left alone, milliseconds. */
-export interface Failed {
-  /** What is told; the words of the first failure of its kind. */
-  readonly error: AttachmentError;
-  readonly pauseMs: number;
-}
-
 /** What is remembered of steps that failed; a step's scope is the uid of its pod. */
-export interface Failures {
-  /** The step that is left alone for now. */
-  findHeld(step: Step): Held<AttachmentError> | undefined;
+export interface Failures extends Pauses<AttachmentError> {
+  /** The words for a failure of the step, which is about that network: those of the first failure of its kind. */
+  explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
   /** What was last told of a step that failed, also when it may be tried again. */
   lastOf(step: Step): AttachmentError | undefined;
-  /** The step, which is about that network, has failed. */
-  fail(step: Step, error: unknown, network?: string): Failed;
-  /** The step has succeeded. */
-  succeed(step: Step): void;
   /** Whether it is to be told that the step found this: not again while it finds the same. */
   isNews(step: Step, found: AttachmentError): boolean;
-  /** Forgets the steps of a pod but these. */
-  retain(scope: string, steps: readonly Step[]): void;
-  /** Forgets a pod. */
-  forget(scope: string): void;
 }
 
 /** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
@@ -71,24 +56,25 @@ class StepFailures implements Failures {
     return this.#told.get(scope)?.get(name)?.error;
   }
 
-  fail(step: Step, thrown: unknown, network?: string): Failed {
+  explain(step: Step, thrown: unknown, network?: string): Explanation<AttachmentError> {
     const code = identityOf(thrown);
-    const { error } = this.#tell(step, code, toAttachmentError(thrown, network));
-    const atLeastMs = leastPauseMs(thrown);
-    return { error, pauseMs: this.#pauses.fail(step, { code, shown: error, atLeastMs }) };
+    return { code, shown: this.#tell(step, code, toAttachmentError(thrown, network)).error };
   }
 
-  succeed(step: Step): void {
-    this.#pauses.succeed(step);
-    this.#told.get(step.scope)?.delete(step.name);
+  fail(...failed: Parameters<Pauses<AttachmentError>["fail"]>): number {
+    return this.#pauses.fail(...failed);
+  }
+
+  succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
+    this.#pauses.succeed({ scope, name });
+    this.#told.get(scope)?.delete(name);
   }
 
   isNews(step: Step, found: AttachmentError): boolean {
     return this.#tell(step, `${found.reason} ${found.message}`, found).error === found;
   }
 
-  retain(scope: string, steps: readonly Step[]): void {
-    const names = steps.map(({ name }) => name);
+  retain(scope: string, names: readonly string[]): void {
     this.#pauses.retain(scope, names);
     const told = this.#told.get(scope);
     for (const name of [...(told?.keys() ?? [])]) if (!names.includes(name)) told?.delete(name);

@@ -20,18 +20,20 @@ let clock: FakeClock;
 let pauses: Pauses<string>;
 let tried: string[];
 let told: string[];
-let failing: Map<string, unknown>;
+let failing: Map<string, Error>;
 
 beforeEach(() => {
   clock = createFakeClock();
   pauses = createPauses({ clock, random: () => 0 });
-  [tried, told, failing] = [[], [], new Map()];
+  tried = [];
+  told = [];
+  failing = new Map();
 });
 
 function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> = {}) {
   const perform = ({ name }: Action): Promise<void> => {
     tried.push(name);
-    return failing.has(name) ? Promise.reject(failing.get(name) as Error) : Promise.resolve();
+    return failing.has(name) ? Promise.reject(failing.get(name)) : Promise.resolve();
   };
   return runSteps(plan, perform, {
     pauses,
@@ -85,16 +87,19 @@ test("what rests on a step that failed is skipped, and told by that step alone",
 test.each([
   { pauseMs: 5, againMs: 5 },
   { pauseMs: undefined, againMs: undefined },
-])("what waits for something else is shown untried, pause $pauseMs", async ({ pauseMs, againMs }) => {
-  const result = await run([ONE], { wait: () => ({ shown: "waits", pauseMs }) });
-  expect(result).toEqual({
-    done: [],
-    failed: [{ action: ONE, shown: "waits", pauseMs }],
-    againMs,
-    thrown: [],
-  });
-  expect([tried, told]).toEqual([[], []]);
-});
+])(
+  "what waits for something else is shown untried, pause $pauseMs",
+  async ({ pauseMs, againMs }) => {
+    const result = await run([ONE], { wait: () => ({ shown: "waits", pauseMs }) });
+    expect(result).toEqual({
+      done: [],
+      failed: [{ action: ONE, shown: "waits", pauseMs }],
+      againMs,
+      thrown: [],
+    });
+    expect([tried, told]).toEqual([[], []]);
+  },
+);
 
 test("what says nothing of the step is thrown in the end, and the step is tried again at once", async () => {
   failing.set("one", BUSY);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
 import type { AttachmentError } from "@patchbay/api";
-import type { Step } from "@patchbay/kube";
+import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
@@ -12,11 +12,48 @@ import { interfaceOf, networkOf, stepOf, type Action } from "./step.ts";
 import { tellFailed, tellFound } from "./tell.ts";
 
 /** What is still wrong after the steps of a plan, and when to look again. */
-export interface Outcome {
+export interface ActResult {
   /** By NIC in the pod; also of what is left alone after a failure. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
   /** When the first of the failed steps may be tried again, milliseconds; undefined: none has failed. */
   readonly againMs: number | undefined;
+}
+
+type Failed = FailedStep<Action, AttachmentError>;
+
+/** Who has the name that an attachment is to get, and could not be removed. */
+function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
+  for (const { action, shown } of failed) {
+    if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
+    return { network: action.owned.network, message: shown.message };
+  }
+  return undefined;
+}
+
+/** What only a change of the pod can mend; the plan has found it. */
+function found(
+  { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
+  { step, facts }: { readonly step: Step; readonly facts: PodFacts },
+  deps: Deps,
+): AttachmentError {
+  const error = { reason, message };
+  if (deps.failures.isNews(step, error)) tellFound(error, { facts, about }, deps);
+  return error;
+}
+
+/** What an action waits for that is no pause of its own. */
+function waitOf(
+  action: Action,
+  { facts, failed }: { readonly facts: PodFacts; readonly failed: readonly Failed[] },
+  deps: Deps,
+): AttachmentError | undefined {
+  if (action.kind === "reportError") {
+    return found(action, { step: stepOf(action, facts, deps), facts }, deps);
+  }
+  const holder = action.kind === "add" ? findHolder(interfaceOf(action), failed) : undefined;
+  return action.kind === "add" && holder !== undefined
+    ? nameInUseError(action, { facts, holder }, deps)
+    : undefined;
 }
 
 /** Performs the actions in order, but for those that are left alone. Never throws for an attachment's sake. */
@@ -24,39 +61,39 @@ export async function act(
   actions: readonly Action[],
   facts: PodFacts,
   deps: Deps,
-): Promise<Outcome> {
-  const errors = new Map<string, AttachmentError>();
-  const pauses: number[] = [];
+): Promise<ActResult> {
+  const stepFor = (action: Action): Step => stepOf(action, facts, deps);
   deps.failures.retain(
     facts.uid,
-    actions.map((action) => stepOf(action, facts, deps)),
+    actions.map((action) => stepFor(action).name),
   );
-  const holders = new Map<string, Holder>();
-  for (const action of actions) {
-    const interfaceName = interfaceOf(action);
-    const holder = holders.get(interfaceName);
-    const failed =
-      action.kind === "add" && holder !== undefined
-        ? { error: nameInUseError(action, { facts, holder }, deps) }
-        : await tryOne(action, facts, deps);
-    deps.turned?.();
-    if (failed === undefined) {
-      // What was adopted may be to go, which only the next look tells.
-      if (action.kind === "adopt") pauses.push(0);
-      continue;
-    }
-    errors.set(interfaceName, failed.error);
-    if (action.kind === "del") {
-      const { network } = action.owned;
-      holders.set(interfaceName, { network, message: failed.error.message });
-    }
-    if (failed.pauseMs !== undefined) pauses.push(failed.pauseMs);
-  }
-  return { errors, againMs: pauses.length === 0 ? undefined : Math.min(...pauses) };
+  const { done, failed, againMs } = await runSteps<Action, AttachmentError>(
+    actions,
+    async (action) => {
+      await perform(action, facts, deps).finally(() => deps.turned?.());
+    },
+    {
+      pauses: deps.failures,
+      stepOf: stepFor,
+      explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
+      wait: (action, before) => {
+        const shown = waitOf(action, { facts, failed: before }, deps);
+        return shown && { shown, pauseMs: undefined };
+      },
+      tell: (one) => {
+        tellFailed(one, facts, deps);
+      },
+    },
+  );
+  return {
+    errors: new Map(failed.map(({ action, shown }) => [interfaceOf(action), shown])),
+    // What was adopted may be to go, which only the next look tells.
+    againMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
+  };
 }
 
 /** What is told while the runtime does not answer: each NIC that is to come or to go waits for it. */
-export function heldUp(actions: readonly Action[], told: AttachmentError): Outcome {
+export function heldUp(actions: readonly Action[], told: AttachmentError): ActResult {
   const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
     errors: new Map(waits.map((action) => [interfaceOf(action), told])),
@@ -64,37 +101,7 @@ export function heldUp(actions: readonly Action[], told: AttachmentError): Outco
   };
 }
 
-interface FailedAction {
-  readonly error: AttachmentError;
-  /** Undefined: only a change of the pod can mend it. */
-  readonly pauseMs?: number;
-}
-
-async function tryOne(
-  action: Action,
-  facts: PodFacts,
-  deps: Deps,
-): Promise<FailedAction | undefined> {
-  const step = stepOf(action, facts, deps);
-  if (action.kind === "reportError") return tellError(action, { step, facts }, deps);
-  const held = deps.failures.findHeld(step);
-  if (held !== undefined) return { error: held.shown, pauseMs: held.pauseMs };
-  try {
-    await perform(action, facts, deps);
-    deps.failures.succeed(step);
-    return undefined;
-  } catch (thrown) {
-    const failed = deps.failures.fail(step, thrown, networkOf(action));
-    tellFailed(action, { facts, thrown, failed }, deps);
-    return failed;
-  }
-}
-
-async function perform(
-  action: Exclude<Action, { readonly kind: "reportError" }>,
-  facts: PodFacts,
-  deps: Deps,
-): Promise<void> {
+async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<void> {
   switch (action.kind) {
     case "add":
       await attach(action.wanted, facts, deps);
@@ -107,15 +114,7 @@ async function perform(
       return;
     case "forget":
       await deps.journal.remove(action.owned.row);
+      return;
+    case "reportError": // it waits always
   }
-}
-
-function tellError(
-  { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
-  { step, facts }: { readonly step: Step; readonly facts: PodFacts },
-  deps: Deps,
-): FailedAction {
-  const error = { reason, message };
-  if (deps.failures.isNews(step, error)) tellFound(error, { facts, about }, deps);
-  return { error };
 }

@@ -5,7 +5,7 @@ import type { JournalRow } from "@patchbay/cni";
 import { AppError, isAppError, mergeNetworkStatus } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { Outcome } from "./act.ts";
+import type { ActResult } from "./act.ts";
 import { toOwned } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 import { annotationPatch, changedAnnotations } from "./annotations.ts";
@@ -25,7 +25,7 @@ async function writeOnce(
   what: {
     readonly facts: PodFacts;
     readonly rows: readonly JournalRow[];
-    readonly outcome: Outcome;
+    readonly outcome: ActResult;
   },
   deps: Deps,
 ): Promise<boolean> {
@@ -51,7 +51,7 @@ async function writeOnce(
 
 async function writeStatus(
   facts: PodFacts,
-  what: { readonly rows: readonly JournalRow[]; readonly outcome: Outcome },
+  what: { readonly rows: readonly JournalRow[]; readonly outcome: ActResult },
   deps: Deps,
 ): Promise<void> {
   let pod = facts.pod;
@@ -66,7 +66,7 @@ async function writeStatus(
 }
 
 /** Writes `network-status` and `attachment-errors`; rows of removed attachments go once nobody can see them any more. */
-export async function report(facts: PodFacts, outcome: Outcome, deps: Deps): Promise<void> {
+export async function report(facts: PodFacts, outcome: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
   await writeStatus(facts, { rows, outcome }, deps);
   for (const row of rows) {

@@ -20,7 +20,7 @@ export function findSilence(
   if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
   const step = { scope: uid, name: "sandbox", circumstances: "" };
   const before = deps.failures.lastOf(step);
-  const { error: told } = deps.failures.fail(step, error);
+  const { shown: told } = deps.failures.explain(step, error);
   if (pod !== undefined && told !== before) {
     deps.events.record(pod, { type: "Warning", ...told, about: "sandbox" });
   }

@@ -3,10 +3,9 @@
 import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
+import { parseKey, type FailedStep } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import type { Failed } from "../../failures.ts";
 import type { AddressWish } from "./attachment/address-wish.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceOf, type Action } from "./step.ts";
@@ -87,32 +86,32 @@ export function tellTakenApart(
 
 /** An action has failed: the log gets this failure's words, the event those that are kept while it stays the same. */
 export function tellFailed(
-  action: Action,
-  { facts, thrown, failed }: { facts: PodFacts; thrown: unknown; failed: Failed },
+  { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
+  facts: PodFacts,
   deps: Deps,
 ): void {
   const link = interfaceOf(action);
   const isKnown = isAppError(thrown);
   deps.log[isKnown ? "warn" : "error"]("attachment failed", {
-    ...{ pod: facts.key, step: action.kind, link, retryMs: failed.pauseMs },
+    ...{ pod: facts.key, step: action.kind, link, retryMs: pauseMs },
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });
-  if (action.kind === "add") tellDefinition(action.wanted, { thrown, failed }, deps);
+  if (action.kind === "add") tellDefinition(action.wanted, { thrown, shown }, deps);
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
-  const message = `${link}: ${failed.error.message}`;
+  const message = `${link}: ${shown.message}`;
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
 /** Whoever looks at a network's definition learns what is wrong with it; of the pod nothing is said, which may be another's. */
 function tellDefinition(
   { network }: WantedAttachment,
-  { thrown, failed }: { thrown: unknown; failed: Failed },
+  { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
   deps: Deps,
 ): void {
   const nad = isFaultOfDefinition(thrown) ? deps.nads.find(parseKey(network)) : undefined;
-  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...failed.error });
+  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
 }
 
 /** The plan has found something that only a change of the pod can mend. */
