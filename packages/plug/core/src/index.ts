@@ -77,7 +77,6 @@ export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
 export {
-  isToldFirst,
   planNodeVm,
   type DomainSnapshot,
   type NodeAction,

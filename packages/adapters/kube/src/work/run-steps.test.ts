@@ -31,9 +31,11 @@ beforeEach(() => {
 });
 
 function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> = {}) {
-  const perform = ({ name }: Action): Promise<void> => {
+  const perform = async ({ name }: Action): Promise<void> => {
     tried.push(name);
-    return failing.has(name) ? Promise.reject(failing.get(name)) : Promise.resolve();
+    await Promise.resolve();
+    const error = failing.get(name);
+    if (error !== undefined) throw error;
   };
   return runSteps(plan, perform, {
     pauses,

@@ -50,6 +50,8 @@ export type NodeAction =
       readonly iface: string;
       readonly wiring: LeftWiring;
     }
+  /** The status is written before what follows: virt-controller must hear of that first. Held back: nothing follows. */
+  | { readonly kind: "report" }
   /** Links of ours that belong to nobody. */
   | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
   | {
@@ -260,7 +262,8 @@ function planSweep({ strays = [] }: NodeVmFacts): readonly NodeAction[] {
 
 /** The next steps for a VMI; the caller observes again after each plan that was not empty. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
-  return [...planServing(facts), ...planGuest(facts)];
+  const steps = [...planServing(facts), ...planGuest(facts)];
+  return isToldFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {

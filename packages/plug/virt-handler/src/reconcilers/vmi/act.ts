@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs a node plan in order. An iface whose step fails holds up no other.
+// Performs a node plan. An iface whose step fails holds up no other.
 import {
-  hindranceOfWait,
-  LINKS_RESTLESS,
+  isAppError,
   isDomainBusy,
   type AppError,
   type Hindrance,
   type NodeAction,
 } from "@patchbay/core";
-import { WIRING_REFILL_MS } from "../../pace.ts";
-import {
-  fallibleOf,
-  performOnIface,
-  type FallibleAction,
-  type IfaceAction,
-} from "./iface-steps.ts";
-import { serveAddresses } from "./serve-addresses.ts";
-import { isOnDomain, startGuest } from "./start-guest.ts";
-import { sweepLinks } from "./sweep-links.ts";
-import { findHeld, putOff, tryStep, type Obstacle } from "./tries.ts";
-import { isLost, timed, type Turn } from "./turn.ts";
+import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
+import { reportNodeVm } from "./report.ts";
+import type { FailedNodeStep, NodeStep } from "./steps/node-step.ts";
+import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
+import { serveStep } from "./steps/serve-addresses.ts";
+import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
+import { sweepStep } from "./steps/sweep-links.ts";
+import { isLost, type Turn } from "./turn.ts";
 
 /** What came of a plan. */
-export interface Outcome {
+export interface NodePlanResult {
   /** Whether anything was changed, so that it is worth looking again. */
   readonly changed: boolean;
   readonly hindrances: Readonly<Record<string, Hindrance>>;
@@ -34,152 +29,97 @@ export interface Outcome {
   readonly lost: AppError | undefined;
 }
 
-async function tryOnIface(action: FallibleAction, turn: Turn): Promise<Obstacle | undefined> {
-  const obstacle = await tryStep(
-    fallibleOf(action, turn),
-    () => timed(action, turn, () => performOnIface(action, turn)),
-    turn,
-  );
-  // A lost connection is told of the pass as a whole.
-  if (obstacle !== undefined && !isLost(obstacle.error)) {
-    const { kind, iface } = action;
-    const { attempts: attempt } = obstacle.hindrance;
-    turn.deps.log.warn("step failed", { action: kind, iface, attempt, err: obstacle.error });
-  }
-  return obstacle;
-}
-
-function waitOn(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn): Obstacle {
-  return { hindrance: hindranceOfWait(action, facts), pauseMs: action.forMs };
-}
-
-const ON_DEVICE: readonly NodeAction["kind"][] = [
-  "attachDevice",
-  "detachDevice",
-  "setLink",
-  "switchNetwork",
-];
-
-/** Whether the step calls libvirt. */
-function isOnDevice({ kind }: NodeAction): boolean {
-  return ON_DEVICE.includes(kind);
-}
+type Result = StepsResult<NodeStep, Hindrance>;
 
 /** Whether the domain may be another after the step. */
 export function callsLibvirt(action: NodeAction): boolean {
   return isOnDevice(action) || isOnDomain(action);
 }
 
-/** `stop`: why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */
-function take(
-  action: IfaceAction,
-  stop: unknown,
-  turn: Turn,
-): Obstacle | undefined | Promise<Obstacle | undefined> {
-  if (action.kind === "wait") return waitOn(action, turn);
-  const step = fallibleOf(action, turn);
-  const held = findHeld(step, turn);
-  if (held !== undefined) return held;
-  if (action.kind === "wireTap" && !turn.deps.wirings.take(turn.facts.vmi, action.iface)) {
-    return { hindrance: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
-  }
-  return stop !== undefined && isOnDevice(action)
-    ? putOff(step, stop, turn)
-    : tryOnIface(action, turn);
+/** Why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */
+function stopsOthers(error: unknown): error is AppError {
+  return isLost(error) || isDomainBusy(error);
 }
 
-/** What keeps ifaces from going on, by their names. A step rests on the one before it for the same iface. */
-async function actOnIfaces(actions: readonly IfaceAction[], turn: Turn): Promise<OnIfaces> {
-  const obstacles = new Map<string, Obstacle>();
-  let hasChanged = false;
-  let stop: unknown;
-  for (const action of actions) {
-    if (obstacles.has(action.iface)) continue;
-    const obstacle = await take(action, stop, turn);
-    if (obstacle === undefined) {
-      hasChanged = true;
-      continue;
-    }
-    obstacles.set(action.iface, obstacle);
-    const { error } = obstacle;
-    if (isLost(error) || isDomainBusy(error)) stop = error;
-  }
-  return { obstacles, hasChanged };
+/** A step on an iface rests on the one before it for the same iface. */
+function restsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
+  const [iface, ...others] = step.ifaces;
+  return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** What keeps links of nobody where they are. */
-async function sweepAll(
-  plan: readonly NodeAction[],
-  turn: Turn,
-): Promise<{ readonly obstacles: readonly Obstacle[]; readonly hasChanged: boolean }> {
-  const sweeps = plan.filter((action) => action.kind === "sweepLinks");
-  const obstacles: Obstacle[] = [];
-  for (const action of sweeps) {
-    const obstacle = await sweepLinks(action, turn);
-    if (obstacle !== undefined) obstacles.push(obstacle);
-  }
-  return { obstacles, hasChanged: obstacles.length < sweeps.length };
-}
-
-/** What came of steps on ifaces: what keeps them from going on, by their names. */
-interface OnIfaces {
-  readonly obstacles: ReadonlyMap<string, Obstacle>;
-  readonly hasChanged: boolean;
-}
-
-/** The server of the VM, where it is another from now on; every iface that it is for hears of its failure. */
-async function serveAll(plan: readonly NodeAction[], turn: Turn): Promise<OnIfaces> {
-  const obstacles = new Map<string, Obstacle>();
-  let hasChanged = false;
-  for (const action of plan) {
-    if (action.kind !== "serveAddresses") continue;
-    const obstacle = await serveAddresses(action, turn);
-    hasChanged ||= obstacle === undefined;
-    if (obstacle === undefined) continue;
-    for (const { iface } of action.nics) obstacles.set(iface, obstacle);
-  }
-  return { obstacles, hasChanged };
+/** In order; once the domain is busy or lost, steps on devices fail with that, untried. */
+function run(steps: readonly NodeStep[], { deps }: Turn): Promise<Result> {
+  let stop: AppError | undefined;
+  const perform = async (step: NodeStep): Promise<void> => {
+    if (stop !== undefined && step.isOnDevice) throw stop;
+    await step.perform();
+  };
+  return runSteps<NodeStep, Hindrance>(steps, perform, {
+    pauses: deps.steps,
+    stepOf: (step) => step,
+    explain: (step, error) => ({
+      code: isAppError(error) ? error.code : "UNKNOWN",
+      shown: step.explain(error),
+    }),
+    wait: (step, failed) =>
+      failed.some((before) => restsOn(step, before)) ? "skip" : step.wait?.(),
+    tell: (failed) => {
+      if (stopsOthers(failed.error)) stop = failed.error;
+      failed.action.log(failed);
+    },
+  });
 }
 
 /**
  * The server first, but that it starts while devices come, which takes longer: a guest needs a moment to ask, and asks
  * again.
  */
-async function serveAndAct(
-  plan: readonly NodeAction[],
-  onIfaces: readonly IfaceAction[],
-  turn: Turn,
-): Promise<readonly [OnIfaces, OnIfaces]> {
+async function serveAndPlug(plan: readonly NodeAction[], turn: Turn): Promise<readonly Result[]> {
+  const onIfaces = plan.filter((action) => "iface" in action);
   const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
-  const serving = serveAll(plan, turn);
-  if (isPlug) return Promise.all([serving, actOnIfaces(onIfaces, turn)]);
-  return [await serving, await actOnIfaces(onIfaces, turn)];
+  const servers = plan.flatMap((action) =>
+    action.kind === "serveAddresses" ? [serveStep(action, turn)] : [],
+  );
+  const runIfaces = (): Promise<Result> =>
+    run(
+      onIfaces.map((action) => ifaceStep(action, turn)),
+      turn,
+    );
+  const serving = run(servers, turn);
+  if (isPlug) return Promise.all([serving, runIfaces()]);
+  return [await serving, await runIfaces()];
 }
 
-/** Performs the plan in order; steps that failed, or are left alone after they failed, are left out. */
-export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<Outcome> {
-  const onIfaces = plan.filter((action) => "iface" in action);
-  const [served, { obstacles, hasChanged }] = await serveAndAct(plan, onIfaces, turn);
-  const swept = await sweepAll(plan, turn);
-  // Last, as in every plan: what is left of ifaces is taken away before.
+/** Last, as in every plan: what is left of ifaces is taken away before a guest starts. */
+function lastSteps(plan: readonly NodeAction[], turn: Turn): readonly NodeStep[] {
   const onDomain = plan.filter(isOnDomain);
-  const start = onDomain.length === 0 ? undefined : await startGuest(onDomain, turn);
-  const all = [
-    ...served.obstacles.values(),
-    ...obstacles.values(),
-    ...swept.obstacles,
-    start ?? [],
-  ].flat();
-  const isStarted = onDomain.length > 0 && start === undefined;
-  const pauses = all.flatMap(({ pauseMs }) => pauseMs ?? []);
-  const hindrances = [...served.obstacles, ...obstacles].map(
-    ([iface, { hindrance }]) => [iface, hindrance] as const,
+  return [
+    ...plan.flatMap((action) => (action.kind === "sweepLinks" ? [sweepStep(action, turn)] : [])),
+    ...(onDomain.length === 0 ? [] : [startStep(onDomain, turn)]),
+  ];
+}
+
+/** Whether others have been told of what the rest of the plan does, where they are to know before. */
+async function isTold(plan: readonly NodeAction[], { facts, deps }: Turn): Promise<boolean> {
+  if (!plan.some(({ kind }) => kind === "report")) return true;
+  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
+}
+
+/** Performs the plan; steps that failed, or are left alone after they failed, are left out. */
+export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<NodePlanResult> {
+  const taken = (await isTold(plan, turn)) ? plan : [];
+  const first = await serveAndPlug(taken, turn);
+  const last = await run(lastSteps(taken, turn), turn);
+  const results = [...first, last];
+  const failed = results.flatMap((result) => result.failed);
+  const hindrances = failed.flatMap(({ action, shown }) =>
+    action.ifaces.map((iface) => [iface, shown] as const),
   );
   return {
-    changed: hasChanged || served.hasChanged || swept.hasChanged || isStarted,
+    changed: results.some(({ done }) => done.length > 0),
     hindrances: Object.fromEntries(hindrances),
-    guest: start?.hindrance,
-    againInMs: pauses.length === 0 ? undefined : Math.min(...pauses),
-    lost: all.map(({ error }) => error).find(isLost),
+    guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
+    againInMs: earliest(results.map(({ againMs }) => againMs)),
+    lost: failed.map(({ error }) => error).find(isLost),
   };
 }

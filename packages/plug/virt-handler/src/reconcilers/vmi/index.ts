@@ -3,7 +3,6 @@
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   driftIn,
-  isToldFirst,
   launcherPodName,
   letsGo,
   nameOfAlias,
@@ -14,16 +13,16 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { noteTaps } from "../../metrics/taps.ts";
-import { actNodeVm, callsLibvirt, type Outcome } from "./act.ts";
+import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm, type Known } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
-import { stepsOf } from "./iface-steps.ts";
+import { stepsOf } from "./steps/on-iface.ts";
 import { reportNodeVm } from "./report.ts";
-import { SERVE_STEP } from "./serve-addresses.ts";
-import { START_STEP } from "./start-guest.ts";
-import { sweepStepsOf } from "./sweep-links.ts";
+import { SERVE_STEP } from "./steps/serve-addresses.ts";
+import { START_STEP } from "./steps/start-guest.ts";
+import { sweepStepsOf } from "./steps/sweep-links.ts";
 import type { Place } from "./turn.ts";
 
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
@@ -45,25 +44,19 @@ export function launcherOf(
   return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
 }
 
-/** Others are to know that an unplug is taken back before it is. */
-async function isTold(facts: NodeVmFacts, deps: Deps): Promise<boolean> {
-  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
-}
-
 async function converge(
   vmi: VirtualMachineInstance,
   place: Place,
   deps: Deps,
-): Promise<{ facts: NodeVmFacts; outcome: Outcome }> {
+): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
   let known: Known = {};
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
-    const mayAct = !isToldFirst(plan, facts) || (await isTold(facts, deps));
-    const outcome = await actNodeVm(mayAct ? plan : [], { ...place, facts, deps });
-    if (!outcome.changed || outcome.lost !== undefined || pass === PASSES_MAX) {
-      return { facts, outcome };
+    const result = await actNodeVm(plan, { ...place, facts, deps });
+    if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
+      return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
   }
@@ -72,12 +65,12 @@ async function converge(
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
 function forgetDone(
   { vmi, ifaces, domain, strays }: NodeVmFacts,
-  outcome: Outcome,
+  result: NodePlanResult,
   deps: Deps,
 ): void {
   const asked = ifaces.filter(letsGo).map(({ name }) => name);
   deps.unplugRequests.retain(vmi.metadata.uid ?? "", asked);
-  const hindered = Object.keys(outcome.hindrances).flatMap(stepsOf);
+  const hindered = Object.keys(result.hindrances).flatMap(stepsOf);
   deps.steps.retain(vmi.metadata.uid ?? "", [
     ...hindered,
     ...sweepStepsOf(strays),
@@ -88,16 +81,16 @@ function forgetDone(
 
 /** Converges, reports, and asks the guest, with a launcher that answers. */
 async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
-  const { facts, outcome } = await converge(vmi, place, deps);
-  forgetDone(facts, outcome, deps);
+  const { facts, result } = await converge(vmi, place, deps);
+  forgetDone(facts, result, deps);
   noteTaps(facts, deps.taps);
-  const heldMs = await reportNodeVm(facts, outcome, deps);
-  if (outcome.lost !== undefined) throw outcome.lost;
+  const heldMs = await reportNodeVm(facts, result, deps);
+  if (result.lost !== undefined) throw result.lost;
   // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
   // of what is wanted.
   const dueInMs = [
-    outcome.changed ? 0 : [],
-    outcome.againInMs ?? [],
+    result.changed ? 0 : [],
+    result.againInMs ?? [],
     (heldMs > 0 ? heldMs : await askGuest(facts, place.session, deps)) ?? [],
   ].flat();
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));

@@ -14,13 +14,13 @@ import {
   isPassingNews,
   nodeVmStatus,
   unreachableIfaces,
+  type Hindrance,
   type NodeVmFacts,
   type NodeVmStatus,
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { PASSING_NEWS_MS, WRITE_REFILL_MS } from "../../pace.ts";
-import type { Outcome } from "./act.ts";
 import { announce } from "./announce.ts";
 
 /** The report rests on what virt-controller said of the pod, and `phase` has a second writer: both are tested. */
@@ -111,7 +111,12 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
 }
 
 /** What the report says beside the facts. */
-export type Told = Pick<Outcome, "hindrances"> & Partial<Pick<Outcome, "guest">>;
+export interface Told {
+  /** What keeps ifaces from going on, by their names. */
+  readonly hindrances: Readonly<Record<string, Hindrance>>;
+  /** Why there is no guest. */
+  readonly guest?: Hindrance | undefined;
+}
 
 /**
  * One write at most.

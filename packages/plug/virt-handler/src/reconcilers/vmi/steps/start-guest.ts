@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines and starts the domain: one step, which is left alone for a growing time when it fails. libvirt's own events
-// of the attempt wake the loop.
+// The step that defines and starts the domain. libvirt's own events of the attempt wake the loop.
 import { domainNameOf, guestHindranceOf, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import { findHeld, tryStep, type Fallible, type Obstacle } from "./tries.ts";
-import { timed, type Turn } from "./turn.ts";
+import { timed, type Turn } from "../turn.ts";
+import type { NodeStep } from "./node-step.ts";
 
 /** A step on the domain as a whole. */
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" }>;
@@ -27,32 +26,23 @@ async function perform(action: DomainAction, { facts, session }: Turn): Promise<
   }
 }
 
-/** Takes the steps, of which there is at least one, unless they failed a moment ago; undefined when the guest runs. */
-export async function startGuest(
-  actions: readonly DomainAction[],
-  turn: Turn,
-): Promise<Obstacle | undefined> {
+/** The step of these actions, of which there is at least one. */
+export function startStep(actions: readonly DomainAction[], turn: Turn): NodeStep {
   const { vmi } = turn.facts;
-  const step: Fallible = {
+  return {
     scope: vmi.metadata.uid ?? "",
     name: START_STEP,
     circumstances: JSON.stringify(actions),
-    explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
-  };
-  const held = findHeld(step, turn);
-  if (held !== undefined) return held;
-  const obstacle = await tryStep(
-    step,
-    async () => {
+    ifaces: [],
+    isOnDevice: false,
+    perform: async () => {
       for (const action of actions) await timed(action, turn, () => perform(action, turn));
     },
-    turn,
-  );
-  if (obstacle !== undefined) {
-    const { hindrance, pauseMs: retryMs, error: err } = obstacle;
-    turn.deps.log.warn("the guest cannot be started", {
-      ...{ vmi: printKey(keyOf(vmi)), attempt: hindrance.attempts, retryMs, err },
-    });
-  }
-  return obstacle;
+    explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
+    log: ({ shown, pauseMs: retryMs, error: err }) => {
+      turn.deps.log.warn("the guest cannot be started", {
+        ...{ vmi: printKey(keyOf(vmi)), attempt: shown.attempts, retryMs, err },
+      });
+    },
+  };
 }

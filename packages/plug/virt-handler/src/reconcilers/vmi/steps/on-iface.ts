@@ -5,22 +5,26 @@ import {
   domainNameOf,
   findByName,
   hindranceOfFailure,
+  hindranceOfWait,
   ipv6GatewayOf,
   isAppError,
+  LINKS_RESTLESS,
   requestsReported,
   type ErrorCode,
   type NodeAction,
 } from "@patchbay/core";
+import type { Step } from "@patchbay/kube";
+import { WIRING_REFILL_MS } from "../../../pace.ts";
+import { isLost, timed, type Turn } from "../turn.ts";
+import type { NodeStep } from "./node-step.ts";
 import { switchNetwork } from "./switch-network.ts";
-import type { Fallible } from "./tries.ts";
-import { isLost, type Turn } from "./turn.ts";
 
 /** A step on an iface. */
 export type IfaceAction = Extract<NodeAction, { iface: string }>;
 /** One that does something. */
-export type FallibleAction = Exclude<IfaceAction, { kind: "wait" }>;
+type EffectiveAction = Exclude<IfaceAction, { kind: "wait" }>;
 
-const KINDS: readonly FallibleAction["kind"][] = [
+const KINDS: readonly EffectiveAction["kind"][] = [
   "rememberAddresses",
   "wireTap",
   "attachDevice",
@@ -34,18 +38,6 @@ const KINDS: readonly FallibleAction["kind"][] = [
 /** Names of all steps on an iface, among the steps that are left alone. */
 export function stepsOf(iface: string): readonly string[] {
   return KINDS.map((kind) => `${kind} ${iface}`);
-}
-
-/** The action as a step that is left alone when it fails. Its circumstances are all NICs: others may free what it needs. */
-export function fallibleOf(action: FallibleAction, { facts }: Turn): Fallible {
-  const { kind, iface } = action;
-  const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
-  return {
-    scope: facts.vmi.metadata.uid ?? "",
-    name: `${kind} ${iface}`,
-    circumstances: JSON.stringify([action, nics]),
-    explain: (error) => hindranceOfFailure(kind, error, findByName(facts.ifaces, iface)?.reported),
-  };
 }
 
 /** Takes some refusals for success: what was asked for is so already, or is on its way. */
@@ -99,8 +91,8 @@ async function remember(podInterfaceName: string, { pod, session, deps }: Turn):
   await deps.addressStore.write(pod.uid, row);
 }
 
-/** Performs one step; what is so already is success. */
-export async function performOnIface(action: FallibleAction, turn: Turn): Promise<void> {
+/** What is so already is success. */
+async function perform(action: EffectiveAction, turn: Turn): Promise<void> {
   const { facts, session, deps } = turn;
   const { netns } = session.launcher;
   switch (action.kind) {
@@ -128,4 +120,65 @@ export async function performOnIface(action: FallibleAction, turn: Turn): Promis
     case "setLink":
       await session.connection.updateDevice(domainNameOf(facts.vmi), action.xml, "live");
   }
+}
+
+const ON_DEVICE: readonly NodeAction["kind"][] = [
+  "attachDevice",
+  "detachDevice",
+  "setLink",
+  "switchNetwork",
+];
+
+/** Whether the action is a call on a device of the domain. */
+export function isOnDevice({ kind }: NodeAction): boolean {
+  return ON_DEVICE.includes(kind);
+}
+
+type Waiting = ReturnType<NonNullable<NodeStep["wait"]>>;
+
+/** A wiring that is spoilt again each time is made so often and no more. */
+function restOf(action: EffectiveAction, step: Step, { facts, deps }: Turn): Waiting {
+  if (action.kind !== "wireTap" || deps.steps.findHeld(step) !== undefined) return undefined;
+  if (deps.wirings.take(facts.vmi, action.iface)) return undefined;
+  return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
+}
+
+/** An iface that waits: nothing is done, and what it waits for is told. */
+function waitingStep(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn): NodeStep {
+  const shown = hindranceOfWait(action, facts);
+  return {
+    ...{ scope: facts.vmi.metadata.uid ?? "", name: `wait ${action.iface}`, circumstances: "" },
+    ifaces: [action.iface],
+    isOnDevice: false,
+    perform: () => Promise.resolve(),
+    explain: () => shown,
+    log: () => undefined,
+    wait: () => ({ shown, pauseMs: action.forMs }),
+  };
+}
+
+/** The action as a step. Its circumstances are all NICs: others may free what it needs. */
+export function ifaceStep(action: IfaceAction, turn: Turn): NodeStep {
+  if (action.kind === "wait") return waitingStep(action, turn);
+  const { facts, deps } = turn;
+  const { kind, iface } = action;
+  const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
+  const step: Step = {
+    scope: facts.vmi.metadata.uid ?? "",
+    name: `${kind} ${iface}`,
+    circumstances: JSON.stringify([action, nics]),
+  };
+  const reported = findByName(facts.ifaces, iface)?.reported;
+  return {
+    ...step,
+    ifaces: [iface],
+    isOnDevice: isOnDevice(action),
+    perform: () => timed(action, turn, () => perform(action, turn)),
+    explain: (error) => hindranceOfFailure(kind, error, reported),
+    log: ({ shown: { attempts: attempt }, error: err }) => {
+      // A lost connection is told of the pass as a whole.
+      if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
+    },
+    wait: () => restOf(action, step, turn),
+  };
 }

@@ -2,7 +2,7 @@
 // Moves the device of an iface to another network: all of it, or the device is where it was.
 import { domainNameOf, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Turn } from "./turn.ts";
+import type { Turn } from "../turn.ts";
 
 type SwitchAction = Extract<NodeAction, { kind: "switchNetwork" }>;
 
