@@ -23,6 +23,7 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podnet/testing";
+import { createMetrics } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { aVmi, eventually } from "@patchbay/support";
 import { createAddressStore, runLoop, WORKERS } from "@patchbay/virt-handler/testing";
@@ -147,6 +148,7 @@ class Node {
       events: { record: () => undefined, flush: () => Promise.resolve() },
       clock: createClock(),
       log: createFakeLogger(),
+      metrics: createMetrics(),
     };
     this.#ended = runLoop(parts, this.#stop.signal);
   }

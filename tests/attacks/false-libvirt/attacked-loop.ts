@@ -25,6 +25,7 @@ import {
   createFakeAddressServers,
 } from "@patchbay/podnet/testing";
 import { aVmi } from "@patchbay/support";
+import { createMetrics } from "@patchbay/telemetry";
 import { createAddressStore, runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
 
@@ -104,6 +105,7 @@ export class AttackedLoop {
       events: this.#recorder(),
       clock: createClock(),
       log: this.#logger(),
+      metrics: createMetrics(),
       concurrency: 4,
     };
     this.#ended = runLoop(parts, this.#stop.signal);

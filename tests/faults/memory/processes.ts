@@ -86,6 +86,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
       events: eventsOf(surroundings, "virt-handler"),
+      metrics: createMetrics(),
       concurrency: 16,
     },
     signal,

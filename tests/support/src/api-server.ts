@@ -13,7 +13,7 @@ import {
   type IssuedCertificate,
 } from "@patchbay/pki";
 import type { Clock, Logger } from "@patchbay/core/ports";
-import { createSilentLogger } from "@patchbay/telemetry";
+import { createSilentLogger, type ApiRequest } from "@patchbay/telemetry";
 
 const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
   group: "apiextensions.k8s.io",
@@ -28,7 +28,11 @@ export interface TestServer {
   readonly clock: Clock;
   readonly log: Logger;
   /** A client of `user`, who may do what the manifests grant; closed with the server. */
-  client(user: string, groups?: readonly string[]): Promise<KubeClient>;
+  client(
+    user: string,
+    groups?: readonly string[],
+    onRequest?: (request: ApiRequest) => void,
+  ): Promise<KubeClient>;
   /** Text of a kubeconfig of `user`, for a program of its own. */
   kubeconfig(user: string, groups?: readonly string[]): Promise<string>;
   close(): Promise<void>;
@@ -95,9 +99,10 @@ export async function startTestServer(): Promise<TestServer> {
   const authority = await createAuthority("test", clock);
   const server = await serve(authority, clock, log);
   const clients: KubeClient[] = [];
-  const client = async (name: string, groups: readonly string[] = []): Promise<KubeClient> => {
+  const client: TestServer["client"] = async (name, groups = [], onRequest) => {
     const config = await configFor(authority, server.url, { name, groups });
-    const made = createKubeClient(config, { logger: log, clock });
+    const counting = onRequest === undefined ? {} : { onRequest };
+    const made = createKubeClient(config, { logger: log, clock, ...counting });
     clients.push(made);
     return made;
   };

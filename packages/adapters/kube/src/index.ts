@@ -29,7 +29,7 @@ export {
   type StepsResult,
 } from "./work/run-steps.ts";
 export { isLostRace } from "./objects/lost-writes.ts";
-export { printMicroTime, printTime } from "./objects/time.ts";
+export { parseTime, printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";
 export { waitForCaches } from "./watch/wait-for-caches.ts";

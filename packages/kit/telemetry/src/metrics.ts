@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which numbers does a program count, and how are they read?
-import type { MetricFamily } from "@patchbay/core";
+import type { MetricFamily, PendingIface } from "@patchbay/core";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** One pass of a loop. */
@@ -24,14 +24,10 @@ export interface Metrics {
   countServed(call: string): void;
   /** `patchbay_reconcile_total{reconciler,result}`, `patchbay_reconcile_seconds{reconciler}`. */
   observeReconcile(pass: ReconcilePass): void;
-  /** `patchbay_plug_seconds{type}`: from the request for an iface to its end, as far as this program sees it. */
-  observePlug(type: "Plug" | "Unplug", seconds: number): void;
-  /** `patchbay_iface_failures_total{reason}`. */
+  /** `patchbay_plug_seconds{type}`: from the request for an iface to its end, as this program sees it. */
+  observePlug(type: PendingIface["type"], seconds: number): void;
+  /** `patchbay_iface_failures_total{reason}`: a reason was told of an iface, or told again after another attempt. */
   countIfaceFailure(reason: string): void;
-  /** `patchbay_iface_phase{phase}`: how many ifaces are in a phase now; phases that are left out count 0. */
-  setIfacePhases(counts: Readonly<Record<string, number>>): void;
-  /** `patchbay_oldest_pending_iface_seconds`: age of the oldest iface that is not done; 0 without one. */
-  setOldestPending(seconds: number): void;
   /** Adds numbers that are read each time they are asked for. */
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
   /** All metrics in the text format of Prometheus. */
@@ -96,14 +92,14 @@ function createPlugMetrics(
 ): Pick<Metrics, "observePlug" | "countIfaceFailure"> {
   const duration = new Histogram({
     name: "patchbay_plug_seconds",
-    help: "Duration of a plug or unplug.",
+    help: "Duration of a plug, swap or unplug while the guest runs.",
     labelNames: ["type"],
     buckets: PLUG_SECONDS,
     registers,
   });
   const failures = new Counter({
     name: "patchbay_iface_failures_total",
-    help: "Failed steps of plugs and unplugs.",
+    help: "Reasons told of ifaces, each time they are told or tried again.",
     labelNames: ["reason"],
     registers,
   });
@@ -117,33 +113,10 @@ function createPlugMetrics(
   };
 }
 
-function createIfaceGauges(
-  registers: Registry[],
-): Pick<Metrics, "setIfacePhases" | "setOldestPending"> {
-  const phases = new Gauge({
-    name: "patchbay_iface_phase",
-    help: "Ifaces in each phase.",
-    labelNames: ["phase"],
-    registers,
-  });
-  const oldest = new Gauge({
-    name: "patchbay_oldest_pending_iface_seconds",
-    help: "Age of the oldest iface that is not done.",
-    registers,
-  });
-  return {
-    setIfacePhases: (counts) => {
-      phases.reset();
-      for (const [phase, count] of Object.entries(counts)) phases.set({ phase }, count);
-    },
-    setOldestPending: (seconds) => {
-      oldest.set(seconds);
-    },
-  };
-}
-
 function addFamily({ name, help, type, samples }: MetricFamily, registers: Registry[]): void {
-  const labelNames = [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
+  const used = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
+  // A family with neither labels nor samples would be told to be 0.
+  const labelNames = samples.length === 0 ? ["none"] : [...used];
   const settings = { name, help, labelNames, registers };
   const family = type === "counter" ? new Counter(settings) : new Gauge(settings);
   for (const { labels, value } of samples) family.inc(labels, value);
@@ -165,7 +138,6 @@ export function createMetrics(): Metrics {
     ...createReconcileMetrics(registers),
     ...createCallMetrics(registers),
     ...createPlugMetrics(registers),
-    ...createIfaceGauges(registers),
     addSource: (read) => {
       sources.push(read);
     },

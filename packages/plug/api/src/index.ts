@@ -126,6 +126,7 @@ export {
 export {
   isFinalPhase,
   isVmiFinal,
+  IFACE_PHASES,
   type Attachment,
   type HotplugType,
   type IfacePhase,

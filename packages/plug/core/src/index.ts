@@ -147,6 +147,13 @@ export { canVmStatusWait } from "./status/vm-patience.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";
 export type { MetricFamily } from "./metrics/family.ts";
 export {
+  ifacePhaseFamily,
+  oldestPendingFamily,
+  pendingIfaces,
+  reasonsTold,
+  type PendingIface,
+} from "./metrics/plugs.ts";
+export {
   trafficFamilies,
   type DirectionCounts,
   type LinkCounts,

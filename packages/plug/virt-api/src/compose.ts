@@ -15,7 +15,7 @@ import { createNearReader, createOwnWrites, Turns, waitForCaches } from "@patchb
 import { createFiles } from "@patchbay/os";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
-import { callNameOf } from "./http/call-name.ts";
+import { counted } from "./http/call-name.ts";
 import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.ts";
 import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
@@ -81,10 +81,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const clientAuthorities = Object.values(callers);
   const app = createApp(deps, callers);
   const server = await startServer(
-    (request, response) => {
-      context.metrics.countServed(callNameOf(request.url ?? ""));
-      app(request, response);
-    },
+    counted(app, context.metrics),
     { listenAddress, port, certificate, clientAuthorities },
     { log, signal },
   );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of the API server while nothing happens? Nothing: its watches are kube's, whose tests know silent servers.
+// What does the controller count, and what is asked of the API server while nothing happens? Nothing: its watches are kube's, whose tests know silent servers.
 import { createFakeClock } from "@patchbay/os/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, metricNamesOf, samplesIn } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
 import { useStage } from "./testing/stage.ts";
@@ -33,4 +33,20 @@ test("a controller that has nothing to do asks nothing, however long", async () 
   await clock.advance(MINUTE_MS);
   expect(stage.controller.calls.slice(before)).toEqual([]);
   expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
+});
+
+test("each number that the docs say it tells moves while a VM is made", async () => {
+  const names = metricNamesOf("virt-controller");
+  expect(names).not.toEqual([]);
+  const before = await stage.controller.metrics();
+  await stage.scene.createVm([{ name: "one" }]);
+  const silent = async (): Promise<readonly string[]> => {
+    const now = await stage.controller.metrics();
+    return names.filter(
+      (name) =>
+        samplesIn(now, name).join() === "" ||
+        samplesIn(now, name).join() === samplesIn(before, name).join(),
+    );
+  };
+  await eventually(async () => (await silent()).length === 0, SOON);
 });

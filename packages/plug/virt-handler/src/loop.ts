@@ -30,10 +30,11 @@ import { givenTo } from "./pace.ts";
 import { withPenalties } from "./sessions/penalties.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions/sessions.ts";
+import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
 
 /** What is counted, and what is read when it is asked for. */
-interface LoopMetrics extends ReconcileMetrics {
+interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
 }
 
@@ -45,7 +46,7 @@ interface LoopParts extends NodeParts {
   readonly addressServers: AddressServers;
   /** Of the links in pods. */
   readonly linkCounters: LinkCounters;
-  readonly metrics?: LoopMetrics;
+  readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
 }
@@ -88,9 +89,11 @@ function forget(vmi: VirtualMachineInstance, deps: Deps): void {
  * all sessions are closed.
  */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
-  const { clock, concurrency, vmis } = parts;
+  const { clock, concurrency, metrics, vmis } = parts;
   const deps = depsOf(parts);
-  parts.metrics?.addSource(createTrafficSource(parts.linkCounters, deps));
+  const plugs = measurePlugs(vmis, metrics, clock);
+  metrics.addSource(() => Promise.resolve(plugs.families()));
+  metrics.addSource(createTrafficSource(parts.linkCounters, deps));
   const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
   await deps.addressStore.retainPods(podsOf(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
@@ -110,6 +113,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   };
   await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
   stop();
+  plugs.stop();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();
 }

@@ -11,3 +11,9 @@ export function printTime(ms: number): string {
 export function printMicroTime(ms: number): string {
   return printTime(ms).replace("Z", "000Z");
 }
+
+/** Milliseconds since 1970; NaN when the text is no time. */
+export function parseTime(text: string): number {
+  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  return Date.parse(text);
+}

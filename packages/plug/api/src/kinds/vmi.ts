@@ -46,7 +46,8 @@ export type Attachment = Static<typeof AttachmentSchema>;
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
-const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
+/** All of them, in the order in which they pass. */
+export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
 const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
 /** Where one iface is in its life; derived by `phaseOf` in core, meanings in docs/reference/phases.md. */

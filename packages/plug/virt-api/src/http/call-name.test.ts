@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { metricNamesOf, samplesIn } from "@patchbay/support";
+import { createMetrics } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
-import { callNameOf } from "./call-name.ts";
+import { callNameOf, counted } from "./call-name.ts";
 
 const VM = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b";
 
@@ -14,4 +18,18 @@ test.each([
   ["", "other"],
 ])("%j is %s", (url, want) => {
   expect(callNameOf(url)).toBe(want);
+});
+
+/** Counted where loops and clients are made, as in each service. */
+const OF_EACH = /^patchbay_(reconcile|api)_/;
+
+test("each number that the docs say virt-api alone tells moves with a request", async () => {
+  const metrics = createMetrics();
+  const request = Object.assign(new IncomingMessage(new Socket()), { url: "/validate" });
+  const names = metricNamesOf("virt-api").filter((name) => !OF_EACH.test(name));
+  counted(() => undefined, metrics)(request, new ServerResponse(request));
+  const text = await metrics.print();
+  expect(names.flatMap((name) => samplesIn(text, name))).toEqual([
+    'patchbay_served_total{call="validate"} 1',
+  ]);
 });

@@ -116,7 +116,9 @@ export async function startController(
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
   const metrics = createMetrics();
-  const bare = await server.client(ACCOUNT);
+  const bare = await server.client(ACCOUNT, [], (request) => {
+    metrics.countApiRequest(request);
+  });
   const calls: string[] = [];
   const client = { ...bare, store: noteCalls(bare.store, (call) => calls.push(call)) };
   const context = {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which NICs are on their way, how far they are, and what has been told to hold them up?
+import {
+  IFACE_PHASES,
+  isAbsent,
+  type Attachment,
+  type HotplugType,
+  type IfaceStatus,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { findByName, ifacesOf } from "../spec/nics.ts";
+import type { MetricFamily } from "./family.ts";
+
+/** An iface that is not yet as it is asked for. */
+export interface PendingIface {
+  readonly name: string;
+  readonly type: HotplugType;
+  /** When its present phase began, RFC 3339; undefined: nothing was told of it yet. */
+  readonly since: string | undefined;
+}
+
+/** Another attachment than the one that carries the device: the network is to be another. */
+function isSwap(told: IfaceStatus, attachments: readonly Attachment[]): boolean {
+  return attachments.some(
+    ({ name, state, podInterfaceName }) =>
+      name === told.name && state !== "Removing" && podInterfaceName !== told.podInterfaceName,
+  );
+}
+
+function pendingType(
+  told: IfaceStatus | undefined,
+  isWanted: boolean,
+  attachments: readonly Attachment[],
+): HotplugType | undefined {
+  if (!isWanted) return told === undefined ? undefined : "Unplug";
+  if (told?.hotplug === undefined) return "Plug";
+  const { type, phase } = told.hotplug;
+  if (type === "Swap" || (phase === "Ready" && isSwap(told, attachments))) return "Swap";
+  return phase === "Ready" ? undefined : "Plug";
+}
+
+/** The ifaces of a VMI that are to come, to change their network or to go, by its spec and what was told of them. */
+export function pendingIfaces({ spec, status }: VirtualMachineInstance): readonly PendingIface[] {
+  const { interfaces = [], attachments = [] } = status ?? {};
+  const ifaces = ifacesOf(spec);
+  const names = new Set([...ifaces, ...interfaces].flatMap(({ name }) => name ?? []));
+  return [...names].flatMap((name) => {
+    const told = findByName(interfaces, name);
+    const iface = findByName(ifaces, name);
+    const type = pendingType(told, iface !== undefined && !isAbsent(iface), attachments);
+    return type === undefined ? [] : [{ name, type, since: told?.hotplug?.since }];
+  });
+}
+
+type Hotplug = IfaceStatus["hotplug"];
+
+function reasonTold(before: Hotplug, after: Hotplug): readonly string[] {
+  if (after?.reason === undefined) return [];
+  const { attempts = 0 } = after;
+  const isMore = attempts > (before?.attempts ?? 0);
+  return before?.reason !== after.reason || isMore ? [after.reason] : [];
+}
+
+/** Reasons that are told of ifaces in `after`, and were not in `before`, or were with fewer attempts. */
+export function reasonsTold(
+  before: VirtualMachineInstance | undefined,
+  after: VirtualMachineInstance,
+): readonly string[] {
+  const { interfaces: told = [] } = before?.status ?? {};
+  return (after.status?.interfaces ?? []).flatMap(({ name = "", hotplug }) =>
+    reasonTold(findByName(told, name)?.hotplug, hotplug),
+  );
+}
+
+/** How many ifaces are in each phase, of every phase. */
+export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
+  const phases = vmis.flatMap(({ status }) =>
+    (status?.interfaces ?? []).map(({ hotplug }) => hotplug?.phase),
+  );
+  return {
+    name: "patchbay_iface_phase",
+    help: "Ifaces in each phase.",
+    type: "gauge",
+    samples: IFACE_PHASES.map((phase) => ({
+      labels: { phase },
+      value: phases.filter((one) => one === phase).length,
+    })),
+  };
+}
+
+/** How long the oldest iface has been pending; 0 without one. */
+export function oldestPendingFamily(seconds: number): MetricFamily {
+  return {
+    name: "patchbay_oldest_pending_iface_seconds",
+    help: "Age of the oldest iface that is not yet as it is asked for.",
+    type: "gauge",
+    samples: [{ labels: {}, value: seconds }],
+  };
+}

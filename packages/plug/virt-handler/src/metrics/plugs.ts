@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long do plugs, swaps and unplugs take, what holds them up, and which is the oldest? By what the watch tells.
+import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  ifacePhaseFamily,
+  oldestPendingFamily,
+  pendingIfaces,
+  reasonsTold,
+  type MetricFamily,
+  type PendingIface,
+} from "@patchbay/core";
+import { parseTime } from "@patchbay/kube";
+import type { Cache, Change, Clock } from "@patchbay/core/ports";
+
+/** Where is counted. */
+export interface PlugMetrics {
+  observePlug(type: HotplugType, seconds: number): void;
+  countIfaceFailure(reason: string): void;
+}
+
+/** One iface on its way. */
+interface Begun {
+  readonly type: HotplugType;
+  readonly atMs: number;
+  /** Its guest ran when it began: its end is not that of a boot. */
+  readonly isLive: boolean;
+}
+
+/** By uid of the VMI, then by name of the iface. */
+type Pending = Map<string, ReadonlyMap<string, Begun>>;
+
+const MS_PER_SECOND = 1000;
+
+function isRunning({ status }: VirtualMachineInstance): boolean {
+  return status?.phase === "Running";
+}
+
+/** What was on its way before this program began has the age of its phase. */
+function ageMs({ since }: PendingIface, clock: Clock): number {
+  return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
+}
+
+function pendingAfter(
+  vmi: VirtualMachineInstance,
+  before: ReadonlyMap<string, Begun> | undefined,
+  clock: Clock,
+): ReadonlyMap<string, Begun> {
+  if (isVmiFinal(vmi)) return new Map();
+  const nowMs = clock.monotonicMs();
+  return new Map(
+    pendingIfaces(vmi).map((iface): [string, Begun] => {
+      const was = before?.get(iface.name);
+      if (was?.type === iface.type) return [iface.name, was];
+      const atMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
+      return [iface.name, { type: iface.type, atMs, isLive: isRunning(vmi) }];
+    }),
+  );
+}
+
+/** Measures what the cache tells until the answer is called; the families are read when somebody asks. */
+export function measurePlugs(
+  vmis: Cache<VirtualMachineInstance>,
+  metrics: PlugMetrics,
+  clock: Clock,
+): { readonly families: () => readonly MetricFamily[]; readonly stop: () => void } {
+  const pending: Pending = new Map();
+  const note = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
+    const { uid = "" } = vmi.metadata;
+    const before = pending.get(uid);
+    const after = pendingAfter(vmi, before, clock);
+    pending.set(uid, after);
+    for (const reason of reasonsTold(previous, vmi)) metrics.countIfaceFailure(reason);
+    if (!isRunning(vmi)) return;
+    const nowMs = clock.monotonicMs();
+    for (const [name, { type, atMs, isLive }] of before ?? []) {
+      if (isLive && !after.has(name)) metrics.observePlug(type, (nowMs - atMs) / MS_PER_SECOND);
+    }
+  };
+  for (const vmi of vmis.list()) note(vmi, vmi);
+  const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
+    if (change.kind === "deleted") pending.delete(change.previous.metadata.uid ?? "");
+    else note(change.current, change.kind === "updated" ? change.previous : undefined);
+  });
+  const oldestSeconds = (): number => {
+    const begun = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);
+    const ages = begun.map(({ atMs }) => clock.monotonicMs() - atMs);
+    return Math.max(0, ...ages) / MS_PER_SECOND;
+  };
+  return {
+    families: () => [ifacePhaseFamily(vmis.list()), oldestPendingFamily(oldestSeconds())],
+    stop,
+  };
+}

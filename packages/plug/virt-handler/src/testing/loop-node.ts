@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node on which the whole loop runs, on fakes: one launcher that listens, one NIC in its pod, and a clock of the test's.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeVirt,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { Hypervisor } from "@patchbay/core/ports";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
+import { createFakeClock, createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
+import {
+  createFakeAddressServers,
+  createFakeLinkCounters,
+  createFakeLinkWatch,
+  createFakePodNetwork,
+} from "@patchbay/podnet/testing";
+import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { createAddressStore } from "../addresses/address-store.ts";
+import { runLoop } from "../loop.ts";
+import { launcherOf } from "../reconcilers/vmi/index.ts";
+import { NETNS, sha256Hex } from "./bench.ts";
+import { openingTaps } from "./opening-taps.ts";
+import { aScheduledVmi, putNicAt } from "./scene.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const NODE = "node1";
+const SOCKET_FD = 7;
+
+/** The node, its fakes, and what came of the passes. */
+export class LoopNode {
+  readonly store = createFakeStore();
+  readonly vmis = createFakeCache<VirtualMachineInstance>();
+  readonly hypervisor = createFakeHypervisor();
+  readonly podNetwork = createFakePodNetwork();
+  readonly linkWatch = createFakeLinkWatch(this.podNetwork);
+  readonly linkCounters = createFakeLinkCounters();
+  readonly launchers = createFakeLaunchers();
+  readonly clock = createFakeClock();
+  readonly metrics = createMetrics();
+  readonly results: string[] = [];
+  readonly #stop = new AbortController();
+  #loop = Promise.resolve();
+
+  constructor() {
+    const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE, sha256Hex });
+    if (pod === undefined) throw new Error("the VMI is on no node");
+    this.launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
+    this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+    putNicAt(this.podNetwork, "one");
+    const write = this.store.patch.bind(this.store);
+    this.store.patch = async (type, key, ...rest) => {
+      const written = await write(type, key, ...rest);
+      await this.#look();
+      return written;
+    };
+  }
+
+  /** The libvirt of the launcher. */
+  get daemon(): FakeDaemon {
+    return this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
+  }
+
+  /** The VMI as the watch told it last. */
+  get vmi(): VirtualMachineInstance | undefined {
+    return this.vmis.find(KEY);
+  }
+
+  get isRunning(): boolean {
+    return this.vmi?.status?.phase === "Running";
+  }
+
+  /** The watch tells what is in the store. */
+  async #look(): Promise<void> {
+    const vmi = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    if (vmi !== undefined) this.vmis.put(vmi);
+  }
+
+  /** The VMI is as given, and the watch tells it. */
+  async put(vmi: VirtualMachineInstance): Promise<void> {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+    await this.#look();
+  }
+
+  /** The VMI leaves the node. */
+  take(): void {
+    this.vmis.take(KEY);
+  }
+
+  /** Its QEMU opens the taps of its devices. */
+  #openingHypervisor(): Hypervisor {
+    const qemu = {
+      daemon: this.daemon,
+      openTap: (name: string): void => {
+        this.podNetwork.openTap(NETNS, name);
+      },
+      disguise: (xml: string): string => xml,
+    };
+    return {
+      open: async (address) => openingTaps(await this.hypervisor.open(address), qemu),
+      close: () => this.hypervisor.close(),
+    };
+  }
+
+  start(): void {
+    const { store, vmis, podNetwork, linkWatch, linkCounters, launchers, clock } = this;
+    const parts = {
+      ...{ nodeName: NODE, concurrency: 2 },
+      ...{ store, vmis, podNetwork, linkWatch, linkCounters, launchers, clock },
+      hypervisor: this.#openingHypervisor(),
+      kubevirts: createFakeCache<KubeVirt>(),
+      addressServers: createFakeAddressServers(),
+      addressStore: createAddressStore(createFakeFiles(), "/addresses"),
+      events: { record: () => undefined, flush: () => Promise.resolve() },
+      log: createFakeLogger(),
+      metrics: {
+        ...this.metrics,
+        observeReconcile: (pass: ReconcilePass): void => {
+          this.metrics.observeReconcile(pass);
+          this.results.push(pass.result);
+        },
+      },
+    };
+    this.#loop = runLoop(parts, this.#stop.signal);
+  }
+
+  /** Resolves when the loop has ended. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+}
