@@ -72,6 +72,7 @@ export { LINKS_RESTLESS } from "./reasons/words.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
+export { expectedWirings, withWired } from "./iface/wired.ts";
 export { wiringOf } from "./iface/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";

@@ -16,7 +16,7 @@ const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings: {} };
+  const nothing = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => HASH);
 }
 
@@ -106,49 +106,29 @@ describe("the NIC in the pod is called as", () => {
 describe("links", () => {
   const LINKS = [link(POD_NIC), link("k6t-0123456789a"), link("tap0123456789a", { carrier: true })];
 
-  test("are those of the iface's names, and wired as the kernel says with the MTU of the pod's NIC", () => {
-    const asked: unknown[] = [];
-    const isWired = (wiring: unknown): boolean => asked.push(wiring) === 1;
-    const [facts] = collect({ links: LINKS, isWired });
+  test("are those of the iface's names, with the MTU of the pod's NIC", () => {
+    const [facts] = collect({ links: LINKS });
     expect(facts?.links).toEqual({
       podInterface: true,
       bridge: true,
       tap: true,
-      wired: true,
+      wired: false,
       tapOpen: true,
       mtu: 1400,
     });
-    expect(asked).toEqual([
-      {
-        kind: "bridge",
-        podInterfaceName: POD_NIC,
-        bridgeName: "k6t-0123456789a",
-        tapName: "tap0123456789a",
-        mac: MAC,
-        mtu: 1400,
-      },
-    ]);
-  });
-
-  test("are for the MAC of the device where there is one", () => {
-    const asked: { readonly mac: string }[] = [];
-    const isWired = (wiring: { readonly mac: string }): boolean => asked.push(wiring) === 1;
-    collect({ links: LINKS, isWired, nics: [aNic("ua-one", { mac: OTHER_MAC })] });
-    expect(asked[0]?.mac).toBe(OTHER_MAC);
   });
 
   test.each([
     {
-      name: "without the pod's NIC nothing is wired",
+      name: "the pod's NIC is missing",
       at: 0,
       want: { podInterface: false, mtu: 0 },
     },
-    { name: "the bridge is missing", at: 1, want: { bridge: false, wired: true } },
+    { name: "the bridge is missing", at: 1, want: { bridge: false } },
     { name: "the tap is missing", at: 2, want: { tap: false, tapOpen: false } },
   ])("$name", ({ at, want }) => {
-    const [facts] = collect({ links: LINKS.toSpliced(at, 1), isWired: () => true });
+    const [facts] = collect({ links: LINKS.toSpliced(at, 1) });
     expect(facts?.links).toMatchObject(want);
-    expect(facts?.links.wired).toBe(at !== 0);
   });
 
   test("of a tap that nobody has open are there all the same", () => {
@@ -158,7 +138,7 @@ describe("links", () => {
 
   test("are none while nobody knows what they would be called", () => {
     const vmi = vmiWith({ interfaces: [{ name: "one" }] }, []);
-    const [facts] = collect({ vmi, links: [link("k6t-"), link("tap")], isWired: () => true });
+    const [facts] = collect({ vmi, links: [link("k6t-"), link("tap")] });
     expect(facts?.links).toEqual(NO_LINKS);
   });
 });

@@ -3,7 +3,6 @@
 import type { BindingRegistry, ClusterSecurity, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
-import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
 import { carrierOf, type Carrier } from "./carrier.ts";
@@ -17,8 +16,6 @@ import { moduleOf, onSwap, type WiredIface } from "./wiring.ts";
 export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
-  /** Whether everything that wiring makes is there. */
-  readonly isWired: (wiring: SeenWiring) => boolean;
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
   /** What the guest says of its links. */
@@ -148,7 +145,7 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
   return { ...known, links: linksOf(known), ...swapFactsOf(known, carrier, { linksOf, sources }) };
 }
 
-/** The facts of each iface. */
+/** The facts of each iface; that it is wired, the pod network has to say: `withWired`. */
 export function collectIfaceFacts(
   sources: IfaceSources,
   sha256Hex: Sha256Hex,

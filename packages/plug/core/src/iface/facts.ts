@@ -12,7 +12,7 @@ export interface LinkFacts {
   readonly tap: boolean;
   /** Ours too. */
   readonly bridge: boolean;
-  /** Everything that wiring makes is there. */
+  /** Everything that wiring makes is there; false until the pod network has been asked. */
   readonly wired: boolean;
   /** Somebody has the tap open: QEMU, when there is a device, and it is the tap with which the device was seen. */
   readonly tapOpen: boolean;

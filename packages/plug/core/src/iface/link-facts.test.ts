@@ -2,9 +2,9 @@
 // What the links say of an iface whose tap is not ours to make.
 import type { BindingRegistry, Iface } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { NO_LINKS } from "./facts.ts";
 import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
+import { wiringOf } from "./wiring.ts";
 
 const MAC = "02:00:00:00:00:01";
 const NAMED = { name: "one", podInterfaceName: "pod0123456789a" };
@@ -25,7 +25,7 @@ describe("the device opens what the plugin made", () => {
     {
       name: "by the name of a tap, with its MTU and queues, beside a NIC or not",
       links: [link(NAMED.podInterfaceName, { mtu: 9000 }), link(TAP, { takesQueues: "many" })],
-      want: { podInterface: true, wired: true, mtu: 1400, tapName: TAP, takesQueues: "many" },
+      want: { podInterface: true, mtu: 1400, tapName: TAP, takesQueues: "many" },
       asked: TAP,
     },
     {
@@ -41,15 +41,15 @@ describe("the device opens what the plugin made", () => {
       asked: NAMED.podInterfaceName,
     },
   ])("$name", ({ links, want, asked }) => {
-    const wirings: SeenWiring[] = [];
-    const isWired = (wiring: SeenWiring): boolean => wirings.push(wiring) === 1;
-    const found = linkFactsOf(facts, { links, isWired, sha256Hex });
+    const found = linkFactsOf(facts, { links, sha256Hex });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
-    expect(wirings).toMatchObject([{ kind: "tap", tapName: asked, mac: MAC }]);
+    expect(wiringOf({ ...facts, links: found })).toMatchObject({
+      ...{ kind: "tap", tapName: asked, mac: MAC },
+    });
   });
 
   test("and nothing while nobody knows what it would be called", () => {
-    const sources = { links: [link(TAP)], isWired: () => true, sha256Hex };
+    const sources = { links: [link(TAP)], sha256Hex };
     expect(linkFactsOf({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
   });
 });
@@ -78,7 +78,7 @@ describe("how an iface was bound, its links tell", () => {
   });
 
   test("so that nothing of a plugin's is taken for ours", () => {
-    const sources = { links: [link(TAP)], bindings: BINDINGS, isWired: () => true, sha256Hex };
+    const sources = { links: [link(TAP)], bindings: BINDINGS, sha256Hex };
     const iface = { ...REFUSED, state: "absent" };
     const binding = bindingFactsOf(NAMED, { iface }, sources);
     expect(linkFactsOf({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });

@@ -4,12 +4,11 @@ import type { BindingRegistry, Iface, Network } from "@patchbay/api";
 import { isLinkLocal } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
-import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { findByName } from "../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";
 import { NO_LINKS, type LinkFacts } from "./facts.ts";
 import { madeTapOf, namesOf, type Sha256Hex } from "./names.ts";
-import { moduleOf, wiringOf, type WiredIface } from "./wiring.ts";
+import { moduleOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
 export interface KernelLink {
@@ -28,11 +27,9 @@ export interface KernelLink {
   readonly takesQueues?: "one" | "many";
 }
 
-/** The links, and what podnet says of them. */
+/** The links, and what else is needed to know them. */
 export interface LinkSources {
   readonly links: readonly KernelLink[];
-  /** Whether everything that wiring makes is there. */
-  readonly isWired: (wiring: SeenWiring) => boolean;
   /** With which tap each device was seen last; absent where nobody remembers. */
   readonly deviceTaps?: DeviceTaps;
   readonly sha256Hex: Sha256Hex;
@@ -71,7 +68,7 @@ function nicFactsOf(
 
 /** What the device opens, where it is ours to make. */
 function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
-  const { links, isWired, sha256Hex } = sources;
+  const { links, sha256Hex } = sources;
   const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
   const tapName = madeTapOf(iface.name, podInterfaceName, sha256Hex);
   const nic = findByName(links, podInterfaceName);
@@ -85,7 +82,7 @@ function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
     podInterface: nic !== undefined,
     bridge: findByName(links, bridgeName) !== undefined,
     tap: tap !== undefined,
-    wired: nic !== undefined && isWired(wiringOf({ ...iface, links: own })),
+    wired: false,
     ...openFacts(iface, tap, sources),
     ...own,
   };
@@ -93,7 +90,7 @@ function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
 
 /** What the device opens, where the network's plugin made it: nothing of it is ours. */
 function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
-  const { links, isWired } = sources;
+  const { links } = sources;
   const names = namesOf(iface.name, iface.podInterfaceName);
   const nic = findByName(links, names.podInterfaceName);
   const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
@@ -108,7 +105,7 @@ function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
     podInterface: tap !== undefined,
     bridge: false,
     tap: false,
-    wired: isWired(wiringOf({ ...iface, links: own })),
+    wired: false,
     ...openFacts(iface, tap, sources),
     ...own,
   };

@@ -40,7 +40,7 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
-  const known = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings: {} };
+  const known = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources, sha256Hex).map(({ name, podInterfaceName }) => [

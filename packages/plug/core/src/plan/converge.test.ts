@@ -21,10 +21,12 @@ import { describe, expect, test } from "vitest";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { isEqual } from "../equal.ts";
 import { collectIfaceFacts } from "../iface/collect.ts";
+import type { IfaceFacts } from "../iface/facts.ts";
 import type { KernelLink } from "../iface/link-facts.ts";
 import { NO_VIEW } from "../guest/view.ts";
 import { madeTapOf, namesOf } from "../iface/names.ts";
 import { withMacs } from "../iface/mac.ts";
+import { expectedWirings, withWired } from "../iface/wired.ts";
 import { withNics } from "../spec/nics.ts";
 import { nodeVmStatus } from "../status/node-vm.ts";
 import { ownVmiStatus } from "../status/vmi.ts";
@@ -185,19 +187,10 @@ class World {
     const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true, agentConnected: false };
     const facts = { ...machine, nics, controllers, pciAddresses, devices: [] };
     const links = [...this.links.values()];
+    const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
     return {
       vmi,
-      ifaces: collectIfaceFacts(
-        {
-          vmi,
-          links,
-          isWired: (wiring) => this.#isWired(wiring),
-          nics,
-          guest: NO_VIEW,
-          bindings: NETWORK.bindings,
-        },
-        sha256Hex,
-      ),
+      ifaces: this.#judged(collectIfaceFacts(sources, sha256Hex)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       useEmulation: true,
       network: NETWORK,
@@ -206,6 +199,11 @@ class World {
         [...this.asked].map((iface) => [iface, { count: 1, agoMs: 0, isRefused: false }]),
       ),
     };
+  }
+
+  #judged(ifaces: readonly IfaceFacts[]): readonly IfaceFacts[] {
+    const whole = expectedWirings(ifaces).filter((wiring) => this.#isWired(wiring));
+    return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
   }
 
   #isWired(wiring: SeenWiring): boolean {

@@ -115,7 +115,7 @@ export function unreachableIfaces(
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
-  const nothing = { links: [], isWired: () => false, nics: [], guest: NO_VIEW, bindings };
+  const nothing = { links: [], nics: [], guest: NO_VIEW, bindings };
   const sources = { vmi, ...nothing, isBlind: true as const };
   const ifaces = collectIfaceFacts(sources, sha256Hex).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({

@@ -105,7 +105,7 @@ function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
   }));
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
-  const known = { links: [], isWired: () => false, bindings: {}, ...seenOf(status) };
+  const known = { links: [], bindings: {}, ...seenOf(status) };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   const ifaces = collectIfaceFacts(sources, sha256Hex);
   return ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: "" }).map(

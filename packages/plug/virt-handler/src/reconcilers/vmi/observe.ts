@@ -5,11 +5,13 @@ import {
   collectIfaceFacts,
   domainNameOf,
   deviceTapsOf,
+  expectedWirings,
   heededLinks,
   machineUuidOf,
   strayWirings,
   type DeviceTaps,
   NO_VIEW,
+  withWired,
   parseResolver,
   type DomainSnapshot,
   type GuestView,
@@ -95,6 +97,12 @@ async function observeAddresses(
   };
 }
 
+/** Asks the pod network which of the wirings that should be there are whole. */
+function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
+  const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
+  return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
+}
+
 /** What was seen a moment ago, and nobody of us has changed since. */
 export interface Known {
   readonly domain?: DomainSnapshot | undefined;
@@ -111,7 +119,8 @@ export async function observeNodeVm(
   deps: Deps,
 ): Promise<NodeVmFacts> {
   const { pod, session } = place;
-  const [domain, { links, isWired }] = await observeLinks(vmi, place, deps);
+  const [domain, view] = await observeLinks(vmi, place, deps);
+  const { links } = view;
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
   const guest = observeGuest(vmi, domain, deps);
@@ -121,8 +130,8 @@ export async function observeNodeVm(
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
   const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
-  const sources = { vmi, links, isWired, nics, bindings, security, ...said };
-  const ifaces = collectIfaceFacts(sources, deps.sha256Hex);
+  const sources = { vmi, links, nics, bindings, security, ...said };
+  const ifaces = judgeLinks(collectIfaceFacts(sources, deps.sha256Hex), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.heed(heededLinks(ifaces, links));
   return {
