@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
-// families, after a move too, and again after it has rebooted and after the node agent was killed.
+// families, after a network swap too, and again after it has rebooted and after the node agent was killed.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS } from "../guest.ts";
@@ -101,7 +101,7 @@ test("on the pod network and on a plugged one, with routes, MTU and name", async
 const SHOWN_MS = 10_000;
 
 /** The network of a NIC becomes another. */
-function move(iface: string, network: string): void {
+function swapNetwork(iface: string, network: string): void {
   const { networks = [] } = machine.findVm(VM)?.spec.template.spec ?? {};
   const index = networks.findIndex(({ name }) => name === iface);
   const path = `/spec/template/spec/networks/${String(index)}/multus/networkName`;
@@ -109,7 +109,7 @@ function move(iface: string, network: string): void {
   machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
 }
 
-test("of both families after a move from a network of one, and the status tells soon", async () => {
+test("of both families after a swap from a network of one, and the status tells soon", async () => {
   addInterface(VM, { name: "mover", network: "old-lan" });
   const before = await expectReady(VM, "mover");
   expect(await ask("mover", "lease")).toContain("lease 10.78.7.");
@@ -120,7 +120,7 @@ test("of both families after a move from a network of one, and the status tells 
   };
   const [old = ""] = addressesOf("mover");
   await eventually(() => isShown(old), { withinMs: SHOWN_MS });
-  move("mover", "lan");
+  swapNetwork("mover", "lan");
   const isThere = async (): Promise<boolean> => {
     const { podInterfaceName } = await expectReady(VM, "mover");
     const { attachments = [] } = machine.findVmi(VM)?.status ?? {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC of a running guest moves to another network, and its link goes down and up: the device stays.
+// The network of a running guest's NIC is swapped, and its link goes down and up: the device stays.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -103,16 +103,16 @@ function edit(list: "networks" | "interfaces", value: unknown): void {
   machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
 }
 
-interface Move {
+interface Swap {
   readonly linkDownMs: number;
   /** When the link was up again, milliseconds since 1970. */
   readonly endMs: number;
 }
 
-/** What virt-handler says of its moves of NICs, also of other VMs, the last one at the end. */
-function moves(): readonly Move[] {
+/** What virt-handler says of its network swaps, also of other VMs, the last one at the end. */
+function swaps(): readonly Swap[] {
   const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
-  const lines = log.split("\n").filter((line) => line.includes("moved a NIC to another network"));
+  const lines = log.split("\n").filter((line) => line.includes("swapped the network of a NIC"));
   return lines.map((line) => {
     // Its log is JSON lines.
     const entry = JSON.parse(line) as { readonly timestamp: string; readonly linkDownMs: number };
@@ -167,17 +167,17 @@ describe("a NIC on another network", () => {
       await isAnswered(pingers.blue);
       expect(pingers.red.answers).toEqual([]);
       const { mac, pciAddress } = await expectReady(VM, NIC);
-      const before = moves().length;
+      const before = swaps().length;
       edit("networks", "red");
-      const move = await eventually(() => moves()[before], { withinMs: CHANGE_MS });
+      const swap = await eventually(() => swaps()[before], { withinMs: CHANGE_MS });
       await isAnswered(pingers.red);
-      const downAtMs = move.endMs - move.linkDownMs;
+      const downAtMs = swap.endMs - swap.linkDownMs;
       const outageMs = (pingers.red.answers[0] ?? Infinity) - downAtMs;
       process.stdout.write(
-        `swap: link down for ${String(move.linkDownMs)} ms, ${String(outageMs)} ms to the first answered ping\n`,
+        `swap: link down for ${String(swap.linkDownMs)} ms, ${String(outageMs)} ms to the first answered ping\n`,
       );
       expect(outageMs).toBeLessThanOrEqual(OUTAGE_MS);
-      expect(pingers.blue.answers.filter((at) => at > move.endMs)).toEqual([]);
+      expect(pingers.blue.answers.filter((at) => at > swap.endMs)).toEqual([]);
       expect(await expectReady(VM, NIC)).toMatchObject({ mac, pciAddress });
       expect(restartRequired()).toBeUndefined();
     } finally {

@@ -13,7 +13,7 @@ export interface CarryingNic {
 
 /** The NICs in the pod of one iface. */
 export interface Carrier extends CarryingNic {
-  /** That of another network, to which the guest's device is to move. */
+  /** That of another network, which the guest's device is to have after a network swap. */
   readonly swap?: CarryingNic;
   /** Those around which there is a bridge of ours still, which carries nothing. */
   readonly left: readonly string[];
@@ -101,7 +101,7 @@ function nicOf(podInterfaceName: string, { told }: Known): CarryingNic {
   return { podInterfaceName, ...(attachment === undefined ? {} : { attachment }) };
 }
 
-/** The move that the device is to make; none to the network on which it is. */
+/** The network swap that the device is to make; none to the network on which it is. */
 function swapOf(current: CarryingNic, known: Known, hasDevice: boolean): CarryingNic | undefined {
   const { networkName, wanted } = known;
   if (!hasDevice || networkName === undefined || wanted === undefined) return undefined;

@@ -42,12 +42,12 @@ export interface GuestNicFacts {
   readonly ipv6?: readonly string[];
 }
 
-/** Another network's NIC in the pod, to which the device is to move. */
+/** Another network's NIC in the pod, which the device is to have after a network swap. */
 export interface SwapFacts {
   readonly podInterfaceName: string;
   /** Absent while nobody has told of it. */
   readonly attachment?: Attachment;
-  /** As they are around that NIC; wired when the move is done. */
+  /** As they are around that NIC; wired when the swap is done. */
   readonly links: LinkFacts;
   /** What was taken from that NIC. */
   readonly remembered?: RememberedAddresses;

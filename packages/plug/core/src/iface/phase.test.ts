@@ -140,9 +140,9 @@ describe("an iface whose network is another", () => {
       swap: { ...swap, attachment: { ...there, state: "Failed" } },
       want: "PodSwapping",
     },
-    { name: "switches", given: ready, swap, want: "Switching" },
+    { name: "swaps", given: ready, swap, want: "Switching" },
     {
-      name: "switches also from a network that is spoilt",
+      name: "swaps also from a network that is spoilt",
       given: { ...ready, links: { ...IN_USE, wired: false } },
       swap,
       want: "Switching",

@@ -51,7 +51,7 @@ describe("the wirings that should be there", () => {
     expect(wirings).toMatchObject([{ tapName: TAP, mac: OTHER_MAC }]);
   });
 
-  test("are two while the device moves to another network", () => {
+  test("are two during a network swap", () => {
     expect(expectedWirings(onTheMove())).toMatchObject([
       { podInterfaceName: POD_NIC, mtu: 1400 },
       { podInterfaceName: "podfedcba98765", tapName: "tapfedcba98765", mtu: 9000 },

@@ -249,7 +249,7 @@ class World {
           this.links.set(link.name, { name: link.name, mtu: 1500, carrier: true });
       }
     }
-    if (action.kind === "switchNetwork") this.#switch(action);
+    if (action.kind === "swapNetwork") this.#swap(action);
     if (action.kind === "removeBridge") this.#removeBridge(action.bridgeName);
     if (action.kind === "startDomain") this.running = true;
     if (action.kind === "defineDomain") this.#plugXml(action.xml);
@@ -258,10 +258,10 @@ class World {
   }
 
   /** The tap stays open. */
-  #switch({ to, iface }: Extract<NodeAction, { kind: "switchNetwork" }>): void {
+  #swap({ to, iface }: Extract<NodeAction, { kind: "swapNetwork" }>): void {
     const { podInterfaceName, bridgeName, tapName } = to;
     const tap = this.links.get(tapName);
-    if (!this.links.has(podInterfaceName)) this.violations.push(`${iface} moves to nothing`);
+    if (!this.links.has(podInterfaceName)) this.violations.push(`${iface} is swapped to nothing`);
     const port = { mtu: 1500, carrier: true, master: bridgeName };
     this.links.set(podInterfaceName, { ...port, name: podInterfaceName });
     this.links.set(bridgeName, { name: bridgeName, mtu: 1500, carrier: false });

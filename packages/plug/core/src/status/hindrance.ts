@@ -38,7 +38,7 @@ const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason
   detachDevice: { phase: "Detaching", reason: "DetachFailed" },
   unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },
   setLink: { phase: "Ready", reason: "LinkStateFailed" },
-  switchNetwork: { phase: "Switching", reason: "SwitchFailed" },
+  swapNetwork: { phase: "Switching", reason: "SwitchFailed" },
   removeBridge: { phase: "Ready", reason: "UnwiringFailed" },
 };
 
@@ -55,7 +55,7 @@ export function hindranceOfFailure(
   reported: IfaceStatus | undefined,
 ): Hindrance {
   const { phase, reason } = STEPS[step];
-  const where = step === "switchNetwork" ? [staysOn(undefined)] : [];
+  const where = step === "swapNetwork" ? [staysOn(undefined)] : [];
   return {
     reason: reasonOf(error) ?? reason,
     message: [sayWithAdvice(error), ...where].join("; "),

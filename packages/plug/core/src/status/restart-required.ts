@@ -11,7 +11,7 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
-import { moveOf, OF_NETWORK, type Sides } from "../plan/vm/moves.ts";
+import { networkSwapOf, OF_NETWORK, type Sides } from "../plan/vm/network-swaps.ts";
 import { canPlug } from "../plan/vm/nics.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
 
@@ -54,10 +54,10 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
 }
 
 /** What of an iface is compared with nothing; one that moves to another network brings along what it asks of it. */
-function liveFields(wanted: Iface, isMoving: boolean): readonly string[] {
+function liveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
   // An iface whose MAC the template does not name keeps the one that it has.
   const isMacOpen = (wanted.macAddress ?? "") === "";
-  return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isMoving ? OF_NETWORK : [])];
+  return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isSwapping ? OF_NETWORK : [])];
 }
 
 /** What of an iface takes effect at the next start only. */
@@ -79,7 +79,7 @@ function changedIfaces(sides: Sides): readonly string[] {
     if (running === undefined)
       return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
-    const live = liveFields(iface, moveOf(sides, iface.name) !== undefined);
+    const live = liveFields(iface, networkSwapOf(sides, iface.name) !== undefined);
     return differingLeaves(fixedPart(iface, live), fixedPart(running, live), path);
   });
 }
@@ -90,7 +90,8 @@ function changedNetworks(sides: Sides): readonly string[] {
     const path = `${NETWORKS}[${String(index)}]`;
     const running = findByName(actual.networks, network.name);
     if (running === undefined) return isDefaultNetwork(network) ? [path] : [];
-    const isLive = isLeaving(actual, network.name) || moveOf(sides, network.name) !== undefined;
+    const isLive =
+      isLeaving(actual, network.name) || networkSwapOf(sides, network.name) !== undefined;
     return isLive ? [] : differingLeaves(network, running, path);
   });
 }

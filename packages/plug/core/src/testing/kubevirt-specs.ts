@@ -86,13 +86,13 @@ function stateAfter({ vmi_state = "", vm_state }: SyncRow): unknown {
   return { vmiState: nics.ifaces[0]?.state };
 }
 
-interface MoveRow {
+interface SwapRow {
   readonly vmi_networks: readonly Network[];
   readonly vm_networks: readonly Network[];
 }
 
 /** One NIC on each network, bridged but for the pod's. */
-function movedNetworks({ vmi_networks, vm_networks }: MoveRow): unknown {
+function swappedNetworks({ vmi_networks, vm_networks }: SwapRow): unknown {
   const interfaces = vmi_networks.map(({ name, pod }): Iface =>
     pod === undefined ? { name, bridge: {} } : POD,
   );
@@ -153,7 +153,7 @@ export const HOTPLUG_CASES: Cases = {
     { vmiState: "down" },
     stateAfter,
   ),
-  "NAD reference is copied to the VMI": same(movedNetworks),
+  "NAD reference is copied to the VMI": same(swappedNetworks),
   "v1.1.1 ordinal interface is not unplugged": ours(
     ONE_SCHEME,
     { vmiState: { testnet1: "absent" } },

@@ -173,11 +173,11 @@ describe("an iface that was let go of", () => {
   });
 
   test.each<{ name: string; kind: NodeAction["kind"]; reported: IfaceStatus; want: boolean }>([
-    { name: "a switch", kind: "switchNetwork", reported: { podInterfaceName: "pod0" }, want: true },
+    { name: "a swap", kind: "swapNetwork", reported: { podInterfaceName: "pod0" }, want: true },
     { name: "a wiring", kind: "wireTap", reported: { podInterfaceName: "pod0" }, want: true },
     {
-      name: "a switch that was told, not again",
-      kind: "switchNetwork",
+      name: "a swap that was told, not again",
+      kind: "swapNetwork",
       reported: { podInterfaceName: "pod0", otherPodInterfaceNames: ["pod1"] },
       want: false,
     },

@@ -24,7 +24,12 @@ import { planDomain } from "./domain.ts";
 import { findByName } from "../../spec/nics.ts";
 import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
 import { liveNicOf, nicDefinitionOf } from "./nic.ts";
-import { planLeft, planSwitch, type RemoveBridgeAction, type SwitchAction } from "./switch.ts";
+import {
+  planLeft,
+  planSwapNetwork,
+  type RemoveBridgeAction,
+  type SwapAction,
+} from "./network-swap.ts";
 
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
@@ -41,7 +46,7 @@ export type NodeAction =
   | { readonly kind: "startDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
-  | SwitchAction
+  | SwapAction
   | RemoveBridgeAction
   /** The device as it is, with the link that is wanted. */
   | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
@@ -191,7 +196,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   if (link.length > 0 || swap === undefined) return link;
   const remember = planRemember(onSwap({ ...iface, swap }));
   if (remember !== undefined) return [remember];
-  return planSwitch(iface, (each) => wiringPlanOf(facts, each));
+  return planSwapNetwork(iface, (each) => wiringPlanOf(facts, each));
 }
 
 /** What is left over is in nobody's way: it goes when there is nothing else to do for the iface. */
@@ -282,7 +287,7 @@ function planServing(facts: NodeVmFacts): readonly NodeAction[] {
 /** The NIC in the pod that a step brings into use. */
 function nicOfStep(action: NodeAction): string | undefined {
   if (action.kind === "wireTap") return action.wiring.podInterfaceName;
-  return action.kind === "switchNetwork" ? action.to.podInterfaceName : undefined;
+  return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
 }
 
 /** Whether the step takes into use what is not in use by the last report. */

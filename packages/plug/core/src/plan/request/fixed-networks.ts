@@ -2,7 +2,7 @@
 // Whether the NICs of a running guest whose network an edit changes can move there.
 import { isAbsent, isDefaultNetwork, type BindingRegistry, type Cause } from "@patchbay/api";
 import { findByName, nicsOf, type Nics } from "../../spec/nics.ts";
-import { moveOf } from "../vm/moves.ts";
+import { networkSwapOf } from "../vm/network-swaps.ts";
 import type { SpecEdit } from "./plugged-bindings.ts";
 
 /** Whether the iface of that name stays: it is neither plugged nor on its way out. */
@@ -23,7 +23,7 @@ export function fixedNetworkCauses(
     // The default network has a rule of its own.
     if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
-    if (isSame || moveOf({ desired, actual, bindings }, name) !== undefined) return [];
+    if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
     const message = `network '${name}' cannot be another while the VMI runs: its interface can move to other secondary networks by binding bridge only; remove it and add it again`;
     return [
       { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },

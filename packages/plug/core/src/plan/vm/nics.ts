@@ -13,7 +13,7 @@ import {
 import { bindingOf } from "../../bindings/binding-of.ts";
 import { BINDINGS } from "../../bindings/table.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
-import { withMoves, type Sides } from "./moves.ts";
+import { withNetworkSwaps, type Sides } from "./network-swaps.ts";
 
 function isOnDefaultNetwork(nics: Nics, name: string): boolean {
   const network = findByName(nics.networks, name);
@@ -155,7 +155,7 @@ export function planNicsChange(
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
     networks: actual.networks,
   });
-  const kept = withMoves({ ...sides, actual: followed }, mayBe);
+  const kept = withNetworkSwaps({ ...sides, actual: followed }, mayBe);
   const plugs: Plug[] = [];
   for (const plug of pluggable(sides)) {
     if (mayBe(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);

@@ -20,7 +20,7 @@ function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Not
 }
 
 /** Its device is there as before, and hangs on another NIC of the pod. */
-function hasMoved(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
+function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
   return (
     before?.pciAddress !== undefined &&
     before.pciAddress === after.pciAddress &&
@@ -30,11 +30,11 @@ function hasMoved(before: IfaceStatus | undefined, after: IfaceStatus): boolean 
 
 function readyNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const { name: about = "", pciAddress = "an unknown address" } = after;
-  if (hasMoved(before, after)) {
+  if (isSwapped(before, after)) {
     const message = `interface ${about} is on its new network, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // A move that was called off is none.
+  // A network swap that was called off is none.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const message = `interface ${about} is in the VM at ${pciAddress}`;
   return { type: "Normal", reason: "InterfacePlugged", message, about };

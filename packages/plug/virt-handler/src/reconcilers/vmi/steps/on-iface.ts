@@ -17,7 +17,7 @@ import type { Step } from "@patchbay/kube";
 import { WIRING_REFILL_MS } from "../../../pace.ts";
 import { isLost, timed, type Turn } from "../turn.ts";
 import type { NodeStep } from "./node-step.ts";
-import { switchNetwork } from "./switch-network.ts";
+import { swapNetwork } from "./swap-network.ts";
 
 /** A step on an iface. */
 export type IfaceAction = Extract<NodeAction, { iface: string }>;
@@ -31,7 +31,7 @@ const KINDS: readonly EffectiveAction["kind"][] = [
   "detachDevice",
   "unwireTap",
   "setLink",
-  "switchNetwork",
+  "swapNetwork",
   "removeBridge",
 ];
 
@@ -111,8 +111,8 @@ async function perform(action: EffectiveAction, turn: Turn): Promise<void> {
     case "detachDevice":
       await detach(action.iface, action.alias, turn);
       return;
-    case "switchNetwork":
-      await switchNetwork(action, turn);
+    case "swapNetwork":
+      await swapNetwork(action, turn);
       return;
     case "removeBridge":
       await deps.podNetwork.removeBridge(netns, action.bridgeName);
@@ -126,7 +126,7 @@ const ON_DEVICE: readonly NodeAction["kind"][] = [
   "attachDevice",
   "detachDevice",
   "setLink",
-  "switchNetwork",
+  "swapNetwork",
 ];
 
 /** Whether the action is a call on a device of the domain. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NICs of a running guest move to another network, and what they bring along.
+// Which NICs of a running guest have their network swapped, and what they bring along.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -27,7 +27,7 @@ function isSecondaryNetwork(network: Network | undefined): network is Network {
 }
 
 /** How the iface is bound, if it stays and its network can be another while the guest runs. */
-function movableKind(
+function swappableKind(
   { networks, ifaces }: Nics,
   name: string,
   bindings: BindingRegistry,
@@ -39,18 +39,21 @@ function movableKind(
 }
 
 /**
- * The network that a NIC of a running guest is to move to, the device untouched; undefined: none, or one that it cannot
- * move to while the guest runs.
+ * The network that a NIC of a running guest is to be on after a network swap, the device untouched; undefined: none, or
+ * one that cannot be had while the guest runs.
  */
-export function moveOf({ desired, actual, bindings }: Sides, name: string): Network | undefined {
+export function networkSwapOf(
+  { desired, actual, bindings }: Sides,
+  name: string,
+): Network | undefined {
   const [to, from] = [desired, actual].map(({ networks }) => findByName(networks, name));
   if (!isSecondaryNetwork(to) || !isSecondaryNetwork(from)) return undefined;
   if (to.multus?.networkName === from.multus?.networkName) return undefined;
-  const [after, before] = [desired, actual].map((nics) => movableKind(nics, name, bindings));
+  const [after, before] = [desired, actual].map((nics) => swappableKind(nics, name, bindings));
   return after !== undefined && after === before ? to : undefined;
 }
 
-/** The iface with what it asks of the network that it moves to. */
+/** The iface with what it asks of its new network. */
 function asAskedOf(current: Iface, wanted: Iface | undefined): Iface {
   const isKept = ([key]: readonly [string, unknown]): boolean =>
     !OF_NETWORK.some((field) => field === key);
@@ -62,8 +65,8 @@ function asAskedOf(current: Iface, wanted: Iface | undefined): Iface {
   return Object.fromEntries([...kept, ...asked]) as Iface;
 }
 
-/** With one NIC on the network that it moves to. */
-function withMove(nics: Nics, network: Network, desired: Nics): Nics {
+/** With one NIC on its new network. */
+function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   const { name } = network;
   return {
     networks: nics.networks.map((each) => (each.name === name ? network : each)),
@@ -73,15 +76,15 @@ function withMove(nics: Nics, network: Network, desired: Nics): Nics {
   };
 }
 
-/** The actual side with the NICs that move where they move to: all at once if the rules allow it, else those that they allow. */
-export function withMoves(sides: Sides, mayBe: (nics: Nics) => boolean): Nics {
+/** The actual side after the network swaps: all at once if the rules allow it, else those that they allow. */
+export function withNetworkSwaps(sides: Sides, mayBe: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
-  const moves = actual.ifaces.flatMap(({ name }) => moveOf(sides, name) ?? []);
-  const move = (nics: Nics, network: Network): Nics => withMove(nics, network, desired);
-  const all = moves.reduce(move, actual);
-  if (moves.length === 0 || mayBe(all)) return all;
-  return moves.reduce((nics, network) => {
-    const next = move(nics, network);
+  const swaps = actual.ifaces.flatMap(({ name }) => networkSwapOf(sides, name) ?? []);
+  const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
+  const all = swaps.reduce(swap, actual);
+  if (swaps.length === 0 || mayBe(all)) return all;
+  return swaps.reduce((nics, network) => {
+    const next = swap(nics, network);
     return mayBe(next) ? next : nics;
   }, actual);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves the device of an iface to another network: all of it, or the device is where it was.
+// Swaps the network under the device of an iface: all of it, or the device is where it was.
 import { domainNameOf, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Turn } from "../turn.ts";
 
-type SwitchAction = Extract<NodeAction, { kind: "switchNetwork" }>;
+type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
 /**
  * The link is down for so long at least, milliseconds: a guest that finds it up again when it looks has seen nothing, and
@@ -15,7 +15,7 @@ const LINK_DOWN_MS = 50;
 const NEVER = new AbortController().signal;
 
 /** As it was before, as far as that can be had; what fails here is seen by the next pass, and mended. */
-async function goBack(action: SwitchAction, setLink: SetLink, turn: Turn): Promise<void> {
+async function goBack(action: SwapAction, setLink: SetLink, turn: Turn): Promise<void> {
   const { podNetwork, log } = turn.deps;
   const steps = [
     () => podNetwork.wireTap(turn.session.launcher.netns, action.from),
@@ -32,7 +32,7 @@ async function goBack(action: SwitchAction, setLink: SetLink, turn: Turn): Promi
 
 type SetLink = (state: "up" | "down") => Promise<void>;
 
-function linkSetter({ link }: SwitchAction, { facts, session }: Turn): SetLink {
+function linkSetter({ link }: SwapAction, { facts, session }: Turn): SetLink {
   return async (state) => {
     if (link === undefined) return;
     await session.connection.updateDevice(domainNameOf(facts.vmi), link[state], "live");
@@ -40,7 +40,7 @@ function linkSetter({ link }: SwitchAction, { facts, session }: Turn): SetLink {
 }
 
 /** The tap is moved while the link is down, for long enough to be seen. */
-async function move(action: SwitchAction, { session, deps }: Turn): Promise<void> {
+async function moveTap(action: SwapAction, { session, deps }: Turn): Promise<void> {
   const begunMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
   const restMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
@@ -48,23 +48,23 @@ async function move(action: SwitchAction, { session, deps }: Turn): Promise<void
 }
 
 /**
- * What can be made before is made before, so that the link is down for the move alone.
+ * What can be made before is made before, so that the link is down for the swap alone.
  * @throws AppError of the step that failed; the device is on its old network then, as far as that can be had.
  */
-export async function switchNetwork(action: SwitchAction, turn: Turn): Promise<void> {
+export async function swapNetwork(action: SwapAction, turn: Turn): Promise<void> {
   const { session, deps, facts } = turn;
   const setLink = linkSetter(action, turn);
   await deps.podNetwork.makeBridge(session.launcher.netns, action.to);
   const begunMs = deps.clock.monotonicMs();
   try {
     await setLink("down");
-    await move(action, turn);
+    await moveTap(action, turn);
   } catch (error) {
     await goBack(action, setLink, turn);
     throw error;
   }
   await setLink("up");
-  deps.log.info("moved a NIC to another network", {
+  deps.log.info("swapped the network of a NIC", {
     vmi: printKey(keyOf(facts.vmi)),
     iface: action.iface,
     linkDownMs: Math.round(deps.clock.monotonicMs() - begunMs),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC of a running guest moves to another network, or stays where it is and says why.
+// The network of a running guest's NIC is swapped, or the NIC stays where it is and says why.
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the device of an iface moves to another network, and how what is left of the old one goes.
+// How the network of an iface is swapped under its device, and how what is left of the old one goes.
 import { printNic } from "@patchbay/domain";
 import type { BridgeWiring, PodWiring } from "../../bindings/pod-wiring.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
@@ -11,8 +11,8 @@ import { liveNicOf } from "./nic.ts";
  * One step for the guest, and all of it or nothing: the link goes down, the tap becomes a port of the other network's
  * bridge, which stands before, and the link comes up; a tap that cannot be moved goes back.
  */
-export interface SwitchAction {
-  readonly kind: "switchNetwork";
+export interface SwapAction {
+  readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
@@ -28,13 +28,13 @@ export interface RemoveBridgeAction {
 }
 
 /**
- * The move of a device. A link that was left down, by a move that was cut short, comes up first: the move may be left
- * alone for a while.
+ * The network swap of a device. A link that was left down, by a swap that was cut short, comes up first: the swap may be
+ * left alone for a while.
  */
-export function planSwitch(
+export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring,
-): readonly SwitchAction[] {
+): readonly SwapAction[] {
   const { swap } = iface;
   if (swap === undefined) return [];
   const [from, to] = [iface, onSwap({ ...iface, swap })].map(wiringOf);
@@ -45,7 +45,7 @@ export function planSwitch(
     isUp && down !== undefined && up !== undefined
       ? { link: { down: printNic(down), up: printNic(up) } }
       : {};
-  return [{ kind: "switchNetwork", iface: iface.name, from, to, ...link }];
+  return [{ kind: "swapNetwork", iface: iface.name, from, to, ...link }];
 }
 
 /** What is left of networks that the iface was on. */
