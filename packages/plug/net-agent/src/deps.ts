@@ -35,7 +35,7 @@ export interface Deps {
   readonly failures: Failures;
   readonly events: EventRecorder;
   /** Tells that an operation has ended, and another one may take its time. */
-  readonly turned?: () => void;
+  readonly progressed?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Boot of this machine. Source: /proc/sys/kernel/random/boot_id */

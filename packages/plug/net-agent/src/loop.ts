@@ -18,7 +18,7 @@ import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";
 
 /** A node, the caches that others fill, and how many of its pods are worked on at once. */
-export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "turned"> {
+export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "progressed"> {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
@@ -34,8 +34,8 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   wakePods(queue, { pods, nads });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
-  const reconcile = (key: string, _: AbortSignal, turned: () => void): Promise<Next> =>
-    reconcilePod(key, { ...deps, turned });
+  const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>
+    reconcilePod(key, { ...deps, progressed });
   const lostWrites: LostWriteTeller = {
     events: parts.events,
     find: (_resource, key) => pods.find(key),

@@ -65,7 +65,7 @@ describe("a loop stands still", () => {
     const pass = watch.begin("a");
     for (let step = 0; step < 3; step += 1) {
       await clock.advance(LIMIT_MS);
-      pass.turned();
+      pass.progressed();
     }
     expect(watch.findStandstill()).toBeUndefined();
   });
@@ -110,17 +110,17 @@ describe("a reconciler that is watched", () => {
     await running;
   });
 
-  test("stands still in the key whose pass hangs, and turns with its steps", async () => {
+  test("stands still in the key whose pass hangs, and progresses with its steps", async () => {
     const hangs = Promise.withResolvers<ReturnType<typeof done>>();
-    let turned: (() => void) | undefined;
-    const running = run((_key, _signal, tellTurned) => {
-      turned = tellTurned;
+    let progressed: (() => void) | undefined;
+    const running = run((_key, _signal, tellProgressed) => {
+      progressed = tellProgressed;
       return hangs.promise;
     });
     await settle();
     await clock.advance(LIMIT_MS + 1);
     expect(watch.findStandstill()).toMatchObject({ key: "a" });
-    turned?.();
+    progressed?.();
     expect(watch.findStandstill()).toBeUndefined();
     stop.abort();
     hangs.resolve(done());

@@ -3,7 +3,7 @@
 import type { Clock } from "@patchbay/core/ports";
 
 /**
- * How long a pass may go without a turn, milliseconds: longer than any one step of one. The longest is a chain of four
+ * How long a pass may go without progress, milliseconds: longer than any one step of one. The longest is a chain of four
  * CNI plugins that all hang, and are taken back: 4 × (60 s + 30 s), and some requests of 10 s each.
  */
 const STANDS_STILL_MS = 600_000;
@@ -12,14 +12,14 @@ const STANDS_STILL_MS = 600_000;
 export interface Standstill {
   readonly loop: string;
   readonly key: string;
-  /** Milliseconds since it last turned. */
+  /** Milliseconds since it last progressed. */
   readonly forMs: number;
 }
 
 /** One pass, while it runs. */
 export interface WatchedPass {
   /** A step of it has ended, and another one may take its time. */
-  readonly turned: () => void;
+  readonly progressed: () => void;
   /** It is over. */
   readonly end: (hasWorked: boolean) => void;
 }
@@ -29,7 +29,7 @@ export class LoopWatch {
   readonly #name: string;
   readonly #clock: Clock;
   readonly #limitMs: number;
-  readonly #passes = new Set<{ readonly key: string; turnedMs: number }>();
+  readonly #passes = new Set<{ readonly key: string; progressedMs: number }>();
   /** Keys of the first listing that have had no pass yet; undefined before the loop begins. */
   #first: Set<string> | undefined;
   #hasWorked = false;
@@ -48,11 +48,11 @@ export class LoopWatch {
 
   /** A pass over the key begins. */
   begin(key: string): WatchedPass {
-    const pass = { key, turnedMs: this.#clock.monotonicMs() };
+    const pass = { key, progressedMs: this.#clock.monotonicMs() };
     this.#passes.add(pass);
     return {
-      turned: () => {
-        pass.turnedMs = this.#clock.monotonicMs();
+      progressed: () => {
+        pass.progressedMs = this.#clock.monotonicMs();
       },
       end: (hasWorked) => {
         this.#passes.delete(pass);
@@ -74,7 +74,7 @@ export class LoopWatch {
   findStandstill(): Standstill | undefined {
     const nowMs = this.#clock.monotonicMs();
     const [longest] = [...this.#passes]
-      .map(({ key, turnedMs }) => ({ loop: this.#name, key, forMs: nowMs - turnedMs }))
+      .map(({ key, progressedMs }) => ({ loop: this.#name, key, forMs: nowMs - progressedMs }))
       .sort((a, b) => b.forMs - a.forMs);
     return longest !== undefined && longest.forMs > this.#limitMs ? longest : undefined;
   }

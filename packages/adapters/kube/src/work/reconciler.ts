@@ -43,8 +43,8 @@ export interface Reconciler {
   /** For logs and metrics. */
   readonly name: string;
   readonly queue: Queue;
-  /** One pass over one key. Safe to repeat. One of many slow steps calls `turned` after each. */
-  readonly reconcile: (key: string, signal: AbortSignal, turned: () => void) => Promise<Next>;
+  /** One pass over one key. Safe to repeat. One of many slow steps calls `progressed` after each. */
+  readonly reconcile: (key: string, signal: AbortSignal, progressed: () => void) => Promise<Next>;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: ReconcileMetrics;
@@ -106,7 +106,7 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
     metrics?.observeReconcile({ name, result, seconds: (clock.monotonicMs() - start) / 1000 });
   };
   try {
-    const next = await reconciler.reconcile(key, signal, () => watched?.turned());
+    const next = await reconciler.reconcile(key, signal, () => watched?.progressed());
     hasWorked = true;
     queue.forget(key);
     if (next.kind === "after") queue.addAfter(key, next.ms);

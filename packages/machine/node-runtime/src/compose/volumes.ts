@@ -30,7 +30,7 @@ import {
   type VolumeDeps,
 } from "../volumes/index.ts";
 
-/** How long a pass over a pod may go without a turn, milliseconds: two of its claims may be checked, 600 s each. */
+/** How long a pass over a pod may go without progress, milliseconds: two of its claims may be checked, 600 s each. */
 export const PASS_MS = 1_800_000;
 
 /** What volumes need of the machine. */

@@ -70,7 +70,7 @@ export async function act(
   const { done, failed, againMs } = await runSteps<Action, AttachmentError>(
     actions,
     async (action) => {
-      await perform(action, facts, deps).finally(() => deps.turned?.());
+      await perform(action, facts, deps).finally(() => deps.progressed?.());
     },
     {
       pauses: deps.failures,

@@ -14,7 +14,7 @@ import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
 import { serveStep } from "./steps/serve-addresses.ts";
 import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
-import { isLost, type Turn } from "./turn.ts";
+import { isLost, type StepContext } from "./step-context.ts";
 
 /** What came of a plan. */
 export interface NodePlanResult {
@@ -48,7 +48,7 @@ function restsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
 }
 
 /** In order; once the domain is busy or lost, steps on devices fail with that, untried. */
-function run(steps: readonly NodeStep[], { deps }: Turn): Promise<Result> {
+function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stop: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
     if (stop !== undefined && step.isOnDevice) throw stop;
@@ -74,42 +74,48 @@ function run(steps: readonly NodeStep[], { deps }: Turn): Promise<Result> {
  * The server first, but that it starts while devices come, which takes longer: a guest needs a moment to ask, and asks
  * again.
  */
-async function serveAndPlug(plan: readonly NodeAction[], turn: Turn): Promise<readonly Result[]> {
+async function serveAndPlug(
+  plan: readonly NodeAction[],
+  context: StepContext,
+): Promise<readonly Result[]> {
   const onIfaces = plan.filter((action) => "iface" in action);
   const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
   const servers = plan.flatMap((action) =>
-    action.kind === "serveAddresses" ? [serveStep(action, turn)] : [],
+    action.kind === "serveAddresses" ? [serveStep(action, context)] : [],
   );
   const runIfaces = (): Promise<Result> =>
     run(
-      onIfaces.map((action) => ifaceStep(action, turn)),
-      turn,
+      onIfaces.map((action) => ifaceStep(action, context)),
+      context,
     );
-  const serving = run(servers, turn);
+  const serving = run(servers, context);
   if (isPlug) return Promise.all([serving, runIfaces()]);
   return [await serving, await runIfaces()];
 }
 
 /** Last, as in every plan: what is left of ifaces is taken away before a guest starts. */
-function lastSteps(plan: readonly NodeAction[], turn: Turn): readonly NodeStep[] {
+function lastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   const onDomain = plan.filter(isOnDomain);
   return [
-    ...plan.flatMap((action) => (action.kind === "sweepLinks" ? [sweepStep(action, turn)] : [])),
-    ...(onDomain.length === 0 ? [] : [startStep(onDomain, turn)]),
+    ...plan.flatMap((action) => (action.kind === "sweepLinks" ? [sweepStep(action, context)] : [])),
+    ...(onDomain.length === 0 ? [] : [startStep(onDomain, context)]),
   ];
 }
 
 /** Whether others have been told of what the rest of the plan does, where they are to know before. */
-async function isTold(plan: readonly NodeAction[], { facts, deps }: Turn): Promise<boolean> {
+async function isTold(plan: readonly NodeAction[], { facts, deps }: StepContext): Promise<boolean> {
   if (!plan.some(({ kind }) => kind === "report")) return true;
   return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
 }
 
 /** Performs the plan; steps that failed, or are left alone after they failed, are left out. */
-export async function actNodeVm(plan: readonly NodeAction[], turn: Turn): Promise<NodePlanResult> {
-  const taken = (await isTold(plan, turn)) ? plan : [];
-  const first = await serveAndPlug(taken, turn);
-  const last = await run(lastSteps(taken, turn), turn);
+export async function actNodeVm(
+  plan: readonly NodeAction[],
+  context: StepContext,
+): Promise<NodePlanResult> {
+  const taken = (await isTold(plan, context)) ? plan : [];
+  const first = await serveAndPlug(taken, context);
+  const last = await run(lastSteps(taken, context), context);
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const hindrances = failed.flatMap(({ action, shown }) =>

@@ -23,7 +23,7 @@ import { reportNodeVm } from "./report.ts";
 import { SERVE_STEP } from "./steps/serve-addresses.ts";
 import { START_STEP } from "./steps/start-guest.ts";
 import { sweepStepsOf } from "./steps/sweep-links.ts";
-import type { Place } from "./turn.ts";
+import type { Place } from "./step-context.ts";
 
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];

@@ -21,7 +21,7 @@ import {
 import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { readDomainFacts } from "./domain-text.ts";
-import type { Place } from "./turn.ts";
+import type { Place } from "./step-context.ts";
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
 const ENDED: readonly DomainState[] = ["shutoff", "crashed"];

@@ -15,7 +15,7 @@ import {
 } from "@patchbay/core";
 import type { Step } from "@patchbay/kube";
 import { WIRING_REFILL_MS } from "../../../pace.ts";
-import { isLost, timed, type Turn } from "../turn.ts";
+import { isLost, timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 import { swapNetwork } from "./swap-network.ts";
 
@@ -50,7 +50,7 @@ async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Pr
 }
 
 /** Puts the device into the definition and into the running guest, at once; one by one where either has it. */
-async function attach(alias: string, xml: string, { facts, session }: Turn): Promise<void> {
+async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
   try {
@@ -65,7 +65,11 @@ async function attach(alias: string, xml: string, { facts, session }: Turn): Pro
 }
 
 /** Takes the device out of the definition, then asks the running guest to let go of it. */
-async function detach(iface: string, alias: string, { facts, session, deps }: Turn): Promise<void> {
+async function detach(
+  iface: string,
+  alias: string,
+  { facts, session, deps }: StepContext,
+): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
@@ -83,7 +87,10 @@ async function detach(iface: string, alias: string, { facts, session, deps }: Tu
 }
 
 /** What the NIC has is on the disk before wiring takes it. */
-async function remember(podInterfaceName: string, { pod, session, deps }: Turn): Promise<void> {
+async function remember(
+  podInterfaceName: string,
+  { pod, session, deps }: StepContext,
+): Promise<void> {
   const row = await deps.podNetwork.readAddresses(session.launcher.netns, podInterfaceName);
   if (ipv6GatewayOf(row) !== undefined && row.gatewayMac === undefined) {
     deps.log.warn("nobody answers for the gateway of IPv6", { link: podInterfaceName });
@@ -92,12 +99,12 @@ async function remember(podInterfaceName: string, { pod, session, deps }: Turn):
 }
 
 /** What is so already is success. */
-async function perform(action: EffectiveAction, turn: Turn): Promise<void> {
-  const { facts, session, deps } = turn;
+async function perform(action: EffectiveAction, context: StepContext): Promise<void> {
+  const { facts, session, deps } = context;
   const { netns } = session.launcher;
   switch (action.kind) {
     case "rememberAddresses":
-      await remember(action.podInterfaceName, turn);
+      await remember(action.podInterfaceName, context);
       return;
     case "wireTap":
       await deps.podNetwork.wireTap(netns, action.wiring);
@@ -106,13 +113,13 @@ async function perform(action: EffectiveAction, turn: Turn): Promise<void> {
       await deps.podNetwork.unwireTap(netns, action.wiring);
       return;
     case "attachDevice":
-      await attach(aliasOf(action.iface), action.xml, turn);
+      await attach(aliasOf(action.iface), action.xml, context);
       return;
     case "detachDevice":
-      await detach(action.iface, action.alias, turn);
+      await detach(action.iface, action.alias, context);
       return;
     case "swapNetwork":
-      await swapNetwork(action, turn);
+      await swapNetwork(action, context);
       return;
     case "removeBridge":
       await deps.podNetwork.removeBridge(netns, action.bridgeName);
@@ -137,14 +144,17 @@ export function isOnDevice({ kind }: NodeAction): boolean {
 type Waiting = ReturnType<NonNullable<NodeStep["wait"]>>;
 
 /** A wiring that is spoilt again each time is made so often and no more. */
-function restOf(action: EffectiveAction, step: Step, { facts, deps }: Turn): Waiting {
+function restOf(action: EffectiveAction, step: Step, { facts, deps }: StepContext): Waiting {
   if (action.kind !== "wireTap" || deps.steps.findHeld(step) !== undefined) return undefined;
   if (deps.wirings.take(facts.vmi, action.iface)) return undefined;
   return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
 /** An iface that waits: nothing is done, and what it waits for is told. */
-function waitingStep(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: Turn): NodeStep {
+function waitingStep(
+  action: Extract<IfaceAction, { kind: "wait" }>,
+  { facts }: StepContext,
+): NodeStep {
   const shown = hindranceOfWait(action, facts);
   return {
     ...{ scope: facts.vmi.metadata.uid ?? "", name: `wait ${action.iface}`, circumstances: "" },
@@ -158,9 +168,9 @@ function waitingStep(action: Extract<IfaceAction, { kind: "wait" }>, { facts }: 
 }
 
 /** The action as a step. Its circumstances are all NICs: others may free what it needs. */
-export function ifaceStep(action: IfaceAction, turn: Turn): NodeStep {
-  if (action.kind === "wait") return waitingStep(action, turn);
-  const { facts, deps } = turn;
+export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
+  if (action.kind === "wait") return waitingStep(action, context);
+  const { facts, deps } = context;
   const { kind, iface } = action;
   const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
   const step: Step = {
@@ -173,12 +183,12 @@ export function ifaceStep(action: IfaceAction, turn: Turn): NodeStep {
     ...step,
     ifaces: [iface],
     isOnDevice: isOnDevice(action),
-    perform: () => timed(action, turn, () => perform(action, turn)),
+    perform: () => timed(action, context, () => perform(action, context)),
     explain: (error) => hindranceOfFailure(kind, error, reported),
     log: ({ shown: { attempts: attempt }, error: err }) => {
       // A lost connection is told of the pass as a whole.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
-    wait: () => restOf(action, step, turn),
+    wait: () => restOf(action, step, context),
   };
 }

@@ -2,7 +2,7 @@
 // The step that starts the DHCP server of a VM, or another in its place.
 import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import { timed, type Turn } from "../turn.ts";
+import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
 /** Name of the step among those that are left alone. */
@@ -11,9 +11,9 @@ export const SERVE_STEP = "serveAddresses";
 /** Every iface that the server is for hears of its failure. */
 export function serveStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
-  turn: Turn,
+  context: StepContext,
 ): NodeStep {
-  const { facts, pod, session, wake, deps } = turn;
+  const { facts, pod, session, wake, deps } = context;
   const serving = { netns: session.launcher.netns, nics: action.nics, ended: wake };
   return {
     scope: facts.vmi.metadata.uid ?? "",
@@ -21,7 +21,7 @@ export function serveStep(
     circumstances: JSON.stringify(action),
     ifaces: action.nics.map(({ iface }) => iface),
     isOnDevice: false,
-    perform: () => timed(action, turn, () => deps.guestServers.serve(pod.uid, serving)),
+    perform: () => timed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
     explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
     log: ({ pauseMs: retryMs, error: err }) => {
       const vmi = printKey(keyOf(facts.vmi));

@@ -2,7 +2,7 @@
 // The step that defines and starts the domain. libvirt's own events of the attempt wake the loop.
 import { domainNameOf, guestHindranceOf, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import { timed, type Turn } from "../turn.ts";
+import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
 /** A step on the domain as a whole. */
@@ -16,7 +16,7 @@ export function isOnDomain(action: NodeAction): action is DomainAction {
 /** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";
 
-async function perform(action: DomainAction, { facts, session }: Turn): Promise<void> {
+async function perform(action: DomainAction, { facts, session }: StepContext): Promise<void> {
   switch (action.kind) {
     case "defineDomain":
       await session.connection.defineDomain(action.xml);
@@ -27,8 +27,8 @@ async function perform(action: DomainAction, { facts, session }: Turn): Promise<
 }
 
 /** The step of these actions, of which there is at least one. */
-export function startStep(actions: readonly DomainAction[], turn: Turn): NodeStep {
-  const { vmi } = turn.facts;
+export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
+  const { vmi } = context.facts;
   return {
     scope: vmi.metadata.uid ?? "",
     name: START_STEP,
@@ -36,11 +36,11 @@ export function startStep(actions: readonly DomainAction[], turn: Turn): NodeSte
     ifaces: [],
     isOnDevice: false,
     perform: async () => {
-      for (const action of actions) await timed(action, turn, () => perform(action, turn));
+      for (const action of actions) await timed(action, context, () => perform(action, context));
     },
     explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
     log: ({ shown, pauseMs: retryMs, error: err }) => {
-      turn.deps.log.warn("the guest cannot be started", {
+      context.deps.log.warn("the guest cannot be started", {
         ...{ vmi: printKey(keyOf(vmi)), attempt: shown.attempts, retryMs, err },
       });
     },

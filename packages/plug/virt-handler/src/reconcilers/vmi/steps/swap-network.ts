@@ -2,7 +2,7 @@
 // Swaps the network under the device of an iface: all of it, or the device is where it was.
 import { domainNameOf, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Turn } from "../turn.ts";
+import type { StepContext } from "../step-context.ts";
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
@@ -15,10 +15,10 @@ const LINK_DOWN_MS = 50;
 const NEVER = new AbortController().signal;
 
 /** As it was before, as far as that can be had; what fails here is seen by the next pass, and mended. */
-async function goBack(action: SwapAction, setLink: SetLink, turn: Turn): Promise<void> {
-  const { podNetwork, log } = turn.deps;
+async function goBack(action: SwapAction, setLink: SetLink, context: StepContext): Promise<void> {
+  const { podNetwork, log } = context.deps;
   const steps = [
-    () => podNetwork.wireTap(turn.session.launcher.netns, action.from),
+    () => podNetwork.wireTap(context.session.launcher.netns, action.from),
     () => setLink("up"),
   ];
   for (const step of steps) {
@@ -32,7 +32,7 @@ async function goBack(action: SwapAction, setLink: SetLink, turn: Turn): Promise
 
 type SetLink = (state: "up" | "down") => Promise<void>;
 
-function linkSetter({ link }: SwapAction, { facts, session }: Turn): SetLink {
+function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetLink {
   return async (state) => {
     if (link === undefined) return;
     await session.connection.updateDevice(domainNameOf(facts.vmi), link[state], "live");
@@ -40,7 +40,7 @@ function linkSetter({ link }: SwapAction, { facts, session }: Turn): SetLink {
 }
 
 /** The tap is moved while the link is down, for long enough to be seen. */
-async function moveTap(action: SwapAction, { session, deps }: Turn): Promise<void> {
+async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const begunMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
   const restMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
@@ -51,16 +51,16 @@ async function moveTap(action: SwapAction, { session, deps }: Turn): Promise<voi
  * What can be made before is made before, so that the link is down for the swap alone.
  * @throws AppError of the step that failed; the device is on its old network then, as far as that can be had.
  */
-export async function swapNetwork(action: SwapAction, turn: Turn): Promise<void> {
-  const { session, deps, facts } = turn;
-  const setLink = linkSetter(action, turn);
+export async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
+  const { session, deps, facts } = context;
+  const setLink = linkSetter(action, context);
   await deps.podNetwork.makeBridge(session.launcher.netns, action.to);
   const begunMs = deps.clock.monotonicMs();
   try {
     await setLink("down");
-    await moveTap(action, turn);
+    await moveTap(action, context);
   } catch (error) {
-    await goBack(action, setLink, turn);
+    await goBack(action, setLink, context);
     throw error;
   }
   await setLink("up");

@@ -2,7 +2,7 @@
 // The step that removes links of ours that belong to nobody. That some stay hinders no iface: it is tried again later.
 import type { Hindrance, NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Turn } from "../turn.ts";
+import type { StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
 /** Removal of what is left around one NIC. */
@@ -26,7 +26,7 @@ export function sweepStepsOf(strays: readonly Wiring[] = []): readonly string[] 
 }
 
 /** The step that removes one wiring. */
-export function sweepStep(action: SweepAction, { facts, session, deps }: Turn): NodeStep {
+export function sweepStep(action: SweepAction, { facts, session, deps }: StepContext): NodeStep {
   const where = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
   return {
     scope: facts.vmi.metadata.uid ?? "",

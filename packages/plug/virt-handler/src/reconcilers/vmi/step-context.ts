@@ -14,8 +14,8 @@ export interface Place {
   readonly wake: () => void;
 }
 
-/** One pass over one VMI. */
-export interface Turn extends Place {
+/** What the steps of one pass over one VMI work on. */
+export interface StepContext extends Place {
   readonly facts: NodeVmFacts;
   readonly deps: Deps;
 }
@@ -28,7 +28,7 @@ export function isLost(error: unknown): error is AppError {
 /** Performs a step, and logs how long it took when it succeeded. */
 export async function timed(
   action: NodeAction,
-  { facts, deps }: Turn,
+  { facts, deps }: StepContext,
   perform: () => Promise<void>,
 ): Promise<void> {
   const startedMs = deps.clock.monotonicMs();
