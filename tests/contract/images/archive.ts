@@ -10,14 +10,14 @@ export const IMAGES = join(ROOT, "hack/images");
 /** Where images lie that need not be made again. */
 export const CACHE = join(ROOT, ".cache/images");
 
-interface Outcome {
+interface CommandResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** Runs a program to its end. */
-export function attempt(argv: readonly string[], env: NodeJS.ProcessEnv = {}): Outcome {
+export function attempt(argv: readonly string[], env: NodeJS.ProcessEnv = {}): CommandResult {
   const [program = "", ...args] = argv;
   const options = { encoding: "utf8", env: { ...process.env, ...env } } as const;
   return spawnSync(program, args, { ...options, maxBuffer: 1 << 28 });

@@ -4,13 +4,13 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, type CommandOutcome } from "@patchbay/support";
+import { eventually, type CommandResult } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { machine } from "../machine.ts";
 
 let work: string;
 
-function tryPatchbay(...args: readonly string[]): CommandOutcome {
+function tryPatchbay(...args: readonly string[]): CommandResult {
   return machine.try(["patchbay", "--data-dir", machine.dataDir, ...args]);
 }
 

@@ -4,18 +4,18 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClock } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, loadAuthority } from "@patchbay/pki";
-import type { CommandOutcome } from "@patchbay/support";
+import type { CommandResult } from "@patchbay/support";
 import { machine } from "../machine.ts";
 
 /** A user of the machine. */
 export interface Person {
   readonly name: string;
   /** Does not throw. */
-  kubectl(...args: readonly string[]): CommandOutcome;
+  kubectl(...args: readonly string[]): CommandResult;
   /** Whether the object would be made; it is not. */
-  tryCreate(object: unknown): CommandOutcome;
+  tryCreate(object: unknown): CommandResult;
   /** A subresource request: PUT with a body. */
-  put(path: string, body: unknown): CommandOutcome;
+  put(path: string, body: unknown): CommandResult;
 }
 
 function readPki(name: string): string {
@@ -42,7 +42,7 @@ export async function createPerson(name: string): Promise<Person> {
   const file = join(machine.dataDir, `${name}.kubeconfig`);
   const content = { server: serverUrl(), caPem: authority.certPem, ...issued, user: name };
   writeFileSync(file, kubeconfigText(content), { mode: 0o600 });
-  const kubectl = (args: readonly string[], input?: string): CommandOutcome =>
+  const kubectl = (args: readonly string[], input?: string): CommandResult =>
     machine.try(["kubectl", "--kubeconfig", file, ...args], input);
   return {
     name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
-import { bridgeNetworkManifest, vmManifest, type CommandOutcome } from "@patchbay/support";
+import { bridgeNetworkManifest, vmManifest, type CommandResult } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "../machine.ts";
 import { createPerson, type Person } from "./person.ts";
@@ -71,7 +71,7 @@ describe("somebody with the role edit in one namespace", () => {
 
   test("plugs a network of another namespace as soon as she may read it", async () => {
     const path = `${SUBRESOURCES}/virtualmachines/alpha/addinterface`;
-    const ask = (): CommandOutcome =>
+    const ask = (): CommandResult =>
       jane.put(path, { name: "foreign", networkAttachmentDefinitionName: "other/green" });
     machine.apply(GREEN);
     const what = "get network-attachment-definitions in k8s.cni.cncf.io";

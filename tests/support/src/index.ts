@@ -4,7 +4,7 @@ export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
 export { eventually } from "./eventually.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";
-export { Machine, type CommandOutcome } from "./machine/machine.ts";
+export { Machine, type CommandResult } from "./machine/machine.ts";
 export {
   bridgeNetworkManifest,
   ifaceManifest,

@@ -2,7 +2,7 @@
 // Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import type { CommandResult, ProcessRunner } from "@patchbay/core/ports";
 
 /** What plugins and their own programs (iptables, ip) are looked up in. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -49,7 +49,11 @@ function isMissing(
   return hostProcess !== undefined && exitCode === NO_SUCH_PROGRAM;
 }
 
-async function runIn(directory: string, host: PluginHost, call: Invocation): Promise<Outcome> {
+async function runIn(
+  directory: string,
+  host: PluginHost,
+  call: Invocation,
+): Promise<CommandResult | undefined> {
   try {
     const outcome = await host.runner.run({
       argv: argvOf(`${directory}/${call.plugin}`, host),
@@ -76,9 +80,7 @@ async function runIn(directory: string, host: PluginHost, call: Invocation): Pro
   }
 }
 
-type Outcome = Awaited<ReturnType<ProcessRunner["run"]>> | undefined;
-
-function failureOf(call: Invocation, outcome: NonNullable<Outcome>): AppError {
+function failureOf(call: Invocation, outcome: CommandResult): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {

@@ -31,7 +31,7 @@ const VERSION = {
   },
 };
 
-function toOutcome({ exitCode = 0, out, err = "" }: Said): CommandResult {
+function toResult({ exitCode = 0, out, err = "" }: Said): CommandResult {
   return { exitCode, stdout: typeof out === "string" ? out : JSON.stringify(out), stderr: err };
 }
 
@@ -58,7 +58,7 @@ function machine(answer: Answer, version: Said | AppError = VERSION): Machine {
     const call = { path, env, config, timeoutMs };
     (isVersion ? asked : calls).push(call);
     const said = isVersion ? version : answer(call);
-    return said instanceof AppError ? Promise.reject(said) : Promise.resolve(toOutcome(said));
+    return said instanceof AppError ? Promise.reject(said) : Promise.resolve(toResult(said));
   };
   return { runner: { run, endFamily: () => Promise.resolve() }, calls, asked };
 }
@@ -334,7 +334,7 @@ describe("DEL", () => {
     const run: ProcessRunner["run"] = (command) => {
       const [program] = command.argv;
       programs.push(program);
-      return program === "nsenter" ? Promise.resolve(toOutcome({ out: "" })) : runner.run(command);
+      return program === "nsenter" ? Promise.resolve(toResult({ out: "" })) : runner.run(command);
     };
     const result = { ...RESULT, ips: [{ address: "10.0.0.2/24" }] };
     await cniOf({ ...runner, run }).del(REQUEST, result);

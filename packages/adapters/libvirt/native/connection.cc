@@ -67,7 +67,7 @@ Napi::Value toJs(Napi::Env env, const LibvirtError &failure) {
 }
 
 // Runs on the connection's thread; the promise is settled on JavaScript's.
-void settle(Link &link, const Napi::Promise::Deferred &deferred, const Outcome &outcome) {
+void settle(Link &link, const Napi::Promise::Deferred &deferred, const CallResult &outcome) {
   link.post([deferred, outcome](Napi::Env env, Napi::Function) {
     if (outcome.error) {
       deferred.Reject(toJs(env, *outcome.error));
@@ -89,7 +89,7 @@ struct Thread {
   Napi::Promise::Deferred opened;
 };
 
-Outcome failureOf(const std::string &message) {
+CallResult failureOf(const std::string &message) {
   return {LibvirtError{VIR_ERR_INTERNAL_ERROR, VIR_FROM_RPC, VIR_ERR_ERROR, message}, {}};
 }
 
@@ -168,7 +168,7 @@ Napi::Value Connection::call(const Napi::CallbackInfo &info) {
   std::optional<Job> job = jobFor(info[0].As<Napi::String>(), arguments);
   if (!job) throw Napi::TypeError::New(info.Env(), "no such operation");
   const auto deferred = Napi::Promise::Deferred::New(info.Env());
-  const auto finish = [link = link_.get(), deferred](const Outcome &outcome) { settle(*link, deferred, outcome); };
+  const auto finish = [link = link_.get(), deferred](const CallResult &outcome) { settle(*link, deferred, outcome); };
   if (!link_->push({std::move(*job), finish})) throw Napi::Error::New(info.Env(), "the connection is closed");
   return deferred.Promise();
 }

@@ -32,7 +32,7 @@ struct FreeDomain {
 using OwnedDomain = std::unique_ptr<virDomain, FreeDomain>;
 
 using Arguments = std::vector<std::string>;
-using DomainCall = std::function<Outcome(virDomainPtr, const Arguments &)>;
+using DomainCall = std::function<CallResult(virDomainPtr, const Arguments &)>;
 
 const char *stateName(int state) {
   switch (static_cast<virDomainState>(state)) {
@@ -61,7 +61,7 @@ unsigned int affect(const std::string &target) {
   return target == "live" ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
 }
 
-Outcome findDomain(virConnectPtr connection, const Arguments &arguments) {
+CallResult findDomain(virConnectPtr connection, const Arguments &arguments) {
   const OwnedDomain domain(virDomainLookupByName(connection, arguments[0].c_str()));
   if (domain == nullptr) {
     const LibvirtError error = lastError();
@@ -82,12 +82,12 @@ Outcome findDomain(virConnectPtr connection, const Arguments &arguments) {
   return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1}};
 }
 
-Outcome defineDomain(virConnectPtr connection, const Arguments &arguments) {
+CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {
   const OwnedDomain domain(virDomainDefineXMLFlags(connection, arguments[0].c_str(), 0));
   return outcomeOf(domain == nullptr ? -1 : 0);
 }
 
-Outcome readXml(virDomainPtr domain, const Arguments &arguments) {
+CallResult readXml(virDomainPtr domain, const Arguments &arguments) {
   const unsigned int flags = arguments[1] == "config" ? VIR_DOMAIN_XML_INACTIVE : 0;
   const std::unique_ptr<char, decltype(&free)> xml(virDomainGetXMLDesc(domain, flags), free);
   if (xml == nullptr) return outcomeOf(-1);
@@ -100,34 +100,34 @@ Outcome readXml(virDomainPtr domain, const Arguments &arguments) {
 
 // A call that may have been made before: that the domain already is so is success. Asked by state, since drivers
 // give different error numbers.
-Outcome changeTo(bool active, virDomainPtr domain, int result) {
+CallResult changeTo(bool active, virDomainPtr domain, int result) {
   if (result >= 0) return {};
   const LibvirtError error = lastError();
   if (virDomainIsActive(domain) == (active ? 1 : 0)) return {};
   return {error, {}};
 }
 
-Outcome startDomain(virDomainPtr domain, const Arguments &) {
+CallResult startDomain(virDomainPtr domain, const Arguments &) {
   return changeTo(true, domain, virDomainCreate(domain));
 }
 
-Outcome shutdownDomain(virDomainPtr domain, const Arguments &) {
+CallResult shutdownDomain(virDomainPtr domain, const Arguments &) {
   return changeTo(false, domain, virDomainShutdown(domain));
 }
 
-Outcome destroyDomain(virDomainPtr domain, const Arguments &) {
+CallResult destroyDomain(virDomainPtr domain, const Arguments &) {
   return changeTo(false, domain, virDomainDestroy(domain));
 }
 
-Outcome attachDevice(virDomainPtr domain, const Arguments &arguments) {
+CallResult attachDevice(virDomainPtr domain, const Arguments &arguments) {
   return outcomeOf(virDomainAttachDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
 }
 
-Outcome detachDevice(virDomainPtr domain, const Arguments &arguments) {
+CallResult detachDevice(virDomainPtr domain, const Arguments &arguments) {
   return outcomeOf(virDomainDetachDeviceAlias(domain, arguments[1].c_str(), affect(arguments[2])));
 }
 
-Outcome updateDevice(virDomainPtr domain, const Arguments &arguments) {
+CallResult updateDevice(virDomainPtr domain, const Arguments &arguments) {
   return outcomeOf(virDomainUpdateDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
 }
 
@@ -153,7 +153,7 @@ std::vector<std::string> addressesOf(const virDomainInterface &item, size_t addr
 }
 
 // What the agent says is the guest's word: its length is bounded here, its meaning is looked at by who asked.
-Outcome readGuestInterfaces(virDomainPtr domain, const Arguments &) {
+CallResult readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInterfaces found;
   const int count = virDomainInterfaceAddresses(domain, &found.items, VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0);
@@ -181,7 +181,7 @@ struct GuestInfo {
 };
 
 // Bounded as the names of interfaces are.
-Outcome readGuestSystem(virDomainPtr domain, const Arguments &) {
+CallResult readGuestSystem(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInfo found;
   if (virDomainGetGuestInfo(domain, VIR_DOMAIN_GUEST_INFO_OS, &found.items, &found.count, 0) < 0) return outcomeOf(-1);

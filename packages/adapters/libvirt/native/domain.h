@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "outcome.h"
+#include "call-result.h"
 
 // Longest domain XML that is handed on, bytes; one with all its ports and NICs has under 200 000.
 constexpr size_t kXmlBytesMax = 256 * 1024;

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "outcome.h"
+#include "call-result.h"
 
 // Events that JavaScript has not taken yet; a daemon that sends more is cut off.
 constexpr int kEventsMax = 1024;
@@ -29,7 +29,7 @@ struct Event {
 
 struct Task {
   Job job;
-  std::function<void(const Outcome &)> finish;  // runs on the connection's thread; posts
+  std::function<void(const CallResult &)> finish;  // runs on the connection's thread; posts
 };
 
 // SAFETY: held by shared pointers of the JavaScript object, of the thread, and of a callback of libvirt while it runs;

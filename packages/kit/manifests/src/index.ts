@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of manifests.
 export { conditionsOf } from "./conditions.ts";
-export { install, type Outcome } from "./install/install.ts";
+export { install, type ObjectResult } from "./install/install.ts";
 export { withSettings } from "./install/settings.ts";
 export { uninstall, type Removal } from "./install/uninstall.ts";
 export { keepManifests, keepObject } from "./keep.ts";

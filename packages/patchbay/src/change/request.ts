@@ -30,7 +30,7 @@ export interface Change {
   readonly waitsForNothing?: string;
 }
 
-interface Outcome {
+interface ChangeResult {
   readonly result: "requested" | "done";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
@@ -68,7 +68,11 @@ function titleOf(change: Change): string {
   return `${printTarget(change.target)}: ${change.what}`;
 }
 
-async function sendAndWait(session: Session, context: Context, waiting: Waiting): Promise<Outcome> {
+async function sendAndWait(
+  session: Session,
+  context: Context,
+  waiting: Waiting,
+): Promise<ChangeResult> {
   const { change } = waiting;
   const follower = new TargetFollower(session, change.target);
   try {
@@ -115,7 +119,7 @@ async function follow(
   return verdict;
 }
 
-function sentence(change: Change, outcome: Outcome): string {
+function sentence(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
   const subject = titleOf(change);
@@ -136,7 +140,7 @@ export async function requestChange(
   const timeoutMs = numberOption(input, "timeout", 120_000);
   const { waitsForNothing: note } = change;
   const isWaiting = hasFlag(input, "wait") && note === undefined;
-  let outcome: Outcome = {
+  let outcome: ChangeResult = {
     result: "requested",
     steps: [],
     ...(note === undefined ? {} : { note }),

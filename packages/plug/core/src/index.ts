@@ -109,7 +109,7 @@ export {
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
-export type { NicPlan, Refusal } from "./plan/request/outcome.ts";
+export type { NicPlan, Refusal } from "./plan/request/nic-plan.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
 export {
   planRestart,

@@ -23,14 +23,14 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-interface Outcome {
+interface CommandResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-async function kubectl(line: string): Promise<Outcome> {
-  const { promise, resolve } = Promise.withResolvers<Outcome>();
+async function kubectl(line: string): Promise<CommandResult> {
+  const { promise, resolve } = Promise.withResolvers<CommandResult>();
   const KUBECONFIG = join(directory, "kubeconfig");
   const env = { PATH: process.env["PATH"], HOME: directory, KUBECONFIG };
   execFile("kubectl", line.split(" "), { env, timeout: TIMEOUT_MS }, (error, out, err) => {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { widgetDefinition } from "../harness.ts";
-import { type KubectlSession, type Outcome, startKubectlSession } from "./session.ts";
+import { type KubectlSession, type CommandResult, startKubectlSession } from "./session.ts";
 
 let session: KubectlSession;
 
@@ -20,11 +20,11 @@ afterAll(async () => {
   await session.close();
 });
 
-async function kubectl(...args: readonly string[]): Promise<Outcome> {
+async function kubectl(...args: readonly string[]): Promise<CommandResult> {
   return session.kubectl("", ...args);
 }
 
-async function apply(manifest: unknown): Promise<Outcome> {
+async function apply(manifest: unknown): Promise<CommandResult> {
   return kubectl("apply", "-f", await session.write("manifest.json", manifest));
 }
 

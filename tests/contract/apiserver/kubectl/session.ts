@@ -10,7 +10,7 @@ import { type Harness, startHarness } from "../harness.ts";
 const TIMEOUT_MS = 20_000;
 
 /** How a command ended. */
-export interface Outcome {
+export interface CommandResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
@@ -23,7 +23,7 @@ export interface KubectlSession {
   /** In which kubectl finds the server. */
   readonly env: NodeJS.ProcessEnv;
   /** Runs kubectl; the words of `line` are its arguments, `more` follow as they are. */
-  kubectl(line: string, ...more: readonly string[]): Promise<Outcome>;
+  kubectl(line: string, ...more: readonly string[]): Promise<CommandResult>;
   /** Runs kubectl until it is killed. */
   follow(line: string, ...more: readonly string[]): ChildProcessByStdio<null, Readable, null>;
   /** Writes a file below the directory; gives its path. */
@@ -38,8 +38,8 @@ function wordsOf(line: string): string[] {
 function run(
   args: readonly string[],
   options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string },
-): Promise<Outcome> {
-  const { promise, resolve } = Promise.withResolvers<Outcome>();
+): Promise<CommandResult> {
+  const { promise, resolve } = Promise.withResolvers<CommandResult>();
   execFile("kubectl", args, { ...options, timeout: TIMEOUT_MS }, (error, out, err) => {
     resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
   });

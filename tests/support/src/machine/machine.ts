@@ -9,7 +9,7 @@ import { eventually } from "../eventually.ts";
 import { openGuestConsole, type GuestConsole } from "../guest-console.ts";
 
 /** How a command ended. */
-export interface CommandOutcome {
+export interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -52,7 +52,7 @@ export class Machine {
   }
 
   /** Runs a program; `input` is its standard input. Does not throw. */
-  try(argv: readonly [string, ...string[]], input = ""): CommandOutcome {
+  try(argv: readonly [string, ...string[]], input = ""): CommandResult {
     const [program, ...args] = argv;
     const bin = join(this.#root, "node_modules/.bin");
     const result = spawnSync(program, args, {
@@ -92,7 +92,7 @@ export class Machine {
   }
 
   /** A subresource request: PUT with a body. */
-  put(path: string, body: unknown): CommandOutcome {
+  put(path: string, body: unknown): CommandResult {
     return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
   }
 

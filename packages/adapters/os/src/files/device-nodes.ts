@@ -4,7 +4,7 @@ import type { Stats } from "node:fs";
 import { chmod, chown, lstat, mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError } from "@patchbay/core/errors";
-import type { CopyOutcome, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/core/ports";
+import type { CopyResult, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/core/ports";
 import { isMissing, toFileError } from "./file-errors.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -50,7 +50,7 @@ class MachineDevices implements DeviceNodes {
     this.#runner = runner;
   }
 
-  async keepCopy(copy: DeviceCopy): Promise<CopyOutcome> {
+  async keepCopy(copy: DeviceCopy): Promise<CopyResult> {
     const source = await look(copy.source);
     const type = typeOf(source);
     try {

@@ -10,7 +10,7 @@ import { carryOver, essenceOf } from "./carry-over.ts";
 import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
 
 /** What became of an object, or would become. */
-export interface Outcome {
+export interface ObjectResult {
   /** For example `Deployment patchbay/virt-api`. */
   readonly name: string;
   readonly change: "created" | "changed" | "unchanged" | "left alone";
@@ -25,7 +25,7 @@ async function applyOnce(
   store: Store,
   object: KubeObject,
   options: WriteOptions,
-): Promise<Outcome["change"]> {
+): Promise<ObjectResult["change"]> {
   const type = typeOf(object);
   const found = await store.find(type, object.metadata);
   if (found === undefined) {
@@ -41,7 +41,7 @@ async function apply(
   store: Store,
   object: KubeObject,
   options: WriteOptions,
-): Promise<Outcome["change"]> {
+): Promise<ObjectResult["change"]> {
   for (let left = TRIES - 1; ; left -= 1) {
     try {
       return await applyOnce(store, object, options);
@@ -99,7 +99,7 @@ export interface Installation {
   readonly objects: readonly KubeObject[];
   readonly dryRun: boolean;
   /** Is told of each object. */
-  readonly tell: (outcome: Outcome) => void;
+  readonly tell: (outcome: ObjectResult) => void;
 }
 
 /**

@@ -5,12 +5,12 @@ import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { ContainerRuntime } from "@patchbay/core/ports";
-import type { Outcome } from "./probe-state.ts";
+import type { ProbeResult } from "./probe-state.ts";
 import type { Question } from "./question.ts";
 
 /** What was answered. */
 export interface ProbeAnswer {
-  readonly outcome: Outcome;
+  readonly outcome: ProbeResult;
   /** Why it is no success. */
   readonly message: string;
 }

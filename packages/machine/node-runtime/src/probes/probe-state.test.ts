@@ -7,12 +7,16 @@ import {
   isProbeDue,
   nextProbeState,
   probeSettingsOf,
-  type Outcome,
+  type ProbeResult,
   type ProbeKind,
   type ProbeState,
 } from "./probe-state.ts";
 
-const ANSWERS: Readonly<Record<string, Outcome>> = { s: "success", f: "failure", "?": "unknown" };
+const ANSWERS: Readonly<Record<string, ProbeResult>> = {
+  s: "success",
+  f: "failure",
+  "?": "unknown",
+};
 
 interface Row {
   readonly name: string;

@@ -7,7 +7,7 @@ import type { ContainerHealth } from "../pods/facts.ts";
 export type ProbeKind = "startup" | "liveness" | "readiness";
 
 /** What a probe has said; `unknown`: it could not be asked, which counts for nothing. */
-export type Outcome = "success" | "failure" | "unknown";
+export type ProbeResult = "success" | "failure" | "unknown";
 
 /** How a probe is asked, and how often it must say the same to be believed. */
 export interface ProbeSettings {
@@ -58,7 +58,7 @@ export function firstProbeState(isKnown: boolean): ProbeState {
 /** The state after one more answer: what is believed changes when it was said often enough in a row. */
 export function nextProbeState(
   state: ProbeState,
-  outcome: Outcome,
+  outcome: ProbeResult,
   { successThreshold, failureThreshold }: ProbeSettings,
 ): ProbeState {
   if (outcome === "unknown") return state;

@@ -141,7 +141,7 @@ async function boot(deps: TrialDeps, trial: Trial, view: string): Promise<string
 }
 
 /** How a trial came out. */
-export interface TrialOutcome {
+export interface TrialResult {
   /** Absent: the guest was ready. */
   readonly problem?: string;
 }
@@ -151,7 +151,7 @@ export async function tryGuest(
   deps: TrialDeps,
   image: BootImage,
   trial: Trial,
-): Promise<TrialOutcome | undefined> {
+): Promise<TrialResult | undefined> {
   return withKernel(deps, image, async (view) => {
     const problem = await boot(deps, trial, view);
     return problem === undefined ? {} : { problem };

@@ -29,7 +29,7 @@ export interface Following {
 }
 
 /** How it came out: the phase was reached, or the process ended before. */
-export interface FollowOutcome {
+export interface FollowResult {
   readonly ended: boolean;
   readonly state: SupervisorState | undefined;
 }
@@ -38,7 +38,7 @@ export interface FollowOutcome {
  * Follows until one of the phases, or until the process has ended.
  * @throws AppError with OS_TIMED_OUT
  */
-export async function follow(following: Following): Promise<FollowOutcome> {
+export async function follow(following: Following): Promise<FollowResult> {
   const { files, paths, print, pid, startTime, timeoutMs } = following;
   const stop = new AbortController();
   const timer = AbortSignal.timeout(timeoutMs);
@@ -75,8 +75,8 @@ function waitForPhase(
   following: Following,
   look: () => Promise<SupervisorState | undefined>,
   signal: AbortSignal,
-): Promise<FollowOutcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<FollowOutcome>();
+): Promise<FollowResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<FollowResult>();
   // One look at a time, and one more when something changed meanwhile.
   let looking: Promise<void> = Promise.resolve();
   const wake = (): void => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay install: gives a cluster what it needs.
-import type { Outcome } from "@patchbay/manifests";
+import type { ObjectResult } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
@@ -16,7 +16,7 @@ function settingsOf(input: Input) {
   };
 }
 
-function printOutcome({ name, change, isChecked }: Outcome, dryRun: boolean): string {
+function printObject({ name, change, isChecked }: ObjectResult, dryRun: boolean): string {
   const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
   const unchecked = isChecked ? "" : " (not judged: its namespace is not there yet)";
   return `${name}: ${said}${unchecked}\n`;
@@ -34,12 +34,12 @@ async function run(context: Context, input: Input): Promise<void> {
   const dryRun = hasFlag(input, "dryRun");
   const manifests = parseManifests(await readManifests(createFiles(), "base"));
   const objects = withSettings(manifests, settingsOf(input));
-  const outcomes: Outcome[] = [];
+  const outcomes: ObjectResult[] = [];
   await withSession(context, ({ client }) =>
     installOn(client.store, { objects, dryRun, tell: (outcome) => outcomes.push(outcome) }),
   );
   await printResult(context, {
-    table: () => outcomes.map((outcome) => printOutcome(outcome, dryRun)).join(""),
+    table: () => outcomes.map((outcome) => printObject(outcome, dryRun)).join(""),
     data: { dryRun, objects: outcomes },
     names: outcomes.map(({ name }) => name),
   });

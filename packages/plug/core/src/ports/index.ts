@@ -70,7 +70,7 @@ export type {
 } from "./store.ts";
 export type { ClaimDisk, ClaimSize } from "./node/claim-disk.ts";
 export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
-export type { CopyOutcome, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
+export type { CopyResult, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
 export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
 export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";

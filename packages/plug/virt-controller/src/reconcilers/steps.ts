@@ -32,7 +32,10 @@ export interface Steps<A extends Action> {
 }
 
 /** What came of them. */
-export interface StepsOutcome extends Pick<StepsResult<Action, StepFailure>, "againMs" | "thrown"> {
+export interface PerformedSteps extends Pick<
+  StepsResult<Action, StepFailure>,
+  "againMs" | "thrown"
+> {
   /** Also of steps that are left alone still. */
   readonly failures: readonly StepFailure[];
 }
@@ -60,7 +63,7 @@ function explain(
 export async function performSteps<A extends Action>(
   { object, plan, circumstances, perform }: Steps<A>,
   { log, pauses }: Deps,
-): Promise<StepsOutcome> {
+): Promise<PerformedSteps> {
   const scope = object.metadata.uid ?? "";
   const stepOf = (action: A) => ({
     scope,
@@ -80,6 +83,6 @@ export async function performSteps<A extends Action>(
 }
 
 /** @throws the first of what is to be thrown. */
-export function rethrow({ thrown }: StepsOutcome): void {
+export function rethrow({ thrown }: PerformedSteps): void {
   if (thrown.length > 0) throw thrown[0];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device nodes in memory.
-import type { CopyOutcome, DeviceCopy, DeviceNodes } from "@patchbay/core/ports";
+import type { CopyResult, DeviceCopy, DeviceNodes } from "@patchbay/core/ports";
 
 /** A node, and whose it is. */
 export interface FakeDeviceNode {
@@ -20,7 +20,7 @@ export interface FakeDeviceNodes extends DeviceNodes {
 /** A machine without devices. */
 export function createFakeDeviceNodes(): FakeDeviceNodes {
   const nodes = new Map<string, FakeDeviceNode>();
-  const keepCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyOutcome => {
+  const keepCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyResult => {
     const from = nodes.get(source);
     if (from === undefined) {
       nodes.delete(path);

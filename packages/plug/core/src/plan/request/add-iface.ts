@@ -17,7 +17,7 @@ import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
 import { noFreePort } from "../../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./outcome.ts";
+import { refuse, type NicPlan } from "./nic-plan.ts";
 import {
   findLiveVmi,
   namespaceOf,

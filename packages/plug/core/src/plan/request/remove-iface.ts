@@ -3,7 +3,7 @@
 import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./outcome.ts";
+import { refuse, type NicPlan } from "./nic-plan.ts";
 import { findLiveVmi, specOf, targetProblem, patchTarget, type NicTarget } from "./target.ts";
 
 /** What is known of the world for a request to unplug. */

@@ -12,7 +12,7 @@ import {
 import { versionTest } from "../../patch.ts";
 import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
 import { vmiOf } from "../vm/vm.ts";
-import { toRefusal, type Refusal } from "./outcome.ts";
+import { toRefusal, type Refusal } from "./nic-plan.ts";
 
 /** What a request about running is decided from. */
 export interface RunStateFacts {

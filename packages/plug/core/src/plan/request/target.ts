@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import type { Nics } from "../../spec/nics.ts";
 import { nicsPatch } from "../../spec/nics-patch.ts";
-import { toRefusal, type Refusal } from "./outcome.ts";
+import { toRefusal, type Refusal } from "./nic-plan.ts";
 
 /** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
 export type NicTarget =

@@ -14,7 +14,7 @@ export interface DeviceCopy {
 }
 
 /** What has become of a copy; `removed`: there is no device at its source, and now none at its path. */
-export type CopyOutcome = "unchanged" | "made" | "removed";
+export type CopyResult = "unchanged" | "made" | "removed";
 
 /** Makes device nodes. Paths are absolute. */
 export interface DeviceNodes {
@@ -23,5 +23,5 @@ export interface DeviceNodes {
    * May be repeated, not twice at a time for one path. Equivalent to: `mknod`, `chown`, `mv`
    * @throws AppError with an `OS_` code
    */
-  keepCopy(copy: DeviceCopy): Promise<CopyOutcome>;
+  keepCopy(copy: DeviceCopy): Promise<CopyResult>;
 }

@@ -22,7 +22,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { performSteps, type StepsOutcome } from "../steps.ts";
+import { performSteps, type PerformedSteps } from "../steps.ts";
 import { changeNics } from "./nics.ts";
 
 async function patchVm(
@@ -117,7 +117,7 @@ export function actVm(
   plan: readonly VmAction[],
   facts: VmFacts,
   deps: Deps,
-): Promise<StepsOutcome> {
+): Promise<PerformedSteps> {
   const { vm, vmi, isNameTaken } = facts;
   const circumstances = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);

@@ -11,7 +11,7 @@ import {
 } from "@patchbay/core";
 import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { StepsOutcome } from "../steps.ts";
+import type { PerformedSteps } from "../steps.ts";
 
 /** How much longer the write can wait, milliseconds; 0: not at all. */
 function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
@@ -27,7 +27,7 @@ function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
  */
 export async function reportVm(
   facts: VmFacts,
-  { failures }: StepsOutcome,
+  { failures }: PerformedSteps,
   deps: Deps,
 ): Promise<number | undefined> {
   const { vm, now } = facts;

@@ -23,7 +23,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { performSteps, type StepsOutcome } from "../steps.ts";
+import { performSteps, type PerformedSteps } from "../steps.ts";
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
@@ -122,7 +122,7 @@ export function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
   deps: Deps,
-): Promise<StepsOutcome> {
+): Promise<PerformedSteps> {
   const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
   const circumstances = String(facts.vmi.metadata.generation);
   return performSteps({ object: facts.vmi, plan, circumstances, perform }, deps);

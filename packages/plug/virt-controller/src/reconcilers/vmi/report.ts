@@ -11,7 +11,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { StepsOutcome } from "../steps.ts";
+import type { PerformedSteps } from "../steps.ts";
 
 /** `status.interfaces` is part of the decision to let an attachment go, `phase` has a second writer: both are tested. */
 function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
@@ -28,7 +28,7 @@ function fieldsOf(next: OwnVmiStatus): object {
 /** One write at most, and an event for each obstacle that is new and not virt-handler's, and for addresses that others are. */
 export async function reportVmi(
   facts: VmiFacts,
-  { failures }: StepsOutcome,
+  { failures }: PerformedSteps,
   deps: Deps,
 ): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);

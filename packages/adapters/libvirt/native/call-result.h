@@ -36,13 +36,13 @@ using GuestSystem = std::vector<std::pair<std::string, std::string>>;
 
 using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, GuestSystem>;
 
-struct Outcome {
+struct CallResult {
   std::optional<LibvirtError> error;
   Value value;
 };
 
 // One call; runs on the connection's thread, which is the only one that calls libvirt with that connection.
-using Job = std::function<Outcome(virConnectPtr)>;
+using Job = std::function<CallResult(virConnectPtr)>;
 
 // Bytes of an error's text that are handed on; a daemon may send 4 MB of it.
 constexpr size_t kErrorBytesMax = 1000;
@@ -54,4 +54,4 @@ std::string textOf(const char *text, size_t bytesMax);
 LibvirtError lastError();
 
 // The outcome of a call that gave `result`, negative when it failed.
-Outcome outcomeOf(int result);
+CallResult outcomeOf(int result);

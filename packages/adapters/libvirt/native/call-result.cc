@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one call to libvirt gave.
-#include "outcome.h"
+#include "call-result.h"
 
 #include <libvirt/virterror.h>
 
@@ -16,7 +16,7 @@ std::string textOf(const char *text, size_t bytesMax) {
   return text == nullptr ? std::string() : std::string(text, strnlen(text, bytesMax));
 }
 
-Outcome outcomeOf(int result) {
+CallResult outcomeOf(int result) {
   if (result < 0) return {lastError(), {}};
   return {};
 }
