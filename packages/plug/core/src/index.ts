@@ -12,7 +12,7 @@ export {
 } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
-export { isDomainBusy, leastPauseMs } from "./errors/pauses.ts";
+export { isDomainBusy, leastPauseMs } from "./errors/least-pause.ts";
 export { bindingProblems } from "./bindings/binding-of.ts";
 export type {
   BridgeWiring,

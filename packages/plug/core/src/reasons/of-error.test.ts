@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
-import { leastPauseMs } from "../errors/pauses.ts";
+import { leastPauseMs } from "../errors/least-pause.ts";
 import { hindranceOfFailure } from "../status/hindrance.ts";
 import { isFaultOfDefinition, reasonOf, sayWithAdvice, type LibvirtErrorCode } from "./of-error.ts";
 

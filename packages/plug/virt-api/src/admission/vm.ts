@@ -45,7 +45,7 @@ function addsIface({ spec, old = spec }: Specs): boolean {
 }
 
 /** The VM's VMI, where the edit adds an iface to it. */
-async function findLiveVmi(
+async function findVmiToPlug(
   deps: Deps,
   vm: VirtualMachine,
   specs: Specs,
@@ -95,7 +95,7 @@ export async function validateVm(
   const specs = { spec, old: old?.spec.template.spec };
   // What was asked of virt-api was judged there.
   const isOwn = request.user.name === OWN_ACCOUNT;
-  const vmi = isOwn ? undefined : await findLiveVmi(deps, vm, specs);
+  const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specs);
   const causes = causesOf(deps, request, { ...vms, vmi });
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
   const { bindings } = deps.networkConfig();

@@ -11,7 +11,7 @@ import {
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
-import { observeVm } from "./targets.ts";
+import { findVmWithVmi } from "./targets.ts";
 
 /** Source of the second: KubeVirt VirtualMachineStateChangeRequest. */
 async function write(
@@ -43,7 +43,7 @@ async function tryOnce(
   plan: (facts: RunStateFacts) => RunStatePlan,
 ): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
-  const facts = await observeVm(deps.store, call);
+  const facts = await findVmWithVmi(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
   const planned = plan({ ...facts, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);

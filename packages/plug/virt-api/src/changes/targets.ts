@@ -24,7 +24,7 @@ export function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "
 }
 
 /** Reads a VM and its VMI; undefined when there is no VM. */
-export async function observeVm(
+export async function findVmWithVmi(
   reader: Reader,
   key: ObjectKey,
 ): Promise<{ vm: VirtualMachine; vmi?: VirtualMachineInstance } | undefined> {
@@ -55,7 +55,7 @@ export async function observeTarget(
   key: ObjectKey,
 ): Promise<NicTarget | undefined> {
   if (kind === "vm") {
-    const observed = await observeVm(reader, key);
+    const observed = await findVmWithVmi(reader, key);
     return observed === undefined ? undefined : { kind: "vm", ...observed };
   }
   const vmi = await reader.find(VIRTUAL_MACHINE_INSTANCES, key);

@@ -2,7 +2,7 @@
 // What is left alone for long, and what stops other steps?
 import { expect, test } from "vitest";
 import { AppError } from "./app-error.ts";
-import { isDomainBusy, leastPauseMs } from "./pauses.ts";
+import { isDomainBusy, leastPauseMs } from "./least-pause.ts";
 
 test.each([
   { name: "what another try may mend", error: new AppError("LIBVIRT_TIMED_OUT"), want: 0 },
