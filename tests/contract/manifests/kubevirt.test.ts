@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
-import { findObstacle } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core";
 import { keyOf, type KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
@@ -83,7 +83,7 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
       },
       { withinMs: 5000 },
     );
-    const message = findObstacle(status?.conditions)?.message ?? "";
+    const message = findSyncError(status?.conditions)?.message ?? "";
     expect(fieldsNamedBy(message)).toEqual([...fields].sort());
     const stored = await admin.store.find(VIRTUAL_MACHINES, keyOf(vm));
     expect(stored?.spec).toEqual(vm.spec);
@@ -117,7 +117,7 @@ describe("a manifest for KubeVirt of which everything is built", () => {
       { withinMs: 5000 },
     );
     expect(stored.spec).toEqual(vm.spec);
-    const message = findObstacle(stored.status?.conditions)?.message ?? "";
+    const message = findSyncError(stored.status?.conditions)?.message ?? "";
     expect(fieldsNamedBy(message)).toEqual(missing);
   });
 });

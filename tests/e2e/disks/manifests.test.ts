@@ -29,7 +29,7 @@ function printableStatus(vm: string): string | undefined {
 }
 
 /** What a VM's condition says of its start. */
-async function obstacleOf(vm: string): Promise<string> {
+async function syncErrorOf(vm: string): Promise<string> {
   return eventually(
     () => {
       const conditions = machine.findVm(vm)?.status?.conditions ?? [];
@@ -69,7 +69,7 @@ describe("a manifest", () => {
 
   test("with hardware that is not there is stored and not started, and all of it is named", async () => {
     apply("refused-vm");
-    const message = await obstacleOf("refused");
+    const message = await syncErrorOf("refused");
     const fields = ["instancetype", "gpus", "hugepages"];
     expect(fields.filter((field) => !message.includes(field))).toEqual([]);
     expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");

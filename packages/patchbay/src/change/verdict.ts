@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is it done, or will it never be while somebody waits? Pure.
 import { isVmiFinal, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
-import { findObstacle } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core";
 import type { Sight } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
@@ -63,8 +63,8 @@ export function vmTrouble(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
   if (!isCurrent || ORDINARY.includes(printableStatus)) return undefined;
-  const obstacle = findObstacle(conditions);
-  return obstacle && `${obstacle.reason}: ${obstacle.message}`;
+  const syncError = findSyncError(conditions);
+  return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
 /** On a start or restart: another guest than the one of `first` runs, unless something stands in its way. */

@@ -139,7 +139,7 @@ export {
   type NodeVmStatus,
 } from "./status/node-vm.ts";
 export { newAddressChange } from "./addresses/changed-addresses.ts";
-export { findObstacle, newObstacle } from "./status/obstacle.ts";
+export { findSyncError, newSyncError } from "./status/sync-error.ts";
 export { isPassingNews } from "./status/passing.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";

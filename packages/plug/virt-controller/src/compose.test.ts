@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole of virt-controller against an API server; the test plays the node.
 import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
-import { findObstacle } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core";
 import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
@@ -57,7 +57,7 @@ test("a VM that brings DataVolumes along says so where nobody serves them", asyn
     status?.printableStatus?.startsWith("Error") === true;
   const { status } = await stage.scene.vmWhen(told);
   expect(status?.printableStatus).toBe("ErrorDataVolumeNotFound");
-  expect(findObstacle(status?.conditions)?.message).toMatch(/make a PersistentVolumeClaim/);
+  expect(findSyncError(status?.conditions)?.message).toMatch(/make a PersistentVolumeClaim/);
 });
 
 describe("a NIC that is removed from a running VM", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot run is said on the VM and on the VMI, by a condition, an event and the printed status.
 import { EVENTS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
-import { findObstacle } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core";
 import { aVmi, eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";
@@ -29,7 +29,7 @@ async function vmTells(printed: string): Promise<string> {
   const { status } = await stage.scene.vmWhen(
     ({ status: now }) => now?.printableStatus === printed,
   );
-  const { reason = "", message = "" } = findObstacle(status?.conditions) ?? {};
+  const { reason = "", message = "" } = findSyncError(status?.conditions) ?? {};
   return `${reason}: ${message}`;
 }
 
@@ -64,7 +64,7 @@ describe("a VM with fields that are not built", () => {
   test("says so while it is stopped too, and stays Stopped", async () => {
     await stage.scene.createVm([{ name: "one" }], "Halted");
     await stage.scene.patchVm(unbuilt);
-    await stage.scene.vmWhen(({ status }) => findObstacle(status?.conditions) !== undefined);
+    await stage.scene.vmWhen(({ status }) => findSyncError(status?.conditions) !== undefined);
     expect(await vmTells("Stopped")).toContain("UnsupportedSpec: ");
   });
 });
@@ -79,9 +79,9 @@ test("a VMI with fields that are not built gets no pod", async () => {
   };
   await stage.admin.store.create(VIRTUAL_MACHINE_INSTANCES, made);
   const { status } = await stage.scene.vmiWhen(
-    ({ status: now }) => findObstacle(now?.conditions) !== undefined,
+    ({ status: now }) => findSyncError(now?.conditions) !== undefined,
   );
-  const message = findObstacle(status?.conditions)?.message ?? "";
+  const message = findSyncError(status?.conditions)?.message ?? "";
   expect(message).toContain("spec.domain.memory.guest: 12Gx is no quantity");
   expect(message).toContain("spec.domain.launchSecurity: is not supported yet");
   expect(await warning("VirtualMachineInstance", "UnsupportedSpec")).toBe(message);

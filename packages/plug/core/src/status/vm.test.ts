@@ -3,7 +3,7 @@
 import type { RunStrategy, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import type { VmSituation } from "./obstacle.ts";
+import type { VmSituation } from "./sync-error.ts";
 import { vmStatus } from "./vm.ts";
 import type { StepFailure } from "./step-failure.ts";
 

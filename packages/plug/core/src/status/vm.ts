@@ -24,7 +24,12 @@ import {
   type NewCondition,
 } from "./conditions.ts";
 import { restartRequiredFields } from "./restart-required.ts";
-import { synchronizedCondition, vmObstacle, type Obstacle, type VmSituation } from "./obstacle.ts";
+import {
+  synchronizedCondition,
+  vmSyncError,
+  type SyncError,
+  type VmSituation,
+} from "./sync-error.ts";
 
 /** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";
@@ -48,19 +53,19 @@ const PRINTED: Readonly<Record<string, string>> = {
 
 /** What the word for people is chosen from. */
 interface Printed {
-  readonly obstacle: Obstacle | undefined;
+  readonly syncError: SyncError | undefined;
   readonly startFailure: StartFailure | undefined;
 }
 
-function statusOfStart(obstacle: Obstacle | undefined): string {
-  return obstacle === undefined ? "Starting" : (PRINTED[obstacle.reason] ?? obstacle.reason);
+function statusOfStart(syncError: SyncError | undefined): string {
+  return syncError === undefined ? "Starting" : (PRINTED[syncError.reason] ?? syncError.reason);
 }
 
-function statusWithoutVmi(vm: VirtualMachine, { obstacle, startFailure }: Printed): string {
+function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Printed): string {
   const { step } = decideRun(runFactsOf(vm, undefined));
   if (step !== "start") return "Stopped";
-  const pauses = obstacle === undefined && startFailure !== undefined;
-  return pauses ? "CrashLoopBackOff" : statusOfStart(obstacle);
+  const pauses = syncError === undefined && startFailure !== undefined;
+  return pauses ? "CrashLoopBackOff" : statusOfStart(syncError);
 }
 
 /** For people; KubeVirt's words where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
@@ -69,7 +74,7 @@ function printableStatus({ vm, vmi }: VmSituation, printed: Printed): string {
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
   if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
   if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  return vmi.status?.phase === "Running" ? "Running" : statusOfStart(printed.obstacle);
+  return vmi.status?.phase === "Running" ? "Running" : statusOfStart(printed.syncError);
 }
 
 /** Source: KubeVirt syncReadyConditionFromVMI. */
@@ -94,14 +99,14 @@ function restartRequired({ vm, vmi, bindings }: VmSituation): readonly NewCondit
 /** The VM's own, then what its VMI has beside. */
 function conditionsOf(
   situation: VmSituation,
-  obstacle: Obstacle | undefined,
+  syncError: SyncError | undefined,
   now: string,
 ): Conditions {
   const { vm, vmi } = situation;
   const own = [
     readyCondition(vmi),
     ...restartRequired(situation),
-    ...synchronizedCondition(obstacle),
+    ...synchronizedCondition(syncError),
   ];
   const others = (vmi?.status?.conditions ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, vm.status?.conditions, now), ...others];
@@ -157,13 +162,13 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
   const { vm, vmi, bindings } = situation;
   const macs = keptMacsOf(vm, vmi, bindings);
   const addresses = keptAddressesOf(vm, vmi);
-  const obstacle = vmObstacle(situation);
-  const conditions = conditionsOf(situation, obstacle, now);
+  const syncError = vmSyncError(situation);
+  const conditions = conditionsOf(situation, syncError, now);
   const run = runFields(vm, vmi, now);
   return {
     created: vmi !== undefined,
     ready: findCondition(conditions, READY)?.status === "True",
-    printableStatus: printableStatus(situation, { obstacle, startFailure: run.startFailure }),
+    printableStatus: printableStatus(situation, { syncError, startFailure: run.startFailure }),
     conditions,
     ipAddresses: addresses.length === 0 ? undefined : [...addresses],
     macAddresses: macs.length === 0 ? undefined : [...macs],

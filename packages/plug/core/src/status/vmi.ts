@@ -29,9 +29,9 @@ import {
   findWaiting,
   podFailure,
   synchronizedCondition,
-  vmiObstacle,
+  vmiSyncError,
   type VmiSituation,
-} from "./obstacle.ts";
+} from "./sync-error.ts";
 
 /** The fields of a VMI's status that virt-controller writes. */
 export type OwnVmiStatus = Pick<
@@ -107,7 +107,7 @@ function conditionsOf(
   const elements = pod === undefined ? [] : podNetworkElements(pod);
   const own = [
     readyCondition(facts, phase ?? ""),
-    ...synchronizedCondition(vmiObstacle(facts)),
+    ...synchronizedCondition(vmiSyncError(facts)),
     ...addressesCondition(attachments, elements),
   ];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));

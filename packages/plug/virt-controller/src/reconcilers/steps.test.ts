@@ -7,7 +7,7 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
-import { AppError, findObstacle, type ErrorCode } from "@patchbay/core";
+import { AppError, findSyncError, type ErrorCode } from "@patchbay/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
 import { launcher, STARTED } from "../testing/launched.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 
 async function told(): Promise<string | undefined> {
-  return findObstacle((await bench.vm())?.status?.conditions)?.message;
+  return findSyncError((await bench.vm())?.status?.conditions)?.message;
 }
 
 /** One more pass; whether it tried to make the VMI. */

@@ -11,7 +11,7 @@ import {
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { volumeStatuses } from "../../status/volumes.ts";
-import { vmiObstacle } from "../../status/obstacle.ts";
+import { vmiSyncError } from "../../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
 import { planVmi } from "./vmi.ts";
@@ -137,7 +137,7 @@ test("before the launcher is there, what is missing is told instead of making it
   const withVolume = { ...facts, vmi: { ...vmi, spec: { ...vmi.spec, volumes } } };
   expect(planVmi(facts, () => "0123456789").map(({ kind }) => kind)).toEqual(["createPod"]);
   expect(planVmi(withVolume, () => "0123456789")).toEqual([]);
-  expect(vmiObstacle({ ...facts, failures: [] })).toBeUndefined();
+  expect(vmiSyncError({ ...facts, failures: [] })).toBeUndefined();
 });
 
 test("of each volume the status has what is known of its claim, also when the claim is not seen", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataVolumes of a VM's templates: made before the VMI, or the VM says why not.
 import { DATA_VOLUMES, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
-import { findObstacle } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core";
 import { aVm } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
@@ -63,7 +63,7 @@ test("where nobody serves the kind the VM says so, and is not started", async ()
   expect(await bench.passVm()).toMatchObject({ kind: "after" });
   expect(await bench.vmi()).toBeUndefined();
   const { status } = (await bench.vm()) ?? {};
-  expect(findObstacle(status?.conditions)).toMatchObject({
+  expect(findSyncError(status?.conditions)).toMatchObject({
     reason: "FailedDataVolumeNotFound",
     message: expect.stringContaining("install CDI") as string,
   });

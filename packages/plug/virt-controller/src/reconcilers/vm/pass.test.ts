@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
-import { findObstacle, ifacesOf } from "@patchbay/core";
+import { findSyncError, ifacesOf } from "@patchbay/core";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
@@ -248,7 +248,7 @@ describe("NICs of a running guest", () => {
     const ifaces = (await bench.vmi())?.spec.domain.devices?.interfaces ?? [];
     expect(ifaces.map(({ name, state }) => [name, state].join(" ").trim())).toEqual(left);
     expect(vmiPatches()).toBe(writes);
-    expect(findObstacle((await status()).conditions)?.message).toContain("judged bad");
+    expect(findSyncError((await status()).conditions)?.message).toContain("judged bad");
   });
 
   test("one that is forbidden is as one that is refused", async () => {
@@ -298,11 +298,11 @@ describe("the status", () => {
     expect(bench.events).toEqual([]);
   });
 
-  test("tells of an obstacle, and one event does", async () => {
+  test("tells of an syncError, and one event does", async () => {
     const vm = aVm();
     await putVm({ ...vm, spec: { ...vm.spec, instancetype: { name: "u1" } } });
     await bench.settleVm();
-    const { message = "" } = findObstacle((await status()).conditions) ?? {};
+    const { message = "" } = findSyncError((await status()).conditions) ?? {};
     expect(message).toContain("spec.instancetype");
     expect(bench.events).toEqual([`VirtualMachine Warning UnsupportedSpec: ${message}`]);
   });

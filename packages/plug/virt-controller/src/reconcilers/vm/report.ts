@@ -3,7 +3,7 @@
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import {
   canVmStatusWait,
-  newObstacle,
+  newSyncError,
   statusPatch,
   vmStatus,
   type NewVmStatus,
@@ -22,7 +22,7 @@ function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
 }
 
 /**
- * One write at most, and an event for an obstacle that is new. A VM that goes and that nobody keeps has no reader. Returns
+ * One write at most, and an event for a sync error that is new. A VM that goes and that nobody keeps has no reader. Returns
  * after how many milliseconds to look again, where the write was put off.
  */
 export async function reportVm(
@@ -44,7 +44,7 @@ export async function reportVm(
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
-  const obstacle = newObstacle(vm.status?.conditions, next.conditions);
-  if (obstacle !== undefined) deps.events.record(vm, { type: "Warning", ...obstacle });
+  const syncError = newSyncError(vm.status?.conditions, next.conditions);
+  if (syncError !== undefined) deps.events.record(vm, { type: "Warning", ...syncError });
   return undefined;
 }

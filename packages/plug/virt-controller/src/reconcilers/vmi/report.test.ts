@@ -72,7 +72,7 @@ describe("the status", () => {
   });
 });
 
-describe("an obstacle", () => {
+describe("an syncError", () => {
   const WORDS = { reason: "Unschedulable", message: "0/1 nodes are available" };
   const UNSCHEDULABLE = { type: "PodScheduled", status: "False", ...WORDS } as const;
 

@@ -3,7 +3,7 @@
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus, type JsonPatchOperation } from "@patchbay/api";
 import {
   newAddressChange,
-  newObstacle,
+  newSyncError,
   ownVmiStatus,
   statusPatch,
   type OwnVmiStatus,
@@ -25,7 +25,7 @@ function fieldsOf(next: OwnVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
-/** One write at most, and an event for each obstacle that is new and not virt-handler's, and for addresses that others are. */
+/** One write at most, and an event for each syncError that is new and not virt-handler's, and for addresses that others are. */
 export async function reportVmi(
   facts: VmiFacts,
   { failures }: PerformedSteps,
@@ -40,10 +40,10 @@ export async function reportVmi(
   deps.ownWrites.note(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
-  const obstacle = newObstacle(vmi.status?.conditions, next.conditions);
+  const syncError = newSyncError(vmi.status?.conditions, next.conditions);
   // What virt-handler tells has an event of its own.
-  const isNews = obstacle !== undefined && obstacle.reason !== vmi.status?.hindrance?.reason;
-  if (isNews) deps.events.record(vmi, { type: "Warning", ...obstacle });
+  const isNews = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
+  if (isNews) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = newAddressChange(vmi.status?.conditions, next.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }

@@ -18,8 +18,8 @@ import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
 
-/** What stands in the way. */
-export interface Obstacle {
+/** What stands in the way, as the condition Synchronized says it. Source: KubeVirt's SyncError. */
+export interface SyncError {
   /** Stable, in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
@@ -63,12 +63,12 @@ function sayWaiting(pod: Pod, container: string, message: string): string {
   return `${sayImageOf(pod, container)}: ${message}`;
 }
 
-function waitingOf({ state }: ContainerStatus): Obstacle | undefined {
+function waitingOf({ state }: ContainerStatus): SyncError | undefined {
   return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
 }
 
 /** Init containers run before the others, which wait for them. */
-function waitings(pod: Pod | undefined): readonly Obstacle[] {
+function waitings(pod: Pod | undefined): readonly SyncError[] {
   const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
   const before = initContainerStatuses.flatMap((status) => {
     const waiting = waitingOf(status);
@@ -79,43 +79,43 @@ function waitings(pod: Pod | undefined): readonly Obstacle[] {
   return [...before, ...containerStatuses.flatMap((status) => waitingOf(status) ?? [])];
 }
 
-function isStuck({ reason }: Obstacle): boolean {
+function isStuck({ reason }: SyncError): boolean {
   return STUCK.has(reason);
 }
 
 /** What the pod's containers wait for, if they wait: first what does not end by itself, last what each pod waits for. */
-export function findWaiting(pod: Pod | undefined): Obstacle | undefined {
+export function findWaiting(pod: Pod | undefined): SyncError | undefined {
   const all = waitings(pod);
   return all.find(isStuck) ?? all.at(-1);
 }
 
-function unsupported(problems: readonly FieldProblem[]): Obstacle | undefined {
+function unsupported(problems: readonly FieldProblem[]): SyncError | undefined {
   if (problems.length === 0) return undefined;
   return { reason: "UnsupportedSpec", message: sayProblems(problems) };
 }
 
 /** The scheduler finds no node. Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
-function unschedulable(pod: Pod | undefined): Obstacle | undefined {
+function unschedulable(pod: Pod | undefined): SyncError | undefined {
   const told = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (told?.status !== "False" || told.reason !== "Unschedulable") return undefined;
   return { reason: told.reason, message: told.message ?? "" };
 }
 
 /** The node has refused or ended the pod itself, and says why. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
-export function podFailure(pod: Pod | undefined): Obstacle | undefined {
+export function podFailure(pod: Pod | undefined): SyncError | undefined {
   const { phase, reason = "", message = "" } = pod?.status ?? {};
   return phase === "Failed" && reason !== "" ? { reason, message } : undefined;
 }
 
 /** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
-function dropped(pod: Pod | undefined): Obstacle | undefined {
+function dropped(pod: Pod | undefined): SyncError | undefined {
   if (pod === undefined || !hasLostImage(pod)) return undefined;
   const message =
     "the API server or the node's runtime knows no volumes that are images, as the launcher pod has one; the pod is made anew, and copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 
-function stuck(pod: Pod | undefined): Obstacle | undefined {
+function stuck(pod: Pod | undefined): SyncError | undefined {
   return waitings(pod).find(isStuck);
 }
 
@@ -134,7 +134,7 @@ function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
 }
 
 /** What a container was to do. */
-function notDone(pod: Pod, name: string, end: End): Obstacle {
+function notDone(pod: Pod, name: string, end: End): SyncError {
   const said = sayEnd(end);
   if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: said };
   const message = `${sayImageOf(pod, name)}: ${said}`;
@@ -144,7 +144,7 @@ function notDone(pod: Pod, name: string, end: End): Obstacle {
 }
 
 /** A container that was to make something for the guest has failed, and the pod with it. */
-function notPrepared(pod: Pod | undefined): Obstacle | undefined {
+function notPrepared(pod: Pod | undefined): SyncError | undefined {
   for (const { name, state } of pod?.status?.initContainerStatuses ?? []) {
     const end = state.terminated;
     if (pod === undefined || end === undefined || end.exitCode === 0) continue;
@@ -154,7 +154,7 @@ function notPrepared(pod: Pod | undefined): Obstacle | undefined {
 }
 
 /** What there is to be of storage, before the pod is made. */
-function storageObstacle({ vmi, pod, storage }: VmiSituation): Obstacle | undefined {
+function storageSyncError({ vmi, pod, storage }: VmiSituation): SyncError | undefined {
   return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
 }
 
@@ -169,17 +169,17 @@ export interface VmiSituation {
 }
 
 /** What virt-handler tells of the VM as a whole. */
-function toldByNode({ status }: VirtualMachineInstance): Obstacle | undefined {
+function toldByNode({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   return reason === undefined || message === undefined ? undefined : { reason, message };
 }
 
 /** Of a VMI. */
-export function vmiObstacle(situation: VmiSituation): Obstacle | undefined {
+export function vmiSyncError(situation: VmiSituation): SyncError | undefined {
   const { vmi, pod, network, failures } = situation;
   return (
     unsupported(vmiStartProblems(vmi, network)) ??
-    storageObstacle(situation) ??
+    storageSyncError(situation) ??
     sayFailures(failures) ??
     dropped(pod) ??
     toldByNode(vmi) ??
@@ -205,21 +205,21 @@ export interface VmSituation {
   readonly failures: readonly StepFailure[];
 }
 
-function nameTaken({ vm, isNameTaken }: VmSituation): Obstacle | undefined {
+function nameTaken({ vm, isNameTaken }: VmSituation): SyncError | undefined {
   if (!isNameTaken) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} is there that is not of this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
 }
 
 /** What its VMI tells; between two starts, which an image may make fail one after the other, what the last one told. */
-function toldByVmi({ vm, vmi }: VmSituation): Obstacle | undefined {
-  if (vmi !== undefined) return findObstacle(vmi.status?.conditions);
-  const told = vm.status?.startFailure && findObstacle(vm.status.conditions);
+function toldByVmi({ vm, vmi }: VmSituation): SyncError | undefined {
+  if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
+  const told = vm.status?.startFailure && findSyncError(vm.status.conditions);
   return told !== undefined && OF_STARTS.includes(told.reason) ? told : undefined;
 }
 
 /** Of a VM: its own, else that of its VMI. */
-export function vmObstacle(situation: VmSituation): Obstacle | undefined {
+export function vmSyncError(situation: VmSituation): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
     unsupported(startProblems) ??
@@ -231,23 +231,23 @@ export function vmObstacle(situation: VmSituation): Obstacle | undefined {
 
 /** What the condition says. */
 export function synchronizedCondition(
-  obstacle: Obstacle | undefined,
-): readonly (Obstacle & Pick<Condition, "type" | "status">)[] {
-  return obstacle === undefined ? [] : [{ type: SYNCHRONIZED, status: "False", ...obstacle }];
+  syncError: SyncError | undefined,
+): readonly (SyncError & Pick<Condition, "type" | "status">)[] {
+  return syncError === undefined ? [] : [{ type: SYNCHRONIZED, status: "False", ...syncError }];
 }
 
-/** What an object's conditions tell of an obstacle. */
-export function findObstacle(conditions: readonly Condition[] | undefined): Obstacle | undefined {
+/** What an object's conditions tell of what stands in the way. */
+export function findSyncError(conditions: readonly Condition[] | undefined): SyncError | undefined {
   const told = conditions?.find(({ type }) => type === SYNCHRONIZED);
   if (told?.status !== "False") return undefined;
   return { reason: told.reason ?? "", message: told.message ?? "" };
 }
 
-/** The obstacle that is told now and was not told before, for an event. */
-export function newObstacle(
+/** The one that is told now and was not told before, for an event. */
+export function newSyncError(
   before: readonly Condition[] | undefined,
   now: readonly Condition[] | undefined,
-): Obstacle | undefined {
-  const [old, told] = [findObstacle(before), findObstacle(now)];
+): SyncError | undefined {
+  const [old, told] = [findSyncError(before), findSyncError(now)];
   return old?.reason === told?.reason && old?.message === told?.message ? undefined : told;
 }

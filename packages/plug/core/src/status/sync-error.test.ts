@@ -5,15 +5,15 @@ import { aPod, aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { StepFailure } from "./step-failure.ts";
 import {
-  findObstacle,
+  findSyncError,
   findWaiting,
-  newObstacle,
+  newSyncError,
   synchronizedCondition,
-  vmiObstacle,
-  vmObstacle,
+  vmiSyncError,
+  vmSyncError,
   type VmiSituation,
   type VmSituation,
-} from "./obstacle.ts";
+} from "./sync-error.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
@@ -97,7 +97,7 @@ describe("a VMI is held up", () => {
       want: undefined,
     },
   ])("$name", ({ given, want }) => {
-    expect(vmiObstacle(situation(given))).toEqual(want);
+    expect(vmiSyncError(situation(given))).toEqual(want);
   });
 
   test.each([
@@ -111,7 +111,7 @@ describe("a VMI is held up", () => {
     "CreateContainerError",
     "RunContainerError",
   ])("by %s", (reason) => {
-    expect(vmiObstacle(situation({ pod: podThatWaits(reason) }))).toEqual({ reason, message: "" });
+    expect(vmiSyncError(situation({ pod: podThatWaits(reason) }))).toEqual({ reason, message: "" });
   });
 });
 
@@ -157,7 +157,7 @@ describe("an image that is a volume of the pod", () => {
       want: "launcher image launcher: image launcher is not there",
     },
   ])("is told as the VM's: $message", ({ message, want }) => {
-    expect(vmiObstacle(situation({ pod: podThatSays(message) }))).toEqual({
+    expect(vmiSyncError(situation({ pod: podThatSays(message) }))).toEqual({
       reason: "ImagePullBackOff",
       message: want,
     });
@@ -205,7 +205,7 @@ describe("a container that brings disks", () => {
       want: { reason: "ErrImagePull", message: "image debian of spec.volumes[2]: not found" },
     },
   ])("$name", ({ pod, want }) => {
-    expect(vmiObstacle(situation({ pod }))).toEqual(want);
+    expect(vmiSyncError(situation({ pod }))).toEqual(want);
   });
 });
 
@@ -275,7 +275,7 @@ describe("a container that brings the kernel", () => {
       want: notCopied("launcher image launcher: Error, exit code 2"),
     },
   ])("$name", ({ pod, want }) => {
-    expect(vmiObstacle(situation({ pod }))).toEqual(want);
+    expect(vmiSyncError(situation({ pod }))).toEqual(want);
   });
 
   test("tells of the pod what its other containers wait for", () => {
@@ -360,17 +360,17 @@ describe("a VM is held up", () => {
       want: undefined,
     },
   ])("$name", ({ given, want }) => {
-    expect(vmObstacle({ ...nothing, ...given })).toEqual(want);
+    expect(vmSyncError({ ...nothing, ...given })).toEqual(want);
   });
 });
 
-describe("an obstacle as a condition", () => {
+describe("an syncError as a condition", () => {
   const one = { reason: "One", message: "first" };
 
   test("is told and read again", () => {
     expect(synchronizedCondition(undefined)).toEqual([]);
     expect(synchronizedCondition(one)).toEqual([{ type: "Synchronized", status: "False", ...one }]);
-    expect(findObstacle(synchronizedCondition(one))).toEqual(one);
+    expect(findSyncError(synchronizedCondition(one))).toEqual(one);
   });
 
   test.each([
@@ -380,7 +380,7 @@ describe("an obstacle as a condition", () => {
     { conditions: [{ type: "Ready", status: "False", ...one }], want: undefined },
     { conditions: [{ type: "Synchronized", status: "False" }], want: { reason: "", message: "" } },
   ] as const)("of $conditions is $want", ({ conditions, want }) => {
-    expect(findObstacle(conditions)).toEqual(want);
+    expect(findSyncError(conditions)).toEqual(want);
   });
 
   test.each([
@@ -390,6 +390,6 @@ describe("an obstacle as a condition", () => {
     { name: "of another reason is news", before: { ...one, reason: "Two" }, now: one, want: one },
     { name: "in other words is news", before: { ...one, message: "b" }, now: one, want: one },
   ])("$name", ({ before, now, want }) => {
-    expect(newObstacle(synchronizedCondition(before), synchronizedCondition(now))).toEqual(want);
+    expect(newSyncError(synchronizedCondition(before), synchronizedCondition(now))).toEqual(want);
   });
 });
