@@ -131,7 +131,6 @@ describe("a VM whose kernel's image is the launcher's", () => {
     const pod = launcherPodOf(
       { ...vmi, spec: { domain } },
       { ...settings, ports: 0, claims: new Map(), bindings: {} },
-      () => "0123456789abcdef",
     );
     const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there
     expect(ownerReferences).toHaveLength(1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The domain that the plan makes of a VMI, with the launcher's directories elsewhere.
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
 import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core";
@@ -16,8 +15,6 @@ const PLACES = {
 
 /** What the plan knows of one NIC. */
 export type NicFacts = NodeVmFacts["ifaces"][number];
-
-const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** Where a directory of the launcher is below the test's. */
 export function placeOf(base: string, there: keyof typeof PLACES): string {
@@ -36,7 +33,7 @@ export function definitionOf(
   ifaces: readonly NicFacts[] = [],
 ): string {
   const network = { ...networkConfigOf(undefined), pcieRootPorts: 2 };
-  const uuid = machineUuidOf(vmi, sha256Hex);
+  const uuid = machineUuidOf(vmi);
   const facts = { vmi, network, uuid, ifaces, domain: undefined, asked: {} };
   const [define] = planNodeVm({ ...facts, useEmulation: true });
   if (define?.kind !== "defineDomain") throw new Error("the plan does not begin with the domain");

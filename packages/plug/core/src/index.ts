@@ -69,7 +69,7 @@ export { heededLinks } from "./iface/heeded.ts";
 export { strayWirings } from "./iface/strays.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";
-export { aliasOf, isOwnPodInterfaceName, nameOfAlias, type Sha256Hex } from "./iface/names.ts";
+export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/wired.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, queue and loop together.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
   controllerOf,
@@ -140,7 +140,6 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
     events: createEventRecorder({ store: client.store, clock, logger: log, component }),
     clock,
     log,
-    sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
     randomBytes,
     launcherImage: flags.launcherImage,
     imageVolumes: createImageVolumes({ store: client.store, log }),

@@ -7,7 +7,7 @@ import type {
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import type { Sha256Hex, StepFailure } from "@patchbay/core";
+import type { StepFailure } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
@@ -29,7 +29,6 @@ export interface Deps {
   readonly patience: Patience;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly sha256Hex: Sha256Hex;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly launcherImage: string;
   readonly imageVolumes: ImageVolumes;

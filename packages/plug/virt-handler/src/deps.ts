@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop's passes share.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
-import type { Sha256Hex } from "@patchbay/core";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/core/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
@@ -28,5 +27,4 @@ export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
   readonly ownWrites: OwnWrites;
-  readonly sha256Hex: Sha256Hex;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over the VMIs of one node, on whatever adapters it is given.
-import { createHash } from "node:crypto";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily } from "@patchbay/core";
 import {
@@ -59,7 +58,6 @@ function depsOf(parts: LoopParts): Deps {
     guestServers: createGuestServers(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),
-    sha256Hex: (text) => createHash("sha256").update(text).digest("hex"),
   };
 }
 

@@ -126,7 +126,7 @@ describe("the VM's status keeps", () => {
 
 /** What each NIC of a launcher's annotation wishes for. */
 function wishesOf(vmi: VirtualMachineInstance): readonly unknown[] {
-  const annotations = podAnnotationsOf({ vmi, bindings: {} }, () => "0123456789abcdef");
+  const annotations = podAnnotationsOf({ vmi, bindings: {} });
   expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
   const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
   return parsed.ok ? parsed.elements.map((element) => element["io.patchbay.kept-ips"]) : [];
@@ -163,12 +163,11 @@ describe("the next launcher", () => {
 
   test("keeps its wish while the NIC stays, and has none for one that is plugged again", () => {
     const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
-    const sha = (): string => "0123456789abcdef";
-    const annotations = podAnnotationsOf({ vmi, bindings: {} }, sha);
+    const annotations = podAnnotationsOf({ vmi, bindings: {} });
     const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
     const elements = parsed.ok ? parsed.elements : [];
-    expect(planPodNetworks({ vmi, bindings: {} }, elements, sha)).toEqual(elements);
-    const [again] = planPodNetworks({ vmi, bindings: {} }, [], sha);
+    expect(planPodNetworks({ vmi, bindings: {} }, elements)).toEqual(elements);
+    const [again] = planPodNetworks({ vmi, bindings: {} }, []);
     expect(again).toMatchObject({ name: "blue", mac: NIC.macAddress });
     expect(again).not.toHaveProperty(["io.patchbay.kept-ips"]);
   });

@@ -2,7 +2,7 @@
 // Which of the NICs in the pod does an iface hang on, which is it to hang on, and which have only links of ours left?
 import { isAbsent, type Attachment, type VirtualMachineInstance } from "@patchbay/api";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
-import { namesOf, podInterfaceOfTap, type Sha256Hex } from "./names.ts";
+import { namesOf, podInterfaceOfTap } from "./names.ts";
 import { isOn, podNicOf } from "./pod-nic.ts";
 
 /** A NIC in the pod, and what the pod is told to have it for. */
@@ -50,7 +50,7 @@ interface Known {
 function declaredOf(
   name: string,
   told: readonly Attachment[],
-  { vmi, sha256Hex }: { readonly vmi: VirtualMachineInstance; readonly sha256Hex: Sha256Hex },
+  vmi: VirtualMachineInstance,
 ): Pick<Known, "networkName" | "wanted"> {
   const { namespace = "" } = vmi.metadata;
   const iface = findByName(ifacesOf(vmi.spec), name);
@@ -59,16 +59,16 @@ function declaredOf(
   const isWanted = iface !== undefined && !isAbsent(iface);
   return {
     networkName: isWanted ? networkNameOf(network, namespace) : undefined,
-    wanted: podNicOf(network, { namespace, attachments: told, nics: [] }, sha256Hex),
+    wanted: podNicOf(network, { namespace, attachments: told, nics: [] }),
   };
 }
 
-function knownOf(name: string, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): Known {
+function knownOf(name: string, vmi: VirtualMachineInstance): Known {
   const told = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
   const { podInterfaceName, otherPodInterfaceNames = [] } =
     findByName(vmi.status?.interfaces, name) ?? {};
   const reported = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
-  const declared = declaredOf(name, told, { vmi, sha256Hex });
+  const declared = declaredOf(name, told, vmi);
   const nics = told.map((entry) => entry.podInterfaceName);
   const all = [...new Set([...nics, ...reported, declared.wanted ?? []].flat())];
   return { name, told, reported, all, ...declared };
@@ -113,8 +113,8 @@ function swapOf(current: CarryingNic, known: Known, hasDevice: boolean): Carryin
 }
 
 /** Where the iface of that name hangs. */
-export function carrierOf(name: string, sources: CarrierSources, sha256Hex: Sha256Hex): Carrier {
-  const known = knownOf(name, sources.vmi, sha256Hex);
+export function carrierOf(name: string, sources: CarrierSources): Carrier {
+  const known = knownOf(name, sources.vmi);
   const current = nicOf(currentOf(known, sources), known);
   const swap = swapOf(current, known, sources.hasDevice);
   const used = [current.podInterfaceName, swap?.podInterfaceName];

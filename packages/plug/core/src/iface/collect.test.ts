@@ -9,15 +9,14 @@ import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
 import type { KernelLink } from "./link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 
-const HASH = "0123456789ab";
-const POD_NIC = "pod0123456789a";
+const POD_NIC = "pod7692c3ad354";
 const MAC = "02:00:00:00:00:01";
 const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
   const nothing = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
-  return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => HASH);
+  return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 
 function attachmentOf(name: string, podInterfaceName: string): Attachment {
@@ -104,7 +103,7 @@ describe("the NIC in the pod is called as", () => {
 });
 
 describe("links", () => {
-  const LINKS = [link(POD_NIC), link("k6t-0123456789a"), link("tap0123456789a", { carrier: true })];
+  const LINKS = [link(POD_NIC), link("k6t-7692c3ad354"), link("tap7692c3ad354", { carrier: true })];
 
   test("are those of the iface's names, with the MTU of the pod's NIC", () => {
     const [facts] = collect({ links: LINKS });
@@ -132,7 +131,7 @@ describe("links", () => {
   });
 
   test("of a tap that nobody has open are there all the same", () => {
-    const [facts] = collect({ links: LINKS.with(2, link("tap0123456789a")) });
+    const [facts] = collect({ links: LINKS.with(2, link("tap7692c3ad354")) });
     expect(facts?.links).toMatchObject({ tap: true, tapOpen: false });
   });
 

@@ -9,7 +9,7 @@ import { carrierOf, type Carrier } from "./carrier.ts";
 import type { DeviceTaps } from "./device-taps.ts";
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
-import { madeTapOf, nameOfAlias, namesOf, type Sha256Hex } from "./names.ts";
+import { madeTapOf, nameOfAlias, namesOf } from "./names.ts";
 import { moduleOf, onSwap, type WiredIface } from "./wiring.ts";
 
 /** Where the facts come from. */
@@ -82,7 +82,7 @@ function allNames({ vmi, nics }: IfaceSources): readonly string[] {
 }
 
 /** Where the iface hangs; what cannot be seen is as it was reported last. */
-function carrierIn(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Carrier {
+function carrierIn(name: string, sources: IfaceSources): Carrier {
   const { vmi, links, nics, isBlind = false } = sources;
   const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
   const reported = findByName(vmi.status?.interfaces, name);
@@ -95,8 +95,8 @@ function carrierIn(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): C
         : findByName(links, link) !== undefined,
   };
   const bridgeOfTap = (podInterfaceName: string): string | undefined =>
-    findByName(links, madeTapOf(name, podInterfaceName, sha256Hex))?.master;
-  return carrierOf(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...seen }, sha256Hex);
+    findByName(links, madeTapOf(name, podInterfaceName))?.master;
+  return carrierOf(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...seen });
 }
 
 /** What is known of an iface but for its links. */
@@ -116,11 +116,11 @@ function swapFactsOf(
   return { swap: { ...there, links: look.linksOf(onSwap({ ...known, swap: there })) } };
 }
 
-function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): IfaceFacts {
+function factsOf(name: string, sources: IfaceSources): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
-  const carrier = carrierIn(name, sources, sha256Hex);
+  const carrier = carrierIn(name, sources);
   const { podInterfaceName, attachment, left } = carrier;
   const device = deviceFactsOf(name, sources);
   const reported = findByName(vmi.status?.interfaces, name);
@@ -141,14 +141,11 @@ function factsOf(name: string, sources: IfaceSources, sha256Hex: Sha256Hex): Ifa
     ...(remembered === undefined ? {} : { remembered }),
     ...(left.length === 0 ? {} : { left }),
   };
-  const linksOf = (wired: WiredIface): LinkFacts => linkFactsOf(wired, { ...sources, sha256Hex });
+  const linksOf = (wired: WiredIface): LinkFacts => linkFactsOf(wired, sources);
   return { ...known, links: linksOf(known), ...swapFactsOf(known, carrier, { linksOf, sources }) };
 }
 
 /** The facts of each iface; that it is wired, the pod network has to say: `withWired`. */
-export function collectIfaceFacts(
-  sources: IfaceSources,
-  sha256Hex: Sha256Hex,
-): readonly IfaceFacts[] {
-  return allNames(sources).map((name) => factsOf(name, sources, sha256Hex));
+export function collectIfaceFacts(sources: IfaceSources): readonly IfaceFacts[] {
+  return allNames(sources).map((name) => factsOf(name, sources));
 }

@@ -9,7 +9,6 @@ import { wiringOf } from "./wiring.ts";
 const MAC = "02:00:00:00:00:01";
 const NAMED = { name: "one", podInterfaceName: "pod0123456789a" };
 const TAP = "tap0123456789a";
-const sha256Hex = (): string => "0123456789abcdef";
 const BRIDGE = "k6t-0123456789a";
 const BINDINGS: BindingRegistry = { own: { domainAttachmentType: "tap" } };
 
@@ -41,7 +40,7 @@ describe("the device opens what the plugin made", () => {
       asked: NAMED.podInterfaceName,
     },
   ])("$name", ({ links, want, asked }) => {
-    const found = linkFactsOf(facts, { links, sha256Hex });
+    const found = linkFactsOf(facts, { links });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
     expect(wiringOf({ ...facts, links: found })).toMatchObject({
       ...{ kind: "tap", tapName: asked, mac: MAC },
@@ -49,7 +48,7 @@ describe("the device opens what the plugin made", () => {
   });
 
   test("and nothing while nobody knows what it would be called", () => {
-    const sources = { links: [link(TAP)], sha256Hex };
+    const sources = { links: [link(TAP)] };
     expect(linkFactsOf({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
   });
 });
@@ -78,7 +77,7 @@ describe("how an iface was bound, its links tell", () => {
   });
 
   test("so that nothing of a plugin's is taken for ours", () => {
-    const sources = { links: [link(TAP)], bindings: BINDINGS, sha256Hex };
+    const sources = { links: [link(TAP)], bindings: BINDINGS };
     const iface = { ...REFUSED, state: "absent" };
     const binding = bindingFactsOf(NAMED, { iface }, sources);
     expect(linkFactsOf({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });

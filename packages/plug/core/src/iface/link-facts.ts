@@ -7,7 +7,7 @@ import { bindingOf } from "../bindings/binding-of.ts";
 import { findByName } from "../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";
 import { NO_LINKS, type LinkFacts } from "./facts.ts";
-import { madeTapOf, namesOf, type Sha256Hex } from "./names.ts";
+import { madeTapOf, namesOf } from "./names.ts";
 import { moduleOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
@@ -32,7 +32,6 @@ export interface LinkSources {
   readonly links: readonly KernelLink[];
   /** With which tap each device was seen last; absent where nobody remembers. */
   readonly deviceTaps?: DeviceTaps;
-  readonly sha256Hex: Sha256Hex;
 }
 
 /** Whether the tap is the one that the device has open, as far as anybody remembers. */
@@ -68,9 +67,9 @@ function nicFactsOf(
 
 /** What the device opens, where it is ours to make. */
 function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
-  const { links, sha256Hex } = sources;
+  const { links } = sources;
   const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
-  const tapName = madeTapOf(iface.name, podInterfaceName, sha256Hex);
+  const tapName = madeTapOf(iface.name, podInterfaceName);
   const nic = findByName(links, podInterfaceName);
   const tap = findByName(links, tapName);
   const own = {

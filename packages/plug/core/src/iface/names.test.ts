@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the names of links are those of KubeVirt v1.9, and where they differ on purpose.
-import { createHash } from "node:crypto";
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
@@ -16,8 +15,6 @@ import {
   podInterfaceOfTap,
 } from "./names.ts";
 import { withNics } from "../spec/nics.ts";
-
-const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 function secondary(name: string, networkName: string): Network {
   return { name, multus: { networkName } };
@@ -39,14 +36,11 @@ function schemeOf(
   networkStatus: readonly NetworkStatus[] = [],
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
-  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod)];
   const known = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
-    collectIfaceFacts(sources, sha256Hex).map(({ name, podInterfaceName }) => [
-      name,
-      podInterfaceName,
-    ]),
+    collectIfaceFacts(sources).map(({ name, podInterfaceName }) => [name, podInterfaceName]),
   );
 }
 
@@ -87,7 +81,7 @@ describe("NICs in the pod are called as KubeVirt calls them", () => {
     },
     {
       name: "hashed name of a multus default network",
-      scheme: { "overlay-network": podInterfaceNameOf(OVERLAY, sha256Hex) },
+      scheme: { "overlay-network": podInterfaceNameOf(OVERLAY) },
       kubevirt: { "overlay-network": "eth0" },
     },
   ])("$name", ({ scheme, kubevirt }) => {
@@ -99,9 +93,7 @@ describe("NICs in the pod are called as KubeVirt calls them", () => {
 function askedFor(interfaces: readonly string[]): readonly (string | undefined)[] {
   const elements = interfaces.map((link) => ({ name: "other", interface: link }));
   const vmi = aVmiOn([secondary("red", "rednet")]);
-  return planPodNetworks({ vmi, bindings: {} }, elements, sha256Hex).map(
-    (element) => element.interface,
-  );
+  return planPodNetworks({ vmi, bindings: {} }, elements).map((element) => element.interface);
 }
 
 const ORDINAL: readonly NetworkStatus[] = [
@@ -219,7 +211,7 @@ test("a NIC keeps the name that its attachment has, whatever it would be called 
 describe("what a device is called leads back to its iface", () => {
   test.each(["default", "blue", "ua-x"])("%s", (name) => {
     for (const network of [{ name, pod: {} }, secondary(name, "nad")]) {
-      const podInterfaceName = podInterfaceNameOf(network, sha256Hex);
+      const podInterfaceName = podInterfaceNameOf(network);
       const { alias, tapName } = namesOf(name, podInterfaceName);
       expect(nameOfAlias(alias)).toBe(name);
       expect(podInterfaceOfTap(tapName)).toBe(podInterfaceName);

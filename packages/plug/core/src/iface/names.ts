@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the links and the device of an iface are called. Source: KubeVirt network/namescheme, network/link/names.go.
 import { isDefaultNetwork, type Network } from "@patchbay/api";
-
-/** SHA-256 of a text as lower-case hex; given by the caller, since pure code has no crypto. */
-export type Sha256Hex = (text: string) => string;
+import { sha256Hex } from "./sha256.ts";
 
 /** NIC of the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
@@ -29,7 +27,7 @@ function withoutPodPrefix(podInterfaceName: string): string {
 }
 
 /** NIC in the pod: `eth0`, or `pod` and the head of the hash of the network's name within the VM. */
-export function podInterfaceNameOf(network: Network, sha256Hex: Sha256Hex): string {
+export function podInterfaceNameOf(network: Network): string {
   return isDefaultNetwork(network)
     ? DEFAULT_POD_INTERFACE
     : POD_PREFIX + sha256Hex(network.name).slice(0, HASH_LENGTH);
@@ -44,11 +42,7 @@ export function extraInterfaceNameOf(podInterfaceName: string): string {
 }
 
 /** NIC in the pod of an iface whose usual one is on another network still; names of ifaces have no slash. */
-export function spareInterfaceNameOf(
-  ifaceName: string,
-  networkName: string,
-  sha256Hex: Sha256Hex,
-): string {
+export function spareInterfaceNameOf(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
@@ -97,11 +91,7 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
 }
 
 /** The tap that is made for an iface: one for each, also while it moves from one NIC in the pod to another. */
-export function madeTapOf(
-  ifaceName: string,
-  podInterfaceName: string,
-  sha256Hex: Sha256Hex,
-): string {
+export function madeTapOf(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
     : namesOf(ifaceName, podInterfaceName).tapName;

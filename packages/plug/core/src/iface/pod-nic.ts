@@ -7,7 +7,7 @@ import {
   type NetworkSelection,
 } from "@patchbay/api";
 import { findByName, networkNameOf } from "../spec/nics.ts";
-import { podInterfaceNameOf, spareInterfaceNameOf, type Sha256Hex } from "./names.ts";
+import { podInterfaceNameOf, spareInterfaceNameOf } from "./names.ts";
 
 /** A NIC in the pod, and its network as NAMESPACE/NAME. */
 export interface PodNic {
@@ -61,15 +61,15 @@ export function nicsOfElements(
  * The NIC of the network's iface on that network: the one that it has there, else the one by KubeVirt's scheme, else,
  * while that is on another network, one whose name tells the networks apart.
  */
-export function podNicOf(network: Network, sources: PodNicSources, sha256Hex: Sha256Hex): string {
+export function podNicOf(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
-  const usual = podInterfaceNameOf(network, sha256Hex);
+  const usual = podInterfaceNameOf(network);
   if (isDefaultNetwork(network)) return usual;
   const networkName = networkNameOf(network, namespace) ?? "";
   const told = attachments.filter(({ name }) => name === network.name);
   const here = told.find((attachment) => isOn(attachment, networkName));
   if (here !== undefined) return here.podInterfaceName;
-  const spare = spareInterfaceNameOf(network.name, networkName, sha256Hex);
+  const spare = spareInterfaceNameOf(network.name, networkName);
   const has = (name: string): boolean =>
     nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
   const there = [usual, spare].find(has);

@@ -8,13 +8,13 @@ import type { IfaceFacts } from "./facts.ts";
 import type { KernelLink } from "./link-facts.ts";
 import { expectedWirings, withWired } from "./wired.ts";
 
-const POD_NIC = "pod0123456789a";
-const TAP = "tap0123456789a";
+const POD_NIC = "pod7692c3ad354";
+const TAP = "tap7692c3ad354";
 const MAC = "02:00:00:00:00:01";
 const OTHER_MAC = "02:00:00:00:00:02";
-const LINKS = [POD_NIC, "k6t-0123456789a", TAP].map((name) => link(name));
+const LINKS = [POD_NIC, "k6t-7692c3ad354", TAP].map((name) => link(name));
 const WIRING = {
-  ...{ kind: "bridge", podInterfaceName: POD_NIC, bridgeName: "k6t-0123456789a", tapName: TAP },
+  ...{ kind: "bridge", podInterfaceName: POD_NIC, bridgeName: "k6t-7692c3ad354", tapName: TAP },
   ...{ mac: MAC, mtu: 1400 },
 };
 
@@ -25,7 +25,7 @@ function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
   const nothing = { links: LINKS, nics: [], guest: NO_VIEW, bindings: {} };
-  return collectIfaceFacts({ vmi, ...nothing, ...sources }, () => "0123456789ab");
+  return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 
 /** The iface on its old network, while the pod has the NIC of the other network too. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All plans together, on a world in memory: whatever a user asks for, in whatever order the loops run, comes true,
 // and nothing is torn down under something that still uses it.
-import { createHash } from "node:crypto";
 import {
   names,
   networkConfigOf,
@@ -36,7 +35,6 @@ import { planVmi } from "./vm/vmi.ts";
 import { withPlug } from "./vm/nics.ts";
 import { NO_STORAGE, SETTINGS } from "../testing/launcher-facts.ts";
 
-const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const NOW = "2026-01-01T00:00:00.000Z";
 const PORTS = 8;
 const NETWORK = networkConfigOf(undefined);
@@ -111,7 +109,7 @@ class World {
   vmiLoop(): boolean {
     if (this.vmi === undefined) return false;
     const facts = { vmi: this.vmi, pod: this.pod, network: NETWORK, storage: NO_STORAGE };
-    const plan = planVmi({ ...facts, settings: SETTINGS }, sha256Hex);
+    const plan = planVmi({ ...facts, settings: SETTINGS });
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);
       if (action.kind === "patchPodNetworks") this.#setNetworks(action.to);
@@ -121,7 +119,7 @@ class World {
       }
     }
     const report = { ...facts, vmi: this.vmi, pod: this.pod, failures: [] };
-    const status = ownVmiStatus(report, NOW, sha256Hex);
+    const status = ownVmiStatus(report, NOW);
     const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
     const next = { ...Object.fromEntries(others), ...status };
     const changed = !isEqual(this.vmi.status, next);
@@ -190,7 +188,7 @@ class World {
     const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
     return {
       vmi,
-      ifaces: this.#judged(collectIfaceFacts(sources, sha256Hex)),
+      ifaces: this.#judged(collectIfaceFacts(sources)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       useEmulation: true,
       network: NETWORK,
@@ -383,7 +381,7 @@ describe("all loops together", () => {
         const statuses = world.vmi?.status?.interfaces ?? [];
         const links = statuses.flatMap(({ name = "", podInterfaceName: nic = "" }) => {
           const { bridgeName } = namesOf(name, nic);
-          return [nic, bridgeName, madeTapOf(name, nic, sha256Hex)];
+          return [nic, bridgeName, madeTapOf(name, nic)];
         });
         expect([...world.links.keys()].sort()).toEqual(links.sort());
         expect(world.networks()).toEqual({ a: "default/blue", d: "default/green" });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // An iface whose binding is not built never becomes a NIC, whatever door it comes in by.
-import { createHash } from "node:crypto";
 import {
   networkConfigOf,
   validateVmiSpec,
@@ -22,7 +21,6 @@ import { planAddIface } from "./request/add-iface.ts";
 import type { IfaceFields } from "./request/nic-body.ts";
 import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
 
-const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
   bridged: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
@@ -130,7 +128,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test("gets no element of the pod's annotation", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(planPodNetworks({ vmi, bindings: BINDINGS }, [], sha256Hex)).toEqual([]);
+    expect(planPodNetworks({ vmi, bindings: BINDINGS }, [])).toEqual([]);
   });
 
   test("keeps the VM from being started", () => {
@@ -180,7 +178,7 @@ describe.each([
   test("becomes a NIC", () => {
     expect(nicsAfter(specWith(binding), aVmi({}), BINDINGS).ifaces).toHaveLength(1);
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    const elements = planPodNetworks({ vmi, bindings: BINDINGS }, [], sha256Hex);
+    const elements = planPodNetworks({ vmi, bindings: BINDINGS }, []);
     expect(elements[0]).toMatchObject({ name: "blue" });
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
     expect(planNodeVm(nodeFacts(binding, {}))).toMatchObject([

@@ -44,7 +44,6 @@ test.each([
   const [attachment] = attachmentStatuses(
     { vmi: aVmi({ nics: [{ name: "one", state }], status }), bindings: {} },
     pod,
-    sha256Hex,
   );
   expect(attachment).toEqual({
     name: "one",
@@ -113,17 +112,13 @@ describe("an attachment that nobody was told of", () => {
   ])("$name", ({ pod, state, want }) => {
     const nic = { name: "one", ...(state === undefined ? {} : { state }) };
     expect(
-      attachmentStatuses(
-        { vmi: aVmi({ nics: [nic] }), bindings: {} },
-        { ...NOTHING, ...pod },
-        sha256Hex,
-      ),
+      attachmentStatuses({ vmi: aVmi({ nics: [nic] }), bindings: {} }, { ...NOTHING, ...pod }),
     ).toStrictEqual(want);
   });
 
   test("fails by a name that is none", () => {
     const vmi = aVmi({ nics: [{ name: "one", network: "a/b/c" }] });
-    expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING, sha256Hex)).toMatchObject([
+    expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING)).toMatchObject([
       { name: "one", state: "Failed", reason: "NetworkInvalid" },
     ]);
   });
@@ -212,9 +207,7 @@ describe("an attachment that was told", () => {
       nics: state === "gone" ? [] : [{ name: "one", state }],
       status: { attachments: [before], interfaces: [{ name: "one", ...hotplug }] },
     });
-    expect(
-      attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod }, sha256Hex),
-    ).toStrictEqual(want);
+    expect(attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod })).toStrictEqual(want);
   });
 
   test("comes after those of the specification, in whose order they are", () => {
@@ -223,9 +216,11 @@ describe("an attachment that was told", () => {
       nics: [{ name: "b" }, { name: "a" }],
       status: { attachments: [told("left"), told("a"), told("b")] },
     });
-    expect(
-      attachmentStatuses({ vmi, bindings: {} }, NOTHING, sha256Hex).map(({ name }) => name),
-    ).toEqual(["b", "a", "left"]);
+    expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING).map(({ name }) => name)).toEqual([
+      "b",
+      "a",
+      "left",
+    ]);
   });
 });
 
@@ -268,9 +263,7 @@ describe("the default network", () => {
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] }],
     },
   ])("$name", ({ pod, want }) => {
-    expect(
-      attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod }, sha256Hex),
-    ).toStrictEqual(want);
+    expect(attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod })).toStrictEqual(want);
   });
 });
 
@@ -302,22 +295,22 @@ describe("an iface whose binding brings a network along", () => {
     },
   ])("$name", ({ pod, want }) => {
     const facts = { ...NOTHING, ...pod };
-    expect(attachmentStatuses({ vmi: ON_BLUE, bindings }, facts, sha256Hex)).toStrictEqual(want);
+    expect(attachmentStatuses({ vmi: ON_BLUE, bindings }, facts)).toStrictEqual(want);
   });
 
   test("has one on the pod's network too", () => {
     const vmi = vmiOn([{ name: "default", pod: {} }]);
     const pod = { ...NOTHING, podIps: ["10.0.0.5"] };
-    expect(attachmentStatuses({ vmi, bindings }, pod, sha256Hex)).toEqual([]);
+    expect(attachmentStatuses({ vmi, bindings }, pod)).toEqual([]);
     const networkStatus = [{ name: "default/plug", interface: "bndeth0" }];
-    const [there] = attachmentStatuses({ vmi, bindings }, { ...pod, networkStatus }, sha256Hex);
+    const [there] = attachmentStatuses({ vmi, bindings }, { ...pod, networkStatus });
     expect(there).toMatchObject({ name: "default", podInterfaceName: "eth0", state: "Attached" });
   });
 
   test("is gone when both are", () => {
     const vmi = aVmi({ status: { attachments: [REMOVING] } });
     const left = (...networkStatus: readonly NetworkStatus[]): readonly Attachment[] =>
-      attachmentStatuses({ vmi, bindings }, { ...NOTHING, networkStatus }, sha256Hex);
+      attachmentStatuses({ vmi, bindings }, { ...NOTHING, networkStatus });
     expect(left(ALONG)).toEqual([REMOVING]);
     expect(left()).toEqual([]);
   });
@@ -325,7 +318,7 @@ describe("an iface whose binding brings a network along", () => {
   test("says that the name of the network cannot be", () => {
     const odd = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "a.b/c" } };
     const pod = { ...NOTHING, networkStatus: [THERE] };
-    const [failed] = attachmentStatuses({ vmi: ON_BLUE, bindings: odd }, pod, sha256Hex);
+    const [failed] = attachmentStatuses({ vmi: ON_BLUE, bindings: odd }, pod);
     expect(failed).toMatchObject({ state: "Failed", reason: "NetworkInvalid" });
   });
 });

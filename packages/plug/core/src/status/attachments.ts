@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { parseNetworkDns } from "../addresses/resolver.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
-import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf, type Sha256Hex } from "../iface/names.ts";
+import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../iface/names.ts";
 import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../iface/pod-nic.ts";
 import type { NetworksWish } from "../plan/pod/pod-networks.ts";
 import { networkNameInvalid } from "../reasons/words.ts";
@@ -171,7 +171,7 @@ function nextOf(
   return isOver ? { ...identity, state: "Removing" } : secondaryAttachment(identity, pod);
 }
 
-function identityOf(network: Network, { vmi, pod }: Told, sha256Hex: Sha256Hex): Identity {
+function identityOf(network: Network, { vmi, pod }: Told): Identity {
   const { namespace = "" } = vmi.metadata;
   const networkName = networkNameOf(network, namespace);
   const inPod = pod.networkStatus.flatMap(({ name, interface: podInterfaceName }) =>
@@ -185,7 +185,7 @@ function identityOf(network: Network, { vmi, pod }: Told, sha256Hex: Sha256Hex):
   return {
     name: network.name,
     ...(networkName === undefined ? {} : { networkName }),
-    podInterfaceName: podNicOf(network, known, sha256Hex),
+    podInterfaceName: podNicOf(network, known),
   };
 }
 
@@ -216,7 +216,7 @@ function inOrder(
 }
 
 /** What there is for an iface of the specification on a secondary network. */
-function attachmentsOf(network: Network, told: Told, sha256Hex: Sha256Hex): readonly Attachment[] {
+function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
   const { vmi, pod } = told;
   const { name } = network;
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
@@ -225,9 +225,7 @@ function attachmentsOf(network: Network, told: Told, sha256Hex: Sha256Hex): read
   // One to the same network that is going is gone before another is asked for.
   const isKnown = previous.some((entry) => isOn(entry, networkName));
   const fresh =
-    isKnown || !isDeclared(vmi, name)
-      ? []
-      : [secondaryAttachment(identityOf(network, told, sha256Hex), pod)];
+    isKnown || !isDeclared(vmi, name) ? [] : [secondaryAttachment(identityOf(network, told), pod)];
   return inOrder([...kept, ...fresh], vmi, name);
 }
 
@@ -239,7 +237,6 @@ function attachmentsOf(network: Network, told: Told, sha256Hex: Sha256Hex): read
 export function attachmentStatuses(
   wish: NetworksWish,
   pod: PodNetworkFacts,
-  sha256Hex: Sha256Hex,
 ): readonly Attachment[] {
   const { vmi } = wish;
   const previous = vmi.status?.attachments ?? [];
@@ -247,7 +244,7 @@ export function attachmentStatuses(
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
     if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
-    return attachmentsOf(network, { vmi, pod }, sha256Hex);
+    return attachmentsOf(network, { vmi, pod });
   });
   const left = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)

@@ -211,7 +211,6 @@ test("what holds up the VMI as a whole is told since now", () => {
 
 describe("while libvirt does not answer", () => {
   const error = new AppError("LIBVIRT_TIMED_OUT", {});
-  const sha256Hex = (): string => "f".repeat(64);
   type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 
   function statusOf(
@@ -225,7 +224,7 @@ describe("while libvirt does not answer", () => {
       nics: [{ name: "one", state }],
       status: { interfaces: [{ name: "one", hotplug, ...more }], attachments: [attachment] },
     });
-    return unreachableIfaces(vmi, error, { now: NOW, sha256Hex, bindings: {} })[0];
+    return unreachableIfaces(vmi, error, { now: NOW, bindings: {} })[0];
   }
   const device = { mac: "02:00:00:00:00:01", queueCount: 2, linkState: "up" };
   const held = { reason: "LibvirtTimedOut", attempts: 3 };
@@ -280,7 +279,7 @@ describe("while libvirt does not answer", () => {
   test("links of the guest's own stay as they were told last", () => {
     const own = { infoSource: "guest-agent", interfaceName: "docker0", mac: "06:00:00:00:00:01" };
     const vmi = aVmi({ status: { interfaces: [own] } });
-    expect(unreachableIfaces(vmi, error, { now: NOW, sha256Hex, bindings: {} })).toEqual([own]);
+    expect(unreachableIfaces(vmi, error, { now: NOW, bindings: {} })).toEqual([own]);
   });
 
   test("an error of no kind is the launcher's, and what was never tried counts nothing", () => {
@@ -290,7 +289,6 @@ describe("while libvirt does not answer", () => {
     });
     const [status] = unreachableIfaces(vmi, new Error("gone"), {
       now: NOW,
-      sha256Hex,
       bindings: {},
     });
     expect(status?.hotplug).toEqual({

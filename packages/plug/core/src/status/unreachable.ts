@@ -8,7 +8,6 @@ import type {
 } from "@patchbay/api";
 import { collectIfaceFacts } from "../iface/collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../iface/facts.ts";
-import type { Sha256Hex } from "../iface/names.ts";
 import { phaseOf } from "../iface/phase.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
@@ -102,7 +101,6 @@ function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): 
 export interface Surroundings {
   /** RFC 3339. */
   readonly now: string;
-  readonly sha256Hex: Sha256Hex;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
 }
@@ -111,13 +109,13 @@ export interface Surroundings {
 export function unreachableIfaces(
   vmi: VirtualMachineInstance,
   error: unknown,
-  { now, sha256Hex, bindings }: Surroundings,
+  { now, bindings }: Surroundings,
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
   const nothing = { links: [], nics: [], guest: NO_VIEW, bindings };
   const sources = { vmi, ...nothing, isBlind: true as const };
-  const ifaces = collectIfaceFacts(sources, sha256Hex).map(asReported);
+  const ifaces = collectIfaceFacts(sources).map(asReported);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,
     message,

@@ -21,7 +21,7 @@ function podThatIs(phase: "Pending" | "Running" | "Succeeded" | "Failed", more: 
 
 function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
   const facts = { vmi: aVmi({ status }), pod, ...CLUSTER, failures: [] };
-  return ownVmiStatus(facts, NOW, () => "f".repeat(64));
+  return ownVmiStatus(facts, NOW);
 }
 
 /** With an iface on the pod network, before the others. */
@@ -108,13 +108,13 @@ describe("the pod of a VMI", () => {
         { name: "cbr0", interface: "eth0", default: true, ips: ["10.0.0.5"] },
       ]),
       [names.ATTACHMENT_ERRORS_ANNOTATION]: JSON.stringify({
-        [`pod${"f".repeat(11)}`]: { reason: "CniFailed", message: "no" },
+        pod7692c3ad354: { reason: "CniFailed", message: "no" },
       }),
     };
     const withPod = onPodNetwork(aVmi({ nics: [{ name: "one" }] }));
     const told = { ...pod, metadata: { ...pod.metadata, annotations } };
     const facts = { vmi: withPod, pod: told, ...CLUSTER, failures: [] };
-    expect(ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments).toMatchObject([
+    expect(ownVmiStatus(facts, NOW).attachments).toMatchObject([
       { name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] },
       { name: "one", state: "Failed", reason: "CniFailed", message: "no" },
     ]);
@@ -129,7 +129,7 @@ describe("the pod of a VMI", () => {
         ...CLUSTER,
         failures: [],
       };
-      return ownVmiStatus(facts, NOW, () => "f".repeat(64)).attachments;
+      return ownVmiStatus(facts, NOW).attachments;
     };
     const identity = { name: "default", podInterfaceName: "eth0" };
     expect(given({ podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] })).toEqual([

@@ -11,7 +11,7 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
     const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
-    return ownVmiStatus(report, NOW, () => "f".repeat(64)).conditions;
+    return ownVmiStatus(report, NOW).conditions;
   };
   const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
   expect(conditionsOf({ hindrance })).toMatchObject([
@@ -26,7 +26,7 @@ test("a launcher that its node has refused tells why, in reason and in condition
   const message = "Allocate failed due to no devices available for devices.kubevirt.io/tun";
   const pod = { ...aPod(), status: { phase: "Failed", reason, message } } as const;
   const vmi = aVmi({ status: { phase: "Scheduling" } });
-  const report = ownVmiStatus({ vmi, pod, ...CLUSTER, failures: [] }, NOW, () => "f".repeat(64));
+  const report = ownVmiStatus({ vmi, pod, ...CLUSTER, failures: [] }, NOW);
   expect(report).toMatchObject({ phase: "Failed", reason });
   expect(report.conditions).toMatchObject([
     { type: "Ready", status: "False", reason, message },
@@ -47,6 +47,6 @@ test.each([
     ...CLUSTER,
     failures: [],
   };
-  const { conditions = [] } = ownVmiStatus(report, NOW, () => "f".repeat(64));
+  const { conditions = [] } = ownVmiStatus(report, NOW);
   expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(told);
 });

@@ -13,7 +13,6 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
-import type { Sha256Hex } from "../iface/names.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
@@ -133,14 +132,14 @@ function findLauncher({ vmi, pod }: VmiSituation): Pod | undefined {
 }
 
 /** virt-controller's part of the status; `now` is RFC 3339. */
-export function ownVmiStatus(facts: VmiSituation, now: string, sha256Hex: Sha256Hex): OwnVmiStatus {
+export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
   const wish = { vmi, bindings: facts.network.bindings };
   const attachments =
-    pod === undefined ? undefined : attachmentStatuses(wish, podNetworkFacts(pod), sha256Hex);
+    pod === undefined ? undefined : attachmentStatuses(wish, podNetworkFacts(pod));
   const phase = phaseOfVmi(vmi, pod);
   return {
     phase,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How Patchbay answers one row of KubeVirt's own test tables.
-import { createHash } from "node:crypto";
 import type { Iface, Network, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { withNics } from "../spec/nics.ts";
@@ -41,10 +40,6 @@ export interface RowNics {
   readonly interfaces: readonly Iface[];
   /** Default: a network of the same name for each. */
   readonly networks?: readonly Network[] | null;
-}
-
-export function sha256Hex(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 function networkFor({ name }: Iface): Network {

@@ -12,15 +12,7 @@ import { aliasOf } from "../iface/names.ts";
 import { attachmentStatuses } from "../status/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
-import {
-  notBuilt,
-  ours,
-  same,
-  sha256Hex,
-  vmiOf,
-  type Cases,
-  type RowNics,
-} from "./kubevirt-case.ts";
+import { notBuilt, ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";
 const MIGRATION = "live migration";
@@ -31,7 +23,7 @@ interface AnnotationRow extends RowNics {
 }
 
 function elementsOf(row: AnnotationRow): readonly NetworkSelection[] {
-  return planPodNetworks({ vmi: vmiOf(row), bindings: {} }, row.currentAnnotation ?? [], sha256Hex);
+  return planPodNetworks({ vmi: vmiOf(row), bindings: {} }, row.currentAnnotation ?? []);
 }
 
 function annotationOf(row: AnnotationRow): unknown {
@@ -104,10 +96,10 @@ function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
     name: inNamespace(entry.name),
   }));
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
-  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod, sha256Hex)];
+  const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod)];
   const known = { links: [], bindings: {}, ...seenOf(status) };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
-  const ifaces = collectIfaceFacts(sources, sha256Hex);
+  const ifaces = collectIfaceFacts(sources);
   return ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: "" }).map(
     ({ name, podInterfaceName, infoSource }) => ({
       name,

@@ -6,7 +6,7 @@ import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { planTemplateNics } from "../plan/vm/nics.ts";
 import { findByName, ifacesOf, withNics, type Nics } from "../spec/nics.ts";
 import { restartRequiredFields } from "../status/restart-required.ts";
-import { ours, same, sha256Hex, vmiOf, type Cases } from "./kubevirt-case.ts";
+import { ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
 import { nicsAfter } from "./vmi-nics.ts";
 
 interface SyncRow {
@@ -110,8 +110,8 @@ interface OldRow {
 /** Version 1.1.1 asked whether the pod's annotation has to change. */
 function annotationChange({ interfaces, status }: OldRow): unknown {
   const there = vmiOf({ interfaces: interfaces.filter(({ name }) => status.includes(name)) });
-  const current = planPodNetworks({ vmi: there, bindings: {} }, [], sha256Hex);
-  const next = planPodNetworks({ vmi: vmiOf({ interfaces }), bindings: {} }, current, sha256Hex);
+  const current = planPodNetworks({ vmi: there, bindings: {} }, []);
+  const next = planPodNetworks({ vmi: vmiOf({ interfaces }), bindings: {} }, current);
   const changeRequired = JSON.stringify(current) !== JSON.stringify(next);
   return { changeRequired, annotate: changeRequired ? next : null };
 }

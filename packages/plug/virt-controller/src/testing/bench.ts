@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
-import { hash } from "node:crypto";
 import {
   KUBEVIRTS,
   PERSISTENT_VOLUME_CLAIMS,
@@ -29,11 +28,6 @@ import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 
 /** Key of the objects of `aVm` and `aVmi`. */
 export const KEY = { namespace: "default", name: "vm1" };
-
-/** As virt-controller computes it. */
-export function sha256Hex(text: string): string {
-  return hash("sha256", text, "hex");
-}
 
 /** A cache that holds what it is told. */
 class ToldCache<T extends KubeObject> implements Cache<T> {
@@ -111,7 +105,6 @@ export class Bench {
       patience: createPatience(clock, 30_000),
       clock,
       log,
-      sha256Hex,
       randomBytes: (count) => new Uint8Array(count).fill(1),
       launcherImage: "virt-launcher",
       imageVolumes: createImageVolumes({ store, log }),

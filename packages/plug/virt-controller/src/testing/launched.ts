@@ -3,10 +3,9 @@
 import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { launcherPodName } from "@patchbay/core";
 import { aPod, aVmi } from "@patchbay/support";
-import { sha256Hex } from "./bench.ts";
 
 /** Name of the launcher pod of `aVmi`. */
-export const LAUNCHER = launcherPodName(aVmi(), sha256Hex);
+export const LAUNCHER = launcherPodName(aVmi());
 /** The VMI's labels once its node is known. */
 export const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
 /** Status of a VMI whose pod runs. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who else writes beside virt-controller: a person with all rights, the scheduler, the kubelet and the agents.
-import { hash } from "node:crypto";
 import {
   names,
   parseNetworks,
@@ -24,7 +23,7 @@ const SOON = { withinMs: 5000 };
 
 /** The name that a VMI's launcher pod has or will have. */
 export function launcherNameOf(vmi: VirtualMachineInstance): string {
-  return launcherPodName(vmi, (text) => hash("sha256", text, "hex"));
+  return launcherPodName(vmi);
 }
 
 /** The VM `default/NAME` and everything that is made of it. */

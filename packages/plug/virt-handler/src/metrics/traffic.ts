@@ -17,10 +17,7 @@ import { launcherOf } from "../reconcilers/vmi/index.ts";
 /** A reading serves everybody who asks within this time, milliseconds. */
 const FRESH_MS = 1_000;
 
-type TrafficDeps = Pick<
-  Deps,
-  "vmis" | "sessions" | "taps" | "nodeName" | "sha256Hex" | "clock" | "log"
->;
+type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
 /** Undefined while its launcher cannot be reached, or its guest does not run. */
 async function trafficOf(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node in memory for tests of the loop: one VMI, its launcher, its pod's links, and crashes on demand.
-import { createHash } from "node:crypto";
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeVirt,
@@ -34,11 +33,6 @@ const SOCKET_FD = 7;
 /** Inode of the pod's namespace. */
 export const NETNS = "42";
 const NODE = "node1";
-
-/** As the loop hashes names. */
-export function sha256Hex(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
 
 /** Effects are counted; the one at `crashAt` is the last, and half of the crashes come after it took effect. */
 interface CrashPlan {
@@ -163,7 +157,7 @@ class MemoryBench implements Bench {
   constructor(first: VirtualMachineInstance) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
     this.daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
-    const pod = launcherOf(first, { nodeName: NODE, sha256Hex });
+    const pod = launcherOf(first, { nodeName: NODE });
     const launchers = this.#launchers;
     this.launcher = {
       start: () => {
@@ -267,7 +261,6 @@ class MemoryBench implements Bench {
       },
       clock: this.#clock,
       log,
-      sha256Hex,
     };
   }
 

@@ -20,7 +20,7 @@ import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import { runLoop } from "../loop.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
-import { NETNS, sha256Hex } from "./bench.ts";
+import { NETNS } from "./bench.ts";
 import { openingTaps } from "./opening-taps.ts";
 import { aScheduledVmi, putNicAt } from "./scene.ts";
 
@@ -44,7 +44,7 @@ export class LoopNode {
   #loop = Promise.resolve();
 
   constructor() {
-    const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE, sha256Hex });
+    const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE });
     if (pod === undefined) throw new Error("the VMI is on no node");
     this.launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
     this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });

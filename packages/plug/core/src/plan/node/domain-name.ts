@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the domain of a VMI is called, and which machine it is to its guest.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Sha256Hex } from "../../iface/names.ts";
+import { sha256Hex } from "../../iface/sha256.ts";
 
 /** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
 export function domainNameOf(vmi: VirtualMachineInstance): string {
@@ -15,7 +15,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
  * The machine's UUID, the same at every start: the one that the VM asks for, else a version 8 UUID of its name.
  * Source: RFC 9562 section 5.8.
  */
-export function machineUuidOf(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+export function machineUuidOf(vmi: VirtualMachineInstance): string {
   const asked = vmi.spec.domain.firmware?.uuid ?? "";
   if (UUID.test(asked)) return asked.toLowerCase();
   const hex = sha256Hex(domainNameOf(vmi));

@@ -28,7 +28,7 @@ function partsOf(container: Boot, keepsImageVolumes: boolean) {
 
 function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
   const request = { ...SETTINGS, keepsImageVolumes, ports: 0, claims: new Map(), bindings: {} };
-  return launcherPodOf(vmiWith(container), request, () => "0123456789abcdef");
+  return launcherPodOf(vmiWith(container), request);
 }
 
 const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true };

@@ -13,13 +13,9 @@ import { planVmi } from "../vm/vmi.ts";
 import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
-function sha256Hex(): string {
-  return "0123456789abcdef";
-}
-
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
   const request = { ...SETTINGS, useEmulation, ports: 8, claims: new Map(), bindings: {} };
-  return launcherPodOf(vmi, request, sha256Hex);
+  return launcherPodOf(vmi, request);
 }
 
 function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
@@ -37,7 +33,7 @@ function resourcesWith(pcieRootPorts: number): unknown {
     settings: SETTINGS,
     ...CLUSTER,
   };
-  const pods = planVmi(facts, sha256Hex).flatMap((action) =>
+  const pods = planVmi(facts).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
   );
   const { requests, limits } = pods[0]?.spec.containers[0]?.resources ?? {};
@@ -79,7 +75,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
-      name: "virt-launcher-vm1-01234",
+      name: "virt-launcher-vm1-51ce5",
       namespace: "default",
       labels: {
         "kubevirt.io": "virt-launcher",
@@ -89,7 +85,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
       annotations: {
         "kubevirt.io/domain": "vm1",
         "k8s.v1.cni.cncf.io/networks":
-          '[{"name":"blue","namespace":"default","interface":"pod0123456789a"}]',
+          '[{"name":"blue","namespace":"default","interface":"pod7692c3ad354"}]',
       },
       ownerReferences: [
         {
@@ -177,9 +173,9 @@ describe("a launcher", () => {
   test("has a name that a pod can have, however long the VMI's is", () => {
     const vmi = aVmi();
     const long = { ...vmi, metadata: { ...vmi.metadata, name: "v".repeat(253) } };
-    const name = launcherPodName(long, sha256Hex);
+    const name = launcherPodName(long);
     expect(name).toHaveLength(253);
-    expect(name).toMatch(/^virt-launcher-v+-01234$/);
+    expect(name).toMatch(/^virt-launcher-v+-51ce5$/);
   });
 });
 
@@ -203,16 +199,14 @@ describe("a pod is the launcher of a VMI", () => {
       want: false,
     },
   ])("$name", ({ pod, want }) => {
-    expect(isLauncherOf(pod, vmi, sha256Hex)).toBe(want);
+    expect(isLauncherOf(pod, vmi)).toBe(want);
   });
 
   test("never of one that nobody has stored", () => {
     const metadata = { name: "vm1", namespace: "default" };
     const unstored = { ...vmi, metadata };
-    expect(isLauncherOf(podOf(unstored), unstored, sha256Hex)).toBe(false);
+    expect(isLauncherOf(podOf(unstored), unstored)).toBe(false);
     const pod = other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "" })) });
-    expect(isLauncherOf(pod, { ...vmi, metadata: { ...metadata, uid: "" } }, sha256Hex)).toBe(
-      false,
-    );
+    expect(isLauncherOf(pod, { ...vmi, metadata: { ...metadata, uid: "" } })).toBe(false);
   });
 });

@@ -13,7 +13,6 @@ import {
   type VolumeMount,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import type { Sha256Hex } from "../../iface/names.ts";
 import { topologyVersionOf } from "../../pcie/kept.ts";
 import { hasDisplay } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disks/disk-part.ts";
@@ -25,6 +24,7 @@ import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
 import type { NetworksWish } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
+import { sha256Hex } from "../../iface/sha256.ts";
 
 /** What the cluster decides about launchers. */
 export interface LauncherSettings {
@@ -69,7 +69,7 @@ const EXTRA_GRACE_SECONDS = 5;
 const NAME_MAX = 253 - "virt-launcher-".length - 6;
 
 /** The pod's name is a function of the VMI's uid, so that making it twice is an "already exists". */
-export function launcherPodName(vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): string {
+export function launcherPodName(vmi: VirtualMachineInstance): string {
   const suffix = sha256Hex(vmi.metadata.uid ?? "").slice(0, 5);
   return `virt-launcher-${vmi.metadata.name.slice(0, NAME_MAX)}-${suffix}`;
 }
@@ -78,12 +78,12 @@ export function launcherPodName(vmi: VirtualMachineInstance, sha256Hex: Sha256He
  * Whether the pod was made for this VMI: in its namespace, controlled by it, and of the name that its uid gives. Labels
  * are words that anybody who may make a pod can write.
  */
-export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance, sha256Hex: Sha256Hex): boolean {
+export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   const uid = vmi.metadata.uid ?? "";
   return (
     uid !== "" &&
     pod.metadata.namespace === vmi.metadata.namespace &&
-    pod.metadata.name === launcherPodName(vmi, sha256Hex) &&
+    pod.metadata.name === launcherPodName(vmi) &&
     controllerOf(pod)?.uid === uid
   );
 }
@@ -113,13 +113,13 @@ function containerOf(
   };
 }
 
-function metadataOf(wish: NetworksWish, sha256Hex: Sha256Hex): Pod["metadata"] {
+function metadataOf(wish: NetworksWish): Pod["metadata"] {
   const { vmi } = wish;
   return {
-    name: launcherPodName(vmi, sha256Hex),
+    name: launcherPodName(vmi),
     namespace: vmi.metadata.namespace ?? "",
     labels: podLabelsOf(vmi),
-    annotations: podAnnotationsOf(wish, sha256Hex),
+    annotations: podAnnotationsOf(wish),
     ownerReferences: [
       {
         apiVersion: vmi.apiVersion,
@@ -146,11 +146,7 @@ function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts 
 }
 
 /** The pod for a VMI. Its annotation names the secondary networks from the start. */
-export function launcherPodOf(
-  vmi: VirtualMachineInstance,
-  request: LauncherRequest,
-  sha256Hex: Sha256Hex,
-): Pod {
+export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const user = names.LAUNCHER_UID;
   const parts = partsOf(vmi, request);
@@ -158,7 +154,7 @@ export function launcherPodOf(
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: metadataOf({ vmi, bindings: request.bindings }, sha256Hex),
+    metadata: metadataOf({ vmi, bindings: request.bindings }),
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: grace + EXTRA_GRACE_SECONDS,

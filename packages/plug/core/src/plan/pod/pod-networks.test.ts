@@ -18,11 +18,8 @@ import { podInterfaceNameOf } from "../../iface/names.ts";
 import { attachmentStatuses } from "../../status/attachments.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
-/** Differs for each text, as far as these tests need it. */
-const sha256Hex = (text: string): string => Buffer.from(text).toString("hex").padEnd(64, "0");
-
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {
-  const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, [], sha256Hex));
+  const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, []));
   const parsed = parseNetworks(text);
   if (!parsed.ok) throw new Error(`${names.NETWORKS_ANNOTATION}: ${parsed.reason}`);
   return parsed.elements.map(({ name, namespace = "" }) => `${namespace}/${name}`);
@@ -39,7 +36,7 @@ test("a name that slipped past admission holds up no other, and says so", () => 
   ];
   expect(elementsOf(nics)).toEqual(["default/green"]);
   const pod = { elements: [], networkStatus: [], errors: {}, podIps: [] };
-  expect(attachmentStatuses({ vmi: aVmi({ nics }), bindings: {} }, pod, sha256Hex)).toMatchObject([
+  expect(attachmentStatuses({ vmi: aVmi({ nics }), bindings: {} }, pod)).toMatchObject([
     { name: "bad", state: "Failed", reason: "NetworkInvalid" },
   ]);
 });
@@ -56,14 +53,14 @@ function vmiWith(nics: readonly NicSketch[], status: VmiStatus = {}): VirtualMac
 }
 
 function hashed(name: string): string {
-  return podInterfaceNameOf({ name, multus: { networkName: "x" } }, sha256Hex);
+  return podInterfaceNameOf({ name, multus: { networkName: "x" } });
 }
 
 function planned(
   vmi: VirtualMachineInstance,
   current: readonly NetworkSelection[] = [],
 ): readonly NetworkSelection[] {
-  return planPodNetworks({ vmi, bindings: {} }, current, sha256Hex);
+  return planPodNetworks({ vmi, bindings: {} }, current);
 }
 
 test("an element says all that the iface asks for, and no more", () => {
@@ -184,16 +181,13 @@ describe("a binding that brings a network along", () => {
   };
 
   test("asks for it behind the iface's own, and tells the plugin whose it is", () => {
-    expect(planPodNetworks({ vmi: vmiOn("own", BLUE), bindings }, [], sha256Hex)).toEqual([
-      OWN,
-      EXTRA,
-    ]);
+    expect(planPodNetworks({ vmi: vmiOn("own", BLUE), bindings }, [])).toEqual([OWN, EXTRA]);
   });
 
   test("asks for it alone on the pod's network, and takes a namespace from the registration", () => {
     const vmi = { ...vmiOn("other", { name: "a", pod: {} }) };
     const named = { ...vmi, metadata: { ...vmi.metadata, namespace: "mine" } };
-    expect(planPodNetworks({ vmi: named, bindings }, [], sha256Hex)).toEqual([
+    expect(planPodNetworks({ vmi: named, bindings }, [])).toEqual([
       { ...EXTRA, interface: "bndeth0" },
     ]);
   });
@@ -202,7 +196,7 @@ describe("a binding that brings a network along", () => {
     const leaving = (state: Attachment["state"]) => {
       const attachments = [{ name: "a", podInterfaceName: hashed("a"), state }];
       const vmi = vmiWith([{ name: "a", state: "absent" }], { attachments });
-      return planPodNetworks({ vmi, bindings }, [OWN, EXTRA], sha256Hex);
+      return planPodNetworks({ vmi, bindings }, [OWN, EXTRA]);
     };
     expect(leaving("Attached")).toEqual([OWN, EXTRA]);
     expect(leaving("Removing")).toEqual([]);

@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { keptIpsFor } from "../../addresses/kept-addresses.ts";
 import { bindingOf } from "../../bindings/binding-of.ts";
-import { extraInterfaceNameOf, isOwnPodInterfaceName, type Sha256Hex } from "../../iface/names.ts";
+import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
@@ -88,7 +88,6 @@ export interface NetworksWish {
 function wantedElements(
   { vmi, bindings, kept }: NetworksWish,
   current: readonly NetworkSelection[],
-  sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
   const attachments = vmi.status?.attachments ?? [];
@@ -99,7 +98,7 @@ function wantedElements(
     if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
     const binding = bindingOf(iface, network, bindings);
     if (binding.kind === "refused") return [];
-    const names = { podInterfaceName: podNicOf(network, known, sha256Hex), namespace };
+    const names = { podInterfaceName: podNicOf(network, known), namespace };
     const { extraNetwork } = binding;
     return [
       ...(isDefaultNetwork(network)
@@ -134,9 +133,8 @@ function claimOf(
 export function planPodNetworks(
   wish: NetworksWish,
   current: readonly NetworkSelection[],
-  sha256Hex: Sha256Hex,
 ): readonly NetworkSelection[] {
-  const wanted = wantedElements(wish, current, sha256Hex);
+  const wanted = wantedElements(wish, current);
   const stays = (name: string): boolean => {
     const claim = claimOf(wish.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";

@@ -5,10 +5,6 @@ import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 
-function sha256Hex(): string {
-  return "0123456789abcdef";
-}
-
 function vmiWith(
   metadata: Partial<VirtualMachineInstance["metadata"]>,
   spec: Partial<VirtualMachineInstance["spec"]> = {},
@@ -50,7 +46,7 @@ test("labels and annotations of the VMI are the pod's, but not those that say wh
   };
   const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
   const vmi = vmiWith({ annotations, labels });
-  expect(podAnnotationsOf({ vmi, bindings: {} }, sha256Hex)).toEqual({
+  expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
     "example.com/team": "a",
     "kubevirt.io/domain": "vm1",
   });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a VMI is said of its pod: words that Kubernetes acts on, labels and annotations.
 import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@patchbay/api";
-import type { Sha256Hex } from "../../iface/names.ts";
 import { toldAddresses } from "../../addresses/kept-addresses.ts";
 import { hostnameOf } from "../../spec/hostname.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
@@ -72,13 +71,10 @@ export function podLabelsOf({
 }
 
 /** The VMI's, and ours. */
-export function podAnnotationsOf(
-  wish: NetworksWish,
-  sha256Hex: Sha256Hex,
-): Readonly<Record<string, string>> {
+export function podAnnotationsOf(wish: NetworksWish): Readonly<Record<string, string>> {
   const { vmi } = wish;
   const kept = toldAddresses(vmi);
-  const elements = planPodNetworks({ ...wish, kept }, [], sha256Hex);
+  const elements = planPodNetworks({ ...wish, kept }, []);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !NOT_THE_PODS.includes(key),
   );

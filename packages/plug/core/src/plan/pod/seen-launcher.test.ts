@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type Pod } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
-import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { ownVmiStatus } from "../../status/vmi.ts";
 import { hasImageVolume, hasLostImage } from "./image-files.ts";
@@ -71,10 +70,9 @@ function told(pod: Pod): unknown {
   const network = { bindings: new Map() };
   const storage = { claims: new Map(), config: {} };
   const facts = { vmi, pod, network, storage, failures: [] };
-  const sha256Hex = (text: string): string => hash("sha256", text, "hex");
   return {
     // The rest of the configuration says nothing of pods.
-    status: ownVmiStatus(facts as never, "2026-01-01T00:00:00Z", sha256Hex),
+    status: ownVmiStatus(facts as never, "2026-01-01T00:00:00Z"),
     lost: hasLostImage(pod),
     image: hasImageVolume(pod),
   };

@@ -85,9 +85,7 @@ test("it is made before the launcher", () => {
   const vmi = vmiWith({ ...KEPT_TPM, ...(firmware === undefined ? {} : { firmware }) });
   const facts = { ...CLUSTER, vmi, pod: undefined, settings: SETTINGS };
   const kinds = (claims: ReadonlyMap<string, ReturnType<typeof aClaim>>): readonly string[] =>
-    planVmi({ ...facts, storage: { ...facts.storage, claims } }, () => "0123456789").map(
-      ({ kind }) => kind,
-    );
+    planVmi({ ...facts, storage: { ...facts.storage, claims } }).map(({ kind }) => kind);
   expect(kinds(new Map())).toEqual(["createClaim"]);
   expect(kinds(new Map([[CLAIM.claimName, aClaim(CLAIM.claimName)]]))).toEqual(["createPod"]);
 });

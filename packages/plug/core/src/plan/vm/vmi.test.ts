@@ -18,13 +18,9 @@ const NOW = "2026-01-01T00:00:00Z";
 const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
 const ABSENT: NicSketch = { ...ONE, state: "absent" };
 
-function sha256Hex(): string {
-  return "0123456789abcdef";
-}
-
 function plan(vmi: VirtualMachineInstance, pod?: Pod): ReturnType<typeof planVmi> {
   const facts: VmiFacts = { vmi, pod, settings: SETTINGS, ...CLUSTER };
-  return planVmi(facts, sha256Hex);
+  return planVmi(facts);
 }
 
 function kindsOf(vmi: VirtualMachineInstance, pod?: Pod): readonly string[] {
@@ -47,7 +43,7 @@ const ELEMENT = {
   name: "blue",
   namespace: "default",
   mac: "02:00:00:00:00:01",
-  interface: "pod0123456789a",
+  interface: "pod7692c3ad354",
 };
 
 describe("a VMI without a pod", () => {

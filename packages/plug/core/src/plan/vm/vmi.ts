@@ -14,7 +14,6 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
-import type { Sha256Hex } from "../../iface/names.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
@@ -70,10 +69,10 @@ export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   return annotation.ok ? annotation.elements : [];
 }
 
-function planNetworks(wish: NetworksWish, pod: Pod, sha256Hex: Sha256Hex): readonly VmiAction[] {
+function planNetworks(wish: NetworksWish, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
   const current = podNetworkElements(pod);
-  const elements = planPodNetworks(wish, current, sha256Hex);
+  const elements = planPodNetworks(wish, current);
   if (isEqual(current, elements)) return [];
   return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
 }
@@ -92,7 +91,7 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
     : [{ kind: "labelNode", node }];
 }
 
-function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
+function planPod(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, settings, network, storage } = facts;
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
@@ -105,16 +104,16 @@ function planPod(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
   const { claims } = storage;
   const ports = plan.ok ? plan.topology.ports.length : 0;
   const request = { ...settings, claims, ports, bindings: network.bindings };
-  return [{ kind: "createPod", pod: launcherPodOf(vmi, request, sha256Hex) }];
+  return [{ kind: "createPod", pod: launcherPodOf(vmi, request) }];
 }
 
 /**
  * The pod by which is asked whether the API server keeps volumes that are images: the one that is to be made, if its kernel
  * comes by such a volume. Undefined while none is to be made.
  */
-export function planImageQuestion(facts: VmiFacts, sha256Hex: Sha256Hex): Pod | undefined {
+export function planImageQuestion(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, keepsImageVolumes: true };
-  const pods = planVmi({ ...facts, settings }, sha256Hex).flatMap((action) =>
+  const pods = planVmi({ ...facts, settings }).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
   );
   return pods.find(hasImageVolume);
@@ -127,15 +126,15 @@ function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
 }
 
 /** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
-export function planVmi(facts: VmiFacts, sha256Hex: Sha256Hex): readonly VmiAction[] {
+export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
   if (vmi.metadata.deletionTimestamp !== undefined) return planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
   if (isVmiFinal(vmi)) return [];
-  if (pod === undefined) return planPod(facts, sha256Hex);
+  if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   const wish = { vmi, bindings: facts.network.bindings };
-  return [...planLabel(vmi, pod), ...planNetworks(wish, pod, sha256Hex), ...planNics(vmi)];
+  return [...planLabel(vmi, pod), ...planNetworks(wish, pod), ...planNics(vmi)];
 }

@@ -45,7 +45,7 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
 /** The cache may be behind; then the pod is looked at when the watch tells of it. */
 async function isOwnThere({ vmi }: VmiFacts, pod: Pod, deps: Deps): Promise<boolean> {
   const there = await deps.store.find(PODS, keyOf(pod));
-  return there === undefined || isLauncherOf(there, vmi, deps.sha256Hex);
+  return there === undefined || isLauncherOf(there, vmi);
 }
 
 /** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN when a pod of that name is not the VMI's. */

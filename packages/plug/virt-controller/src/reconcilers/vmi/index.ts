@@ -13,7 +13,7 @@ import { reportVmi } from "./report.ts";
 export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();
-  const plan = planVmi(facts, deps.sha256Hex);
+  const plan = planVmi(facts);
   const outcome = await actVmi(plan, facts, deps);
   const isKept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
   // Without the finalizer the VMI may be gone already.

@@ -24,10 +24,10 @@ import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 
 /** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */
-function launcherKeyOf(vmi: VirtualMachineInstance, deps: Deps): ObjectKey {
+function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
-    name: launcherPodName(vmi, deps.sha256Hex),
+    name: launcherPodName(vmi),
   };
 }
 
@@ -41,9 +41,8 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
 
 /** The VMI's own pod. A cache may be behind or see less: before anything ends, the server is asked. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
-  const key = launcherKeyOf(vmi, deps);
-  const isOwn = (pod: Pod | undefined): pod is Pod =>
-    pod !== undefined && isLauncherOf(pod, vmi, deps.sha256Hex);
+  const key = launcherKeyOf(vmi);
+  const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
   if (isOwn(cached)) return deps.ownWrites.newest(cached);
   const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
@@ -64,7 +63,7 @@ function claimsOf(vmi: VirtualMachineInstance, deps: Deps): VmiFacts["storage"][
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereLost();
-  const question = planImageQuestion(facts, deps.sha256Hex);
+  const question = planImageQuestion(facts);
   if (question === undefined) return facts;
   const keepsImageVolumes = await deps.imageVolumes.areKept(question);
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };

@@ -32,7 +32,7 @@ export async function reportVmi(
   deps: Deps,
 ): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);
-  const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()), deps.sha256Hex);
+  const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, fieldsOf(next));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;

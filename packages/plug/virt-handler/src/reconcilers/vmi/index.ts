@@ -36,12 +36,12 @@ const PASSES_MAX = 5;
  */
 export function launcherOf(
   vmi: VirtualMachineInstance,
-  { nodeName, sha256Hex }: Pick<Deps, "nodeName" | "sha256Hex">,
+  { nodeName }: Pick<Deps, "nodeName">,
 ): LauncherPod | undefined {
   const pods = Object.entries(vmi.status?.activePods ?? {});
   const uid = pods.find(([, node]) => node === nodeName)?.[0];
   if (uid === undefined) return undefined;
-  return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi, sha256Hex) };
+  return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi) };
 }
 
 async function converge(

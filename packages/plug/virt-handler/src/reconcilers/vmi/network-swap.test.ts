@@ -3,10 +3,11 @@
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { NETNS, sha256Hex, type Bench } from "../../testing/bench.ts";
+import { NETNS, type Bench } from "../../testing/bench.ts";
 import { attachment, devicesOf, linkNamesOf, running } from "../../testing/scene.ts";
 
-const HASH = sha256Hex("one/default/red").slice(0, 11);
+// printf one/default/red | sha256sum
+const HASH = "ed42fef81fd";
 const NEW_NIC = `pod${HASH}`;
 const NEW_BRIDGE = `k6t-${HASH}`;
 const OLD = attachment("one");

@@ -131,7 +131,7 @@ export async function observeNodeVm(
   const addresses = await observeAddresses(pod.uid, links, deps);
   const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
   const sources = { vmi, links, nics, bindings, security, ...said };
-  const ifaces = judgeLinks(collectIfaceFacts(sources, deps.sha256Hex), view);
+  const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.heed(heededLinks(ifaces, links));
   return {
@@ -140,7 +140,7 @@ export async function observeNodeVm(
     domain,
     useEmulation: usesEmulation(kubevirt),
     network,
-    uuid: machineUuidOf(vmi, deps.sha256Hex),
+    uuid: machineUuidOf(vmi),
     ...guest.facts,
     strays: strayWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
     ...addresses.facts,

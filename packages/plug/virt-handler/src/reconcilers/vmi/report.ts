@@ -154,7 +154,7 @@ export async function reportFailure(
   const now = printTime(deps.clock.now());
   const hindrance = hindranceAfter(vmi, failure, now);
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
-  const known = { now, sha256Hex: deps.sha256Hex, bindings };
+  const known = { now, bindings };
   const { phase, unlistedGuestInterfaces } = vmi.status ?? {};
   const ifaces =
     phase === "Running" ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] } : {};

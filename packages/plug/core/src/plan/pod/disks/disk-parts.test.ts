@@ -12,7 +12,7 @@ const REQUEST: LauncherRequest = { ...SETTINGS, ports: 0, claims: new Map(), bin
 function podOf(volumes: Volume[], more: Partial<LauncherRequest> & Partial<VmiSpec> = {}): Pod {
   const { claims = REQUEST.claims, keepsImageVolumes = true, ...spec } = more;
   const vmi = { ...aVmi(), spec: { domain: {}, volumes, ...spec } };
-  return launcherPodOf(vmi, { ...REQUEST, claims, keepsImageVolumes }, () => "0123456789abcdef");
+  return launcherPodOf(vmi, { ...REQUEST, claims, keepsImageVolumes });
 }
 
 function claims(...all: readonly PersistentVolumeClaim[]): LauncherRequest["claims"] {
