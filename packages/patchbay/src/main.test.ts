@@ -124,6 +124,6 @@ test("Ctrl-C while waiting says that the request goes on, and ends with 130", as
   await machine.stop();
   expect(code).toBe(130);
   expect(err.split("\n")[0]).toBe(
-    "error: virtualmachine one: plug of interface red was asked for and goes on; it is Wiring",
+    "error: virtualmachine one: plug of interface red was requested and is still in progress; it is Wiring",
   );
 });

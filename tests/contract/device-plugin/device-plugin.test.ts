@@ -104,7 +104,7 @@ test("it is registered, listed, and given to containers", async () => {
   ).rejects.toMatchObject({ code: 12 });
   await expect(
     kubelet.allocateIds(RESOURCE, [{ devicesIds: ["tun-0", "kvm-1"] }]),
-  ).rejects.toMatchObject({ code: 3, details: `kvm-1 is no device of ${RESOURCE}` });
+  ).rejects.toMatchObject({ code: 3, details: `${RESOURCE} has no device kvm-1` });
 });
 
 test("its health is that of its file, told when that changes", async () => {
@@ -114,7 +114,7 @@ test("its health is that of its file, told when that changes", async () => {
   rmSync(join(directory, "host/dev/net/tun"));
   await offered(0);
   await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
-    ...{ code: 9, details: `${RESOURCE} cannot be given: there is no /dev/net/tun on this node` },
+    ...{ code: 9, details: `${RESOURCE} cannot be allocated: this node has no /dev/net/tun` },
   });
   expect(readdirSync(join(directory, "host", dirname(COPY)))).toEqual([]);
   makeTun();

@@ -226,7 +226,9 @@ describe("install", () => {
     const definitions = await names(DEFINITIONS);
     const said = await patchbay("install");
     expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain(`what Patchbay did not make, and nothing was touched: ${what}\n`);
+    expect(said.stderr).toContain(
+      `objects that Patchbay did not create; nothing was changed: ${what}\n`,
+    );
     expect(await names(DEFINITIONS)).toEqual(definitions);
     expect(await names("/apis/scheduling.k8s.io/v1/priorityclasses")).not.toContain(
       "patchbay-critical",
@@ -274,7 +276,7 @@ describe("uninstall", () => {
     });
     const said = await patchbay("uninstall");
     expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain("nothing was touched: VirtualMachine default/alpha\n");
+    expect(said.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
     expect(await kinds()).toHaveLength(4);
     await api.delete(`${VMS}/alpha`);
     expect((await patchbay("uninstall", "--with-objects")).exitCode).toBe(0);

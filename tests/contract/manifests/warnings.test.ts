@@ -64,5 +64,5 @@ test("a VM that brings DataVolumes along is kept where nobody serves them, and i
   };
   const answer = await person.ask("POST", VMS, vm);
   expect(answer.code).toBe(201);
-  expect(answer.warning).toMatch(/cannot be started: the DataVolume root cannot be made: .*CDI/);
+  expect(answer.warning).toMatch(/cannot be started: the DataVolume root cannot be created: .*CDI/);
 });

@@ -43,7 +43,7 @@ test.each([
   {
     name: "unknown",
     config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}',
-    want: /^Warning CniFailed CNI plugin no-such-plugin is in none of .*correct the name in spec\.config of NetworkAttachmentDefinition default\/unknown/,
+    want: /^Warning CniFailed CNI plugin no-such-plugin was not found in .*correct the name in spec\.config of NetworkAttachmentDefinition default\/unknown/,
   },
   {
     name: "ipamless",
@@ -73,6 +73,6 @@ test("a network whose range is exhausted tells it, and whoever waits learns what
     return errors.length > 0 ? errors : undefined;
   }, WITHIN);
   expect(error?.reason).toBe("AddressesExhausted");
-  expect(error?.message).toMatch(/every address of network default\/small is taken: unplug/);
+  expect(error?.message).toMatch(/every address of network default\/small is in use: unplug/);
   expect(await firstEventsOf("small")).toEqual([expect.stringContaining("AddressesExhausted")]);
 });

@@ -105,7 +105,7 @@ describe("node-runtime", () => {
     );
     expect(waiting).toEqual({
       reason: "ErrImageNeverPull",
-      message: "image guest is not there; add it with: patchbay image add guest SOURCE",
+      message: "image guest is not on this machine; add it with: patchbay image add guest SOURCE",
     });
     await machine.addGuestImage();
     await machine.inPhase("a", "Running");

@@ -29,7 +29,7 @@ test("a runtime that comes later is waited for; why it is not there is told once
   await waiting;
   expect(log.lines).toMatchObject([
     { level: "warn", message: "waiting for the container runtime" },
-    { level: "warn", fields: { reason: expect.stringContaining("did not end") as string } },
+    { level: "warn", fields: { reason: expect.stringContaining("did not finish") as string } },
     { level: "info", message: "found the container runtime", fields: { name: "fake" } },
   ]);
 });
@@ -63,7 +63,7 @@ test("whether it answers is asked at that moment, and for three seconds at most"
   const asked = findProblem({ runtime: hangs, clock });
   await settle();
   await clock.advance(3000);
-  expect(await asked).toContain("did not end Version within 3000 ms");
+  expect(await asked).toContain("did not finish Version within 3000 ms");
   runtime.start();
   expect(await findProblem({ runtime, clock })).toBeUndefined();
   expect(clock.dueMs).toEqual([]);

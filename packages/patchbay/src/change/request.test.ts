@@ -216,7 +216,7 @@ describe("addinterface", () => {
     const { out, error } = await patchbay(...ADD_RED, "--wait");
     expect(timeless(out)).toBe("T s  Wiring\n");
     expect(String(error)).toContain(
-      "virtualmachine one: plug of interface red was asked for and goes on; it is Wiring",
+      "virtualmachine one: plug of interface red was requested and is still in progress; it is Wiring",
     );
   });
 
@@ -338,7 +338,7 @@ describe("get interfaces and explain", () => {
   test("an interface that is not there is named", async () => {
     const { error } = await patchbay("explain", "one", "green");
     expect(error).toMatchObject({
-      message: "interface green of virtualmachine blue/one is not there",
+      message: "interface green of virtualmachine blue/one does not exist",
     });
   });
 });

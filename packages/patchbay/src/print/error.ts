@@ -42,19 +42,19 @@ const CAUSES: Readonly<Record<string, number>> = {
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
-  KUBE_NOT_FOUND: "see what there is with: kubectl get vm,vmi; another namespace with -n",
+  KUBE_NOT_FOUND: "list what exists with: kubectl get vm,vmi; choose another namespace with -n",
   KUBE_CONFLICT: "look at the current state with: {look}; then try again",
   KUBE_FORBIDDEN: "ask your administrator for this right, or use another --kubeconfig",
   KUBE_UNAUTHORIZED:
     "the kubeconfig's credentials may have expired; name another with --kubeconfig",
   KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
-  KUBE_WAIT_TIMED_OUT: "it goes on in the background; see why it waits with: {look}",
-  KUBE_WAIT_FAILED: "see what stands in the way with: {look}",
-  KUBE_WAIT_INTERRUPTED: "see how it stands with: {look}",
-  CONSOLE_IN_USE: "leave it there with Ctrl-], or end that process",
+  KUBE_WAIT_TIMED_OUT: "the request continues in the background; see why it waits with: {look}",
+  KUBE_WAIT_FAILED: "see what prevents it with: {look}",
+  KUBE_WAIT_INTERRUPTED: "see its current state with: {look}",
+  CONSOLE_IN_USE: "leave the console there with Ctrl-], or end that process",
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   INSTALL_NOT_OURS:
-    "another installation, of KubeVirt for one, serves these kinds; what is Patchbay's is labelled app.kubernetes.io/part-of=patchbay",
+    "another installation, KubeVirt for example, serves these kinds; objects of Patchbay are labelled app.kubernetes.io/part-of=patchbay",
   INSTALL_IN_USE: "delete them first, and wait until they are gone: kubectl get vm,vmi -A",
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };

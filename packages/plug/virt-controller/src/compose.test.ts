@@ -57,7 +57,7 @@ test("a VM that brings DataVolumes along says so where nobody serves them", asyn
     status?.printableStatus?.startsWith("Error") === true;
   const { status } = await stage.scene.vmWhen(told);
   expect(status?.printableStatus).toBe("ErrorDataVolumeNotFound");
-  expect(findSyncError(status?.conditions)?.message).toMatch(/make a PersistentVolumeClaim/);
+  expect(findSyncError(status?.conditions)?.message).toMatch(/create a PersistentVolumeClaim/);
 });
 
 describe("a NIC that is removed from a running VM", () => {

@@ -93,7 +93,7 @@ test("a pod that a policy refuses is told on VMI and VM, and tried again", async
   stage.controller.refuse("pods", words);
   await stage.scene.createVm([{ name: "one" }]);
   expect(await vmTells("ErrorCreateRefused")).toContain(
-    `FailedCreate: the API server forbids it: ${words}`,
+    `FailedCreate: the API server forbids the request: ${words}`,
   );
   expect(await warning("VirtualMachine", "FailedCreate")).toContain(words);
   expect(await warning("VirtualMachineInstance", "FailedCreate")).toContain(words);

@@ -56,7 +56,8 @@ describe("writes that lose every race", () => {
     const errors = Array.from({ length: 5 }, () => lost.judge("/one", race));
     expect(lost.judge("/two", race)).toBe(race);
     expect(errors.at(-1)).toMatchObject({
-      message: "5 writes of pods ns/one in a row were refused as too late: the test of /a failed",
+      message:
+        "5 writes of pods ns/one in a row were refused because it had changed: the test of /a failed",
       details: { ...details, count: 5 },
       cause: race,
     });

@@ -143,7 +143,8 @@ describe("a reconciler", () => {
     await loop.clock.advance(100);
     expect(told).toEqual([]);
     await loop.clock.advance(200);
-    const message = "5 writes of pods ns/one in a row were refused as too late: the test failed";
+    const message =
+      "5 writes of pods ns/one in a row were refused because it had changed: the test failed";
     expect(told).toEqual([[pod, { type: "Warning", reason: "WritesLost", message }]]);
     expect(loop.lines.at(-1)).toMatchObject({ level: "warn", fields: { reason: message } });
     await loop.stop();

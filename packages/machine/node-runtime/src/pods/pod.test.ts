@@ -289,7 +289,7 @@ test("an image that is never fetched is waited for", async () => {
   );
   expect((await world.pod())?.status?.containerStatuses?.[0]?.state.waiting).toEqual({
     reason: "ErrImageNeverPull",
-    message: "image guest is not there; add it with: patchbay image add guest SOURCE",
+    message: "image guest is not on this machine; add it with: patchbay image add guest SOURCE",
   });
   world.runtime.putImage({ ...IMAGE, id: "sha256:4", tags: ["guest"] });
   await world.run();

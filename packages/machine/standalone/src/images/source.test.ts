@@ -31,7 +31,7 @@ test.each([
   { source: "..", kind: undefined, reason: "there is no such file" },
   { source: "a.qcow2.xz", kind: "regular file", reason: "unpack it with: unxz a.qcow2.xz" },
   { source: "fifo", kind: "fifo", reason: "it is a fifo" },
-  { source: "Guest.tar", kind: undefined, reason: "no name of an image" },
+  { source: "Guest.tar", kind: undefined, reason: "not an image name" },
 ])("$source where there is $kind is refused: $reason", ({ source, kind, reason }) => {
   expect(() => sourceOf(source, source, kind)).toThrow(reason);
 });

@@ -42,7 +42,7 @@ async function keepImage(
   const there = await findImage(deps, reference);
   const archive = await readArchive(deps, name);
   if (archive === undefined && there === undefined) {
-    const reason = `image ${reference} is not there, and no archive of it; make it with: ${MAKE}`;
+    const reason = `image ${reference} is not on this machine, nor is an archive of it; make one with: ${MAKE}`;
     throw new AppError("RUNTIME_START_FAILED", { component: "containerd", reason });
   }
   if (archive === undefined || there?.digest === archive.digest) return;

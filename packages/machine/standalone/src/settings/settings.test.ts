@@ -93,7 +93,7 @@ test("a port at which somebody listens is refused", async () => {
 test("all causes are told at once", async () => {
   const wanted = { apiPort: 0, bridge: "eth0", podSubnet: "10.0.7.0/24" };
   await expect(keep(wanted)).rejects.toThrow(
-    "settings cannot be used: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host has a link of that name",
+    "the settings are invalid: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host has a link of that name",
   );
 });
 
@@ -115,7 +115,7 @@ test("a machine that is up says what it does not follow", () => {
 test("one process holds the lock of a data directory", async () => {
   await files.ensureDirectory(paths.run, 0o700);
   const lock = takeLock(paths);
-  expect(() => takeLock(paths)).toThrow(`runs already: process ${String(process.pid)}`);
+  expect(() => takeLock(paths)).toThrow(`is already running: process ${String(process.pid)}`);
   lock.release();
   takeLock(paths).release();
 });

@@ -103,7 +103,7 @@ describe("a model needs I/O ports", () => {
     return { ...vmi, spec: { ...vmi.spec, domain } };
   };
   const SAID =
-    "model pcnet needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped";
+    "model pcnet needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped";
 
   test.each([
     { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: SAID },

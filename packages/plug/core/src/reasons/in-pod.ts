@@ -17,9 +17,11 @@ const OF_ANNOTATION = {
 export const REASONS_IN_POD = {
   NetworkNotFound: {
     ...ATTACHING,
-    meaning: "there is no such NetworkAttachmentDefinition; its coming wakes the pod",
+    meaning:
+      "the NetworkAttachmentDefinition does not exist; the attachment is tried again when it is created",
     who: "user",
-    advice: "make it, or name another one; the interface comes as soon as it is there",
+    advice:
+      "create it, or name another one; the interface is attached as soon as the definition exists",
   },
   NetworkForbidden: {
     ...ATTACHING,
@@ -29,55 +31,57 @@ export const REASONS_IN_POD = {
   },
   NetworkInvalid: {
     ...ATTACHING,
-    meaning: "the CNI configuration cannot be used, or its name is none",
+    meaning: "the CNI configuration or its name is invalid",
     who: "user",
     advice:
-      "correct spec.config of NetworkAttachmentDefinition {network}; the interface is tried again as soon as it is changed",
+      "correct spec.config of NetworkAttachmentDefinition {network}; the attachment is tried again as soon as it is changed",
   },
   AddressesExhausted: {
     ...ATTACHING,
-    meaning: "every address of the network's range is taken",
+    meaning: "every address in the network's range is in use",
     who: "user",
     advice:
-      "every address of network {network} is taken: unplug an interface from it, or make the range in spec.config of its NetworkAttachmentDefinition larger; it is tried again",
+      "every address of network {network} is in use: unplug an interface from it, or enlarge the range in spec.config of its NetworkAttachmentDefinition; the attachment is tried again",
   },
   RequestInvalid: {
     ...ATTACHING,
-    meaning: "a MAC or an address that is asked for is malformed",
+    meaning: "the requested MAC or IP address is malformed",
     who: "user",
-    advice: "remove the interface and add it again with another one, or with none",
+    advice: "remove the interface and add it again with another address, or with none",
   },
   RequestNotMet: {
     ...ATTACHING,
-    meaning: "the plugin succeeded and gave another MAC or address; undone",
+    meaning:
+      "the plugin succeeded but gave another MAC or address than requested; the attachment was undone",
     who: "administrator",
   },
   InterfaceNameTaken: {
     ...ATTACHING,
     meaning:
-      "the pod has a NIC of that name that is not ours, or by its status another network has it",
+      "the pod already has an interface of that name, or its status gives the name to another network",
     who: "administrator",
   },
   CniFailed: {
     ...ATTACHING,
-    meaning: "the plugin failed, is missing or hung; the message is the plugin's",
+    meaning: "the CNI plugin failed, is missing or did not finish; the message is the plugin's own",
     who: "administrator",
   },
   AnnotationInvalid: {
     ...OF_ANNOTATION,
     meaning:
-      "the whole annotation cannot be read, is longer than 64 KiB or names more than 64 networks; nothing is changed",
+      "the annotation cannot be parsed, is longer than 64 KiB or names more than 64 networks; nothing is changed",
   },
   HostNetwork: {
     ...OF_ANNOTATION,
-    meaning: "the pod lives in the network of its node, where nothing is attached",
+    meaning: "the pod uses its node's network, where nothing is attached",
   },
   DuplicateInterface: {
     ...OF_ANNOTATION,
-    meaning: "a name is asked for twice; the first counts",
+    meaning: "an interface name is requested twice; the first request counts",
   },
   AttributesFixed: {
     ...OF_ANNOTATION,
-    meaning: "the MAC of a live attachment cannot change; remove it and add it again",
+    meaning:
+      "the MAC address of an existing attachment cannot be changed; remove the attachment and add it again",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

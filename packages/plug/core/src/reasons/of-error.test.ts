@@ -37,12 +37,12 @@ const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
   LIBVIRT_UNSUPPORTED: row("DeviceUnsupported", SELDOM, /change the interface/),
   LIBVIRT_BUSY: row("DomainBusy", WITH_BACKOFF, /tried again until that ends/),
   LIBVIRT_MIGRATING: row("WaitingForMigration", WITH_BACKOFF, /tried again until that ends/),
-  LIBVIRT_UNPLUG_PENDING: row("WaitingForGuest", WITH_BACKOFF, /has not answered yet/),
+  LIBVIRT_UNPLUG_PENDING: row("WaitingForGuest", WITH_BACKOFF, /has not let go of the device yet/),
   LIBVIRT_AGENT_UNAVAILABLE: {
     attach: "AttachFailed",
     detach: "DetachFailed",
     leastMs: SELDOM,
-    says: /guest's agent/,
+    says: /guest agent is running/,
   },
   LIBVIRT_DEVICE_MISSING: {
     attach: "AttachFailed",
@@ -92,7 +92,7 @@ describe("an error of a network", () => {
       name: "whose configuration cannot be read",
       error: new AppError("CNI_CONFIG_INVALID", { network: "ns/blue", reason: "no" }),
       reason: "NetworkInvalid",
-      says: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the interface is",
+      says: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the attachment is",
       isFault: true,
     },
     {
@@ -119,7 +119,7 @@ describe("an error of a network", () => {
         message: "failed to allocate for range 0: no IP addresses available in range set: a-b",
       }),
       reason: "AddressesExhausted",
-      says: "; every address of network ns/blue is taken: unplug an interface",
+      says: "; every address of network ns/blue is in use: unplug an interface",
       isFault: true,
     },
     {
@@ -129,21 +129,21 @@ describe("an error of a network", () => {
         message: "Could not allocate IP in range: ip: a / - b",
       }),
       reason: "AddressesExhausted",
-      says: "; every address of network ns/blue is taken: unplug an interface",
+      says: "; every address of network ns/blue is in use: unplug an interface",
       isFault: true,
     },
     {
       name: "whose plugin fails otherwise",
       error: new AppError("CNI_PLUGIN_FAILED", { ...plugin, message: "no such device" }),
       reason: undefined,
-      says: "no such device; the words are the plugin's, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
+      says: "no such device; the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
       isFault: false,
     },
     {
       name: "that is not there",
       error: new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns/blue" }),
       reason: "NetworkNotFound",
-      says: "ns/blue; make it, or name another one",
+      says: "ns/blue; create it, or name another one",
       isFault: false,
     },
   ])("$name says what to do", ({ error, reason, says, isFault }) => {

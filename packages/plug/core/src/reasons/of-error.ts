@@ -14,7 +14,7 @@ interface Advised {
 }
 
 const IN_ITS_LOG: Advised = {
-  advice: "libvirt's log in the launcher pod has more; restart the VM if it stays so",
+  advice: "libvirt's log in the launcher pod says more; restart the VM if this persists",
 };
 
 /** The compiler sees to it that no code is missing. */
@@ -30,7 +30,7 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
   LIBVIRT_ADDRESS_REFUSED: "PciAddressInUse",
   LIBVIRT_TAP_REFUSED: "TapRefused",
   LIBVIRT_UNSUPPORTED: "DeviceUnsupported",
-  LIBVIRT_AGENT_UNAVAILABLE: { advice: "see whether the guest's agent runs" },
+  LIBVIRT_AGENT_UNAVAILABLE: { advice: "check that the guest agent is running" },
   LIBVIRT_BUSY: "DomainBusy",
   LIBVIRT_MIGRATING: "WaitingForMigration",
   LIBVIRT_UNPLUG_PENDING: "WaitingForGuest",
@@ -39,7 +39,7 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
 
 const PLUGIN_MISSING: Advised = {
   advice:
-    "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; it is tried again",
+    "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; the attachment is tried again",
 };
 
 const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
@@ -55,11 +55,11 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   CNI_PLUGIN_MISSING: PLUGIN_MISSING,
   CNI_PLUGIN_FAILED: {
     advice:
-      "the words are the plugin's, which acts on spec.config of NetworkAttachmentDefinition {network}; it is tried again",
+      "the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition {network}; the attachment is tried again",
   },
   CNI_TIMED_OUT: {
     advice:
-      "an administrator finds out on the node what the plugin waits for (a DHCP server, for example); it is tried again",
+      "an administrator can find out on the node what the plugin waits for (a DHCP server, for example); the attachment is tried again",
   },
   CNI_REQUEST_INVALID: "RequestInvalid",
   CNI_REQUEST_NOT_MET: "RequestNotMet",

@@ -20,9 +20,13 @@ describe("the way out of a VM without free ports", () => {
     {
       name: "pc",
       of: pc,
-      says: "unplug an interface; the bus of machine type pc has no more slots",
+      says: "the bus of machine type pc has no more slots",
     },
-    { name: "devices on the root complex", of: onRoot, says: "restart the VM without it" },
+    {
+      name: "devices on the root complex",
+      of: onRoot,
+      says: "restart the VM without the annotation",
+    },
     {
       name: "a VM that has told nothing",
       of: aVmi(),
@@ -44,7 +48,7 @@ test.each([
 });
 
 test("advice is given where the words of an error have none", () => {
-  expect(adviceOn("PciAddressInUse")).toBe("ask for another pciAddress, or for none");
+  expect(adviceOn("PciAddressInUse")).toBe("choose another pciAddress, or none");
   expect(adviceOn("AttachFailed")).toBeUndefined();
 });
 

@@ -14,10 +14,10 @@ export interface Told<R extends Reason = Reason> {
 /** What is to be done for a port, with the name of the knob. */
 function wayOut(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
-    return "its devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without it";
+    return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
   }
   if (machineFamilyOf(machineOf(vmi.spec.domain)) === "pc") {
-    return "unplug an interface; the bus of machine type pc has no more slots, q35 can have more ports";
+    return "unplug an interface, or use machine type q35, which can have more ports; the bus of machine type pc has no more slots";
   }
   return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
 }
@@ -31,13 +31,13 @@ export function noFreePort(vmi: VirtualMachineInstance): Told<"NoFreePciePort"> 
 
 /** A model finds no place in a running VM, however many ports are free. */
 export function modelNeedsIoPorts(model: string): Told<"ModelNeedsIoPorts"> {
-  const message = `model ${model} needs I/O ports, which the ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+  const message = `model ${model} needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
   return { reason: "ModelNeedsIoPorts", message };
 }
 
 /** The address that an iface asks for cannot be had. */
 export function addressInUse(pciAddress: string): Told {
-  const message = `the PCI address ${pciAddress} is in use or is none of a port; choose another, or none`;
+  const message = `the PCI address ${pciAddress} is in use or does not belong to a port; choose another, or none`;
   return { reason: "PciAddressInUse", message };
 }
 
@@ -62,7 +62,10 @@ export function guestKeeps(
 ): Told {
   const reason = "WaitingForGuest";
   if (isPaused) {
-    return { reason, message: "the guest is paused; it lets go of the device when it is resumed" };
+    return {
+      reason,
+      message: "the guest is paused; it can let go of the device once it is resumed",
+    };
   }
   if (!hasRefused(asked)) {
     return { reason, message: "the guest was asked to let go of the device" };
@@ -72,7 +75,7 @@ export function guestKeeps(
   const from = since === undefined ? "" : ` since ${since}`;
   return {
     reason: "GuestRefused",
-    message: `the guest ${verb} the device, asked ${times}${from}, and is asked again, every minute in the end; if it hangs or has crashed, reset it or restart the VM`,
+    message: `the guest ${verb} the device, although it was asked ${times}${from}; it will be asked again, in the end every minute; if it hangs or has crashed, reset it or restart the VM`,
   };
 }
 
@@ -80,21 +83,21 @@ export function guestKeeps(
 export const TAP_REPLACED: Told = {
   reason: "TapReplaced",
   message:
-    "the tap was deleted under the guest's device and made anew, which QEMU cannot open again; the guest was asked to let go of the device, and gets it again then",
+    "the tap was deleted while the guest's device used it; QEMU cannot open the new one, so the guest was asked to let go of the device, and then gets it back",
 };
 
 /** What is mended is spoilt again at once. */
 export const LINKS_RESTLESS: Told<"LinksRestless"> = {
   reason: "LinksRestless",
   message:
-    "the links in the pod were made several times and are spoilt again each time; they are made again every 10 s, and at once when the interface or the VM is changed",
+    "the links in the pod were made several times, and something changes them each time; they are now made every 10 s, and at once when the interface or the VM is changed",
 };
 
 /** CNI made a NIC that is no more. */
 export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
   reason: "PodInterfaceMissing",
   message:
-    "the NIC that CNI made is not in the pod any more; remove the interface and add it again, which makes it anew",
+    "the NIC that CNI made is no longer in the pod; remove the interface and add it again, which creates a new one",
 };
 
 /** A NIC that cannot move to another network goes on working. */
@@ -104,46 +107,46 @@ export function staysOn(networkName: string | undefined): string {
 
 /** The guest keeps the MTU that its device came with; both are bytes. */
 export function mtuDiffers(ofGuest: number, ofNetwork: number): Told<"MtuDiffers"> {
-  const danger =
+  const advice =
     ofGuest > ofNetwork
-      ? "larger frames of the guest are lost: set the MTU in the guest"
-      : "frames of the guest could be larger";
-  const message = `the guest's NIC was made for an MTU of ${String(ofGuest)}, and the network's is ${String(ofNetwork)} now; ${danger}, or remove the interface and add it again, or restart the VM`;
+      ? "larger frames from the guest are lost; set the MTU in the guest,"
+      : "the guest could send larger frames;";
+  const message = `the guest's NIC was created with an MTU of ${String(ofGuest)}, and the network's MTU is ${String(ofNetwork)} now; ${advice} remove the interface and add it again, or restart the VM`;
   return { reason: "MtuDiffers", message };
 }
 
 /** A network is named as none can be; admission refuses such a name, where it is asked. */
 export function networkNameInvalid(networkName: string): Told {
-  const message = `"${networkName}" is no name of a NetworkAttachmentDefinition`;
+  const message = `"${networkName}" is not a valid name of a NetworkAttachmentDefinition`;
   return { reason: "NetworkInvalid", message };
 }
 
 /** The pod's annotation of networks is none. */
 export function annotationInvalid(why: string): Told<"AnnotationInvalid"> {
-  const message = `the annotation of networks cannot be read: ${why}`;
+  const message = `the networks annotation cannot be parsed: ${why}`;
   return { reason: "AnnotationInvalid", message };
 }
 
 /** A pod asks for networks where it can have none. */
 export const HOST_NETWORK: Told<"HostNetwork"> = {
   reason: "HostNetwork",
-  message: "the pod uses the network of its node: no other can be attached to it",
+  message: "the pod uses its node's network; no other network can be attached to it",
 };
 
 /** Two attachments want one name. */
 export function duplicateInterface(name: string, leftOut: string): Told<"DuplicateInterface"> {
-  const message = `interface ${name} is asked for twice; ${leftOut} is left out`;
+  const message = `interface ${name} is requested twice; ${leftOut} is left out`;
   return { reason: "DuplicateInterface", message };
 }
 
 /** The name of an attachment is that of one which somebody else made. */
 export function interfaceHeld(name: string, holder: string): Told<"InterfaceNameTaken"> {
-  const message = `${name} is ${holder}'s by the pod's network-status, and was not made for this annotation; ask for another interface name, or for none`;
+  const message = `interface ${name} belongs to ${holder} according to the pod's network-status, and was not made for this annotation; choose another interface name, or none`;
   return { reason: "InterfaceNameTaken", message };
 }
 
 /** The MAC of an attachment that stands is asked to be another. */
 export function attributesFixed(mac: string): Told<"AttributesFixed"> {
-  const message = `the MAC address of a live attachment cannot become ${mac}; remove it and add it again`;
+  const message = `the MAC address of an existing attachment cannot be changed to ${mac}; remove the attachment and add it again`;
   return { reason: "AttributesFixed", message };
 }

@@ -9,7 +9,7 @@ test("a refusal is said with all its causes, each once", () => {
   const causes = "spec.a: is bad\nspec.b: is worse";
   const error = new AppError("KUBE_REFUSED", { ...ASKED, message: "spec.a: is bad", causes });
   expect(sayError(error)).toBe(
-    "the API server refused create of pods ns/one: spec.a: is bad; spec.b: is worse",
+    "the API server refused to create pods ns/one: spec.a: is bad; spec.b: is worse",
   );
 });
 

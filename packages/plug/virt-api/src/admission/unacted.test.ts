@@ -125,7 +125,7 @@ describe("fields that are not acted on", () => {
     const vm = aVm({ template, dataVolumeTemplates: [source] });
     const without = { ...deps(), servesDataVolumes: () => Promise.resolve(false) };
     expect(JSON.stringify(await validate(without, asked(vm)))).toMatch(
-      /the VM is kept and cannot be started: the DataVolume root cannot be made: .*PersistentVolumeClaim/,
+      /the VM is kept and cannot be started: the DataVolume root cannot be created: .*PersistentVolumeClaim/,
     );
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
     expect(JSON.stringify(await validate(without, asked(halted, vm)))).not.toContain("root");

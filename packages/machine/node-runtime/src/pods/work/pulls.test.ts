@@ -140,7 +140,7 @@ test("no registry is asked for names below localhost/", async () => {
     shown: {
       reason: "ErrImageNeverPull",
       message:
-        "image localhost/x:1 is not there, and no registry has names below localhost/; " +
+        "image localhost/x:1 is not on this machine, and no registry has names below localhost/; " +
         "add it with: patchbay image add localhost/x:1 SOURCE",
     },
   });

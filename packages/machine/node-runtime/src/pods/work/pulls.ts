@@ -202,7 +202,7 @@ function refused(message: string): ImageFacts {
 
 function absent(reference: string): ImageFacts {
   const why = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
-  return refused(`image ${reference} is not there${why}; ${addition(reference)}`);
+  return refused(`image ${reference} is not on this machine${why}; ${addition(reference)}`);
 }
 
 /** Source: KEP-2535: policy Never gives no pod what it has not shown to be its own. */

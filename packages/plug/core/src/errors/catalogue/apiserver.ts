@@ -16,7 +16,7 @@ export const APISERVER_ERRORS = {
     http: 500,
   },
   STORE_BACKUP_INVALID: {
-    summary: "{path} is not a whole backup: {reason}; nothing was changed",
+    summary: "{path} is not a complete backup: {reason}; nothing was changed",
     who: "user",
     retry: "never",
     http: 500,

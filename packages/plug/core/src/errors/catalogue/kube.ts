@@ -4,31 +4,32 @@ import type { ErrorEntry } from "../entry.ts";
 
 export const KUBE_ERRORS = {
   KUBE_NOT_FOUND: {
-    summary: "{resource} {object} is not there",
+    summary: "{resource} {object} does not exist",
     who: "environment",
     retry: "on-change",
     http: 404,
   },
   KUBE_CONFLICT: {
-    summary: "{resource} {object} has changed meanwhile",
+    summary: "{resource} {object} was changed by another writer in the meantime",
     who: "environment",
     retry: "backoff",
     http: 409,
   },
   KUBE_WRITES_LOST: {
-    summary: "{count} writes of {resource} {object} in a row were refused as too late: {message}",
+    summary:
+      "{count} writes of {resource} {object} in a row were refused because it had changed: {message}",
     who: "bug",
     retry: "backoff",
     http: 409,
   },
   KUBE_ALREADY_EXISTS: {
-    summary: "{resource} {object} exists already",
+    summary: "{resource} {object} already exists",
     who: "environment",
     retry: "backoff",
     http: 409,
   },
   KUBE_REFUSED: {
-    summary: "the API server refused {verb} of {resource} {object}: {message}",
+    summary: "the API server refused to {verb} {resource} {object}: {message}",
     who: "user",
     retry: "backoff",
     http: 422,
@@ -40,7 +41,7 @@ export const KUBE_ERRORS = {
     http: 401,
   },
   KUBE_FORBIDDEN: {
-    summary: "the API server forbids it: {message}",
+    summary: "the API server forbids the request: {message}",
     who: "environment",
     retry: "backoff",
     http: 403,
@@ -64,19 +65,19 @@ export const KUBE_ERRORS = {
     http: 500,
   },
   KUBE_WAIT_TIMED_OUT: {
-    summary: "{what} did not come to be within {timeoutMs} ms; it is {state}",
+    summary: "{what} was not complete within {timeoutMs} ms; it is {state}",
     who: "environment",
     retry: "backoff",
     http: 504,
   },
   KUBE_WAIT_FAILED: {
-    summary: "{what} was asked for and does not come to be as it is: {reason}",
+    summary: "{what} cannot be completed as things stand: {reason}",
     who: "environment",
     retry: "backoff",
     http: 409,
   },
   KUBE_WAIT_INTERRUPTED: {
-    summary: "{what} was asked for and goes on; it is {state}",
+    summary: "{what} was requested and is still in progress; it is {state}",
     who: "user",
     retry: "never",
     http: 499,

@@ -4,13 +4,13 @@ import type { ErrorEntry } from "../entry.ts";
 
 export const MANIFESTS_ERRORS = {
   INSTALL_NOT_OURS: {
-    summary: "the cluster has what Patchbay did not make, and nothing was touched: {objects}",
+    summary: "the cluster has objects that Patchbay did not create; nothing was changed: {objects}",
     who: "user",
     retry: "never",
     http: 409,
   },
   INSTALL_IN_USE: {
-    summary: "there are virtual machines, and nothing was touched: {objects}",
+    summary: "the cluster still has virtual machines; nothing was changed: {objects}",
     who: "user",
     retry: "never",
     http: 409,

@@ -4,14 +4,15 @@ import type { ErrorEntry } from "../entry.ts";
 
 export const STANDALONE_ERRORS = {
   STANDALONE_NOT_ROOT: {
-    summary: "a standalone machine is made by root: namespaces, bridges and devices need it",
+    summary:
+      "only root can run a standalone machine, which needs namespaces, bridges and devices; run the command as root",
     who: "user",
     retry: "never",
     http: 403,
   },
   STANDALONE_NOT_OURS: {
     summary:
-      "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was touched",
+      "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was changed",
     who: "user",
     retry: "never",
     http: 403,
@@ -23,13 +24,13 @@ export const STANDALONE_ERRORS = {
     http: 404,
   },
   STANDALONE_RUNS_ALREADY: {
-    summary: "a supervisor of {dataDir} runs already: process {pid}",
+    summary: "a supervisor of {dataDir} is already running: process {pid}",
     who: "user",
     retry: "never",
     http: 409,
   },
   STANDALONE_SETTING_INVALID: {
-    summary: "settings cannot be used: {causes}",
+    summary: "the settings are invalid: {causes}",
     who: "user",
     retry: "never",
     http: 400,

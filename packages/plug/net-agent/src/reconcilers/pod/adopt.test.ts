@@ -94,7 +94,7 @@ test("its name is not another network's, which is told once; the rest is attache
     {
       type: "Warning",
       about: "net7",
-      message: expect.stringContaining("net7 is kube-system/side's") as string,
+      message: expect.stringContaining("interface net7 belongs to kube-system/side") as string,
     },
   ]);
   expect((await world.networkStatus()).map(({ name }) => name)).toContain("kube-system/side");

@@ -80,7 +80,7 @@ test("what cannot be read is told once, however often the pod wakes", async () =
     {
       type: "Warning",
       reason: "AnnotationInvalid",
-      message: "the annotation of networks cannot be read: it is longer than 65536 characters",
+      message: "the networks annotation cannot be parsed: it is longer than 65536 characters",
     },
   ]);
   expect(world.cni.calls).toEqual([]);

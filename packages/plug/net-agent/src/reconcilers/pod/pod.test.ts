@@ -134,7 +134,7 @@ describe("a running pod", () => {
       {
         ...{ type: "Warning", reason: "RuntimeUnavailable" },
         message: expect.stringMatching(
-          /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; it is tried again/,
+          /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; the call is tried again/,
         ) as string,
       },
     ]);

@@ -8,7 +8,7 @@ import type { Deps } from "../../deps.ts";
 import { PASS_REFILL_MS } from "../../pace.ts";
 import { reportFailure } from "./report.ts";
 
-/** Whose errors are a launcher's: of it, of who tells where it is, of its libvirt, of what that says, of the pod's links. */
+/** Errors that mean this launcher cannot be worked with: its own, and those of the CRI, libvirt, its domain, the pod's links or the OS. */
 const OF_LAUNCHER = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isOfLauncher(error: unknown): error is AppError {

@@ -4,19 +4,19 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const CNI_ERRORS = {
   CNI_PLUGIN_FAILED: {
-    summary: "CNI plugin {plugin} failed at {command}: {message}",
+    summary: "CNI plugin {plugin} failed on {command}: {message}",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   CNI_PLUGIN_MISSING: {
-    summary: "CNI plugin {plugin} is in none of {path}",
+    summary: "CNI plugin {plugin} was not found in {path}",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   CNI_TIMED_OUT: {
-    summary: "CNI plugin {plugin} did not end {command} within {timeoutMs} ms and was killed",
+    summary: "CNI plugin {plugin} did not finish {command} within {timeoutMs} ms and was killed",
     who: "environment",
     retry: "backoff",
     http: 504,
@@ -46,19 +46,20 @@ export const CNI_ERRORS = {
     http: 422,
   },
   CNI_REQUEST_NOT_MET: {
-    summary: "the network did not give what was asked: {what}",
+    summary: "the network did not provide what was requested: {what}",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   CNI_JOURNAL_BROKEN: {
-    summary: "the journal file {path} cannot be read; remove it when nothing of it is left",
+    summary:
+      "the journal file {path} cannot be read; remove the file once its attachment is gone from the pod",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   CNI_NAME_TAKEN: {
-    summary: "interface {interface} exists in the pod and is not ours",
+    summary: "the pod already has an interface {interface} that Patchbay did not create",
     who: "environment",
     retry: "backoff",
     http: 409,

@@ -4,19 +4,20 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const CONTAINERD_ERRORS = {
   CONTAINERD_PATH_TOO_LONG: {
-    summary: "a socket in {path} has a path that is {bytesOver} bytes too long: take a shorter one",
+    summary:
+      "the path of a socket in {path} is {bytesOver} bytes too long; choose a shorter directory",
     who: "user",
     retry: "never",
     http: 400,
   },
   IMAGE_SOURCE_INVALID: {
-    summary: "{source} cannot be made an image: {reason}",
+    summary: "{source} cannot be made into an image: {reason}",
     who: "user",
     retry: "never",
     http: 400,
   },
   CONTAINERD_FAILED: {
-    summary: "containerd: {call} failed: {reason}",
+    summary: "containerd failed at {call}: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,

@@ -16,7 +16,7 @@ export const CRI_ERRORS = {
     http: 500,
   },
   CRI_TIMED_OUT: {
-    summary: "the container runtime did not end {call} within {timeoutMs} ms",
+    summary: "the container runtime did not finish {call} within {timeoutMs} ms",
     who: "environment",
     retry: "backoff",
     http: 504,

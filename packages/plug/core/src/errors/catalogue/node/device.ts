@@ -4,19 +4,19 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const DEVICE_ERRORS = {
   DEVICE_NOT_REGISTERED: {
-    summary: "the kubelet at {kubeletSocket} does not take {resource}: {reason}",
+    summary: "the kubelet at {kubeletSocket} did not register {resource}: {reason}",
     who: "environment",
     retry: "backoff",
     http: 503,
   },
   DEVICE_UNKNOWN: {
-    summary: "{device} is no device of {resource}",
+    summary: "{resource} has no device {device}",
     who: "bug",
     retry: "never",
     http: 404,
   },
   DEVICE_MISSING: {
-    summary: "{resource} cannot be given: there is no {path} on this node",
+    summary: "{resource} cannot be allocated: this node has no {path}",
     who: "environment",
     retry: "on-change",
     http: 503,

@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const DOMAIN_ERRORS = {
   DOMAIN_XML_INVALID: {
-    summary: "the domain XML is refused: {reason}",
+    summary: "libvirt's domain XML cannot be used: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,

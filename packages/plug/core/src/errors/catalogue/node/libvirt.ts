@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const LIBVIRT_ERRORS = {
   LIBVIRT_UNREACHABLE: {
-    summary: "libvirt of the launcher cannot be reached: {message}",
+    summary: "the launcher's libvirt cannot be reached: {message}",
     who: "environment",
     retry: "backoff",
     http: 503,
@@ -40,7 +40,7 @@ export const LIBVIRT_ERRORS = {
     http: 409,
   },
   LIBVIRT_DEVICE_EXISTS: {
-    summary: "the domain has a device {device} already",
+    summary: "the domain already has a device {device}",
     who: "environment",
     retry: "backoff",
     http: 409,
@@ -58,19 +58,19 @@ export const LIBVIRT_ERRORS = {
     http: 500,
   },
   LIBVIRT_NOT_RUNNING: {
-    summary: "the domain {domain} does not run: {message}",
+    summary: "the domain {domain} is not running: {message}",
     who: "environment",
     retry: "on-change",
     http: 409,
   },
   LIBVIRT_UNSUPPORTED: {
-    summary: "libvirt or QEMU cannot do that: {message} ({number}/{domainNumber})",
+    summary: "libvirt or QEMU does not support this: {message} ({number}/{domainNumber})",
     who: "user",
     retry: "on-change",
     http: 422,
   },
   LIBVIRT_AGENT_UNAVAILABLE: {
-    summary: "the guest's agent does not answer: {message}",
+    summary: "the guest agent does not answer: {message}",
     who: "environment",
     retry: "on-change",
     http: 503,
@@ -88,7 +88,7 @@ export const LIBVIRT_ERRORS = {
     http: 409,
   },
   LIBVIRT_UNPLUG_PENDING: {
-    summary: "the guest was asked before to let go of {device}: {message}",
+    summary: "the guest has already been asked to let go of {device}: {message}",
     who: "environment",
     retry: "backoff",
     http: 409,

@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const OS_ERRORS = {
   OS_TIMED_OUT: {
-    summary: "{program} did not end within {timeoutMs} ms and was killed",
+    summary: "{program} did not finish within {timeoutMs} ms and was killed",
     who: "environment",
     retry: "backoff",
     http: 504,
@@ -22,13 +22,13 @@ export const OS_ERRORS = {
     http: 500,
   },
   OS_DESCRIPTOR_STALE: {
-    summary: "descriptor {fd} does not name what it was opened for any more",
+    summary: "descriptor {fd} no longer refers to what it was opened for",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   OS_MESSAGE_TOO_LONG: {
-    summary: "a message of {bytes} bytes is not sent, at most {bytesMax} are",
+    summary: "a message of {bytes} bytes cannot be sent; the limit is {bytesMax} bytes",
     who: "environment",
     retry: "backoff",
     http: 500,

@@ -4,7 +4,7 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const PODNET_ERRORS = {
   PODNET_LINK_MISSING: {
-    summary: "pod NIC {link} is not in the pod",
+    summary: "the pod has no NIC {link}",
     who: "environment",
     retry: "backoff",
     http: 404,
@@ -17,19 +17,19 @@ export const PODNET_ERRORS = {
   },
   PODNET_ADDRESSES_UNREADABLE: {
     summary:
-      "{path} cannot be read, which has what was taken from a NIC of a pod; without it the VM gets no address until its pod is made anew",
+      "{path} cannot be read; it holds the addresses taken from a NIC of the pod, and without them the VM gets no address until its pod is replaced",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   PODNET_ADDRESS_SERVER_FAILED: {
-    summary: "the DHCP server of the VM ended: {reason}",
+    summary: "the VM's DHCP server ended: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   PODNET_NETWORK_CANNOT_CARRY_VM: {
-    summary: "a NIC of kind {kind} cannot carry a VM",
+    summary: "a pod NIC of kind {kind} cannot carry a VM's traffic",
     who: "user",
     retry: "on-change",
     http: 422,

@@ -4,14 +4,14 @@ import type { ErrorEntry } from "../../entry.ts";
 
 export const RUNTIME_ERRORS = {
   RUNTIME_IMAGE_MISSING: {
-    summary: "image {image} is not there; add it with: patchbay image add {image} SOURCE",
+    summary: "image {image} is not on this machine; add it with: patchbay image add {image} SOURCE",
     who: "user",
     retry: "on-change",
     http: 404,
   },
   IMAGE_NAME_INVALID: {
     summary:
-      "{image} is no name of an image: it is like guest, guest:v2 or registry.example/team/guest:v2",
+      "{image} is not an image name; valid names are, for example, guest, guest:v2 and registry.example/team/guest:v2",
     who: "user",
     retry: "never",
     http: 400,
@@ -23,7 +23,7 @@ export const RUNTIME_ERRORS = {
     http: 409,
   },
   RUNTIME_IMAGE_INVALID: {
-    summary: "the description of image {image} cannot be used: {reason}",
+    summary: "the configuration of image {image} cannot be used: {reason}",
     who: "user",
     retry: "backoff",
     http: 500,
@@ -41,13 +41,13 @@ export const RUNTIME_ERRORS = {
     http: 500,
   },
   RUNTIME_CONTAINER_REFUSED: {
-    summary: "container {container} cannot be made: {reason}",
+    summary: "container {container} cannot be created: {reason}",
     who: "user",
     retry: "backoff",
     http: 422,
   },
   RUNTIME_VOLUME_FAILED: {
-    summary: "volume {volume} cannot be made: {reason}",
+    summary: "volume {volume} cannot be set up: {reason}",
     who: "user",
     retry: "backoff",
     http: 422,
@@ -77,13 +77,13 @@ export const RUNTIME_ERRORS = {
     http: 404,
   },
   LAUNCHER_NOT_LISTENING: {
-    summary: "nobody listens at the socket of the launcher of {vmi}",
+    summary: "nothing listens on the socket of the launcher of {vmi}",
     who: "environment",
     retry: "backoff",
     http: 503,
   },
   CONSOLE_IN_USE: {
-    summary: "the console of {vmi} is open already: process {pid}",
+    summary: "the console of {vmi} is already open in process {pid}",
     who: "user",
     retry: "never",
     http: 409,
