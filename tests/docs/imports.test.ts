@@ -15,8 +15,8 @@ afterEach(() => {
 
 const MANIFEST = JSON.stringify({ exports: { ".": { "@patchbay/source": "./src/index.ts" } } });
 
-function reachable(files: Readonly<Record<string, string>>): readonly string[] {
-  for (const [path, text] of Object.entries({ "packages/b/package.json": MANIFEST, ...files })) {
+function reachable(files: Readonly<Record<string, string>>, b = "packages/b"): readonly string[] {
+  for (const [path, text] of Object.entries({ [`${b}/package.json`]: MANIFEST, ...files })) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
@@ -71,4 +71,14 @@ test("files beside one another, also in a circle, and programs beside them", () 
     "packages/a/src/other.ts": "",
   });
   expect(reached).toEqual(["a:child.ts", "a:main.ts", "a:x.ts"]);
+});
+
+test("a folder that a move has left over does not stand for its package", () => {
+  for (const left of ["packages/b", "packages/adapters/b", "packages/machine/b", "packages/z/b"]) {
+    mkdirSync(join(root, left, "dist"), { recursive: true });
+  }
+  const main = { "packages/a/src/main.ts": 'import { one } from "@patchbay/b";' };
+  const files = { "packages/plug/b/src/index.ts": "export const one = 1;" };
+  const want = ["a:main.ts", "plug/b:index.ts"];
+  expect(reachable({ ...main, ...files }, "packages/plug/b")).toEqual(want);
 });

@@ -136,13 +136,15 @@ export class ImportGraph {
     }
     const [, name, door] = /^@patchbay\/([a-z-]+)(\/.+)?$/.exec(specifier) ?? [];
     if (name === undefined) return undefined;
-    const [folder = ""] = globSync(`{packages/{*/,},tests/}${name}/`, { cwd: this.#root });
-    const manifest = readFileSync(join(this.#root, folder, "package.json"), "utf8");
+    // By its manifest: a folder that was left over by a move may have the same name.
+    const manifests = `{packages/{*/,},tests/}${name}/package.json`;
+    const [path = ""] = globSync(manifests, { cwd: this.#root });
+    const manifest = readFileSync(join(this.#root, path), "utf8");
     // Our own file.
     const { exports } = JSON.parse(manifest) as {
       readonly exports?: Readonly<Record<string, { readonly "@patchbay/source": string }>>;
     };
     const source = exports?.[`.${door ?? ""}`]?.["@patchbay/source"];
-    return source === undefined ? undefined : normalize(join(folder, source));
+    return source === undefined ? undefined : normalize(join(dirname(path), source));
   }
 }
