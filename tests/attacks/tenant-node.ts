@@ -3,9 +3,9 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod, PodVolume } from "@patchbay/api";
-import { Turns } from "@patchbay/kube";
 import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import type { ContainerStatus } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { eventually } from "@patchbay/support";
@@ -109,7 +109,7 @@ export class TenantNode {
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
-      turns: new Turns(),
+      mutex: new KeyedMutex(),
       images: { show: noToken, release: () => Promise.resolve() },
       claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,

@@ -13,7 +13,8 @@ import {
   type Pod,
   type StorageClass,
 } from "@patchbay/api";
-import { Turns, type Note } from "@patchbay/kube";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { type Note } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -73,7 +74,7 @@ class Node {
     ...{ store: this.store, claims: this.claims, volumes: this.volumes, classes: this.classes },
     ...{ claimsDir: disk, disk: createClaimDisk({ runner: createProcessRunner() }) },
     ...{ files: createFiles(), clock: createFakeClock(), log: createFakeLogger() },
-    ...{ nodeName: "node-1", turns: new Turns() },
+    ...{ nodeName: "node-1", mutex: new KeyedMutex() },
     recorder: { record: (_, note) => void this.notes.push(note), flush: () => Promise.resolve() },
   };
 

@@ -10,7 +10,6 @@ export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.t
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/token-buckets.ts";
 export { createQueue, wishOf, type Queue } from "./work/queue.ts";
 export { LoopWatch } from "./work/loop-watch.ts";
-export { Turns } from "./work/turns.ts";
 export {
   after,
   done,

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
@@ -152,6 +153,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     watchManners: isStrict ? strictManners(startRevision, randomPart) : KIND_MANNERS,
     clock: options.clock,
     logger: options.logger,
+    mutex: new KeyedMutex(),
     turnstile: new Turnstile(),
     shares: new Shares(limits),
     limits,

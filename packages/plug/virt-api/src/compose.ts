@@ -2,6 +2,7 @@
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
 import { DATA_VOLUMES, networkConfigOf } from "@patchbay/api";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -11,7 +12,7 @@ import {
   type KeyPair,
   type Source,
 } from "@patchbay/daemon";
-import { createNearReader, createOwnWrites, Turns, waitForCaches } from "@patchbay/kube";
+import { createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
@@ -55,7 +56,7 @@ function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
     ownWrites,
     log,
     randomBytes,
-    turns: new Turns(),
+    mutex: new KeyedMutex(),
     mayReadNetwork: askApiServer(store),
     nodeOfPod: askForPods(store),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),

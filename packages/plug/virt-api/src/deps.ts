@@ -2,8 +2,9 @@
 // What routes and admission work with.
 import type { NetworkConfig } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
-import type { OwnWrites, Reader, Turns } from "@patchbay/kube";
+import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/core/ports";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { NodeOfPod } from "./callers/token-pod.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
 
@@ -17,7 +18,7 @@ export interface Deps {
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   /** By NAMESPACE/NAME: requests on one VM go one after the other, else many of them do little but lose to each other. */
-  readonly turns: Turns;
+  readonly mutex: KeyedMutex;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
   /** Whether the cluster knows DataVolumes; yes where it cannot be found out. */

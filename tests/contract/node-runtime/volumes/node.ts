@@ -5,11 +5,11 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   createCache,
   createKubeClient,
   loadKubeConfig,
-  Turns,
   waitForCaches,
   type KubeClient,
   type StartableCache,
@@ -70,7 +70,7 @@ export class VolumeNode {
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),
-      turns: new Turns(),
+      mutex: new KeyedMutex(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
       claims: createClaimUses({
         ...{ files, store: client.store, claimsDir: join(directory, "claims") },

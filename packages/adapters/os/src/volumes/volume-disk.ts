@@ -13,6 +13,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "@patchbay/core/errors";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type {
   DirectoryAccess,
   InheritedFd,
@@ -49,7 +50,11 @@ interface ImageOptions {
 
 class MachineDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  readonly #doing = new Map<string, Promise<void>>();
+  /**
+   * By path: what is done to a directory waits for what is being done to it. A publication takes away what another has not
+   * finished, and a second mount would hide what is being written into the first.
+   */
+  readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
     this.#runner = runner;
@@ -73,7 +78,7 @@ class MachineDisk implements VolumeDisk {
     path: string,
     { access, sizeBytes }: { readonly access: DirectoryAccess; readonly sizeBytes?: number },
   ): Promise<void> {
-    await this.#inTurn(path, async () => {
+    await this.#mutex.runExclusive(path, async () => {
       await this.makeDirectory(path, access);
       if (await isMounted(path)) return;
       const { uid, gid, mode } = access;
@@ -96,7 +101,7 @@ class MachineDisk implements VolumeDisk {
   }
 
   async mountDirectory(path: string, source: string): Promise<void> {
-    await this.#inTurn(path, async () => {
+    await this.#mutex.runExclusive(path, async () => {
       if (await isMounted(path)) return;
       const directory = openDirectory(source);
       try {
@@ -123,7 +128,7 @@ class MachineDisk implements VolumeDisk {
 
   async publish(path: string, files: Parameters<VolumeDisk["publish"]>[1]): Promise<boolean> {
     try {
-      return await this.#inTurn(path, () => publishFiles(path, files));
+      return await this.#mutex.runExclusive(path, () => publishFiles(path, files));
     } catch (error) {
       throw toFileError(error, "publish", path);
     }
@@ -149,20 +154,6 @@ class MachineDisk implements VolumeDisk {
       if (isMissing(error)) return undefined;
       throw toFileError(error, "stat", path);
     }
-  }
-
-  /**
-   * What is done to a directory waits for what is being done to it: a publication takes away what another has not
-   * finished, and a second mount would hide what is being written into the first.
-   */
-  #inTurn<T>(path: string, act: () => Promise<T>): Promise<T> {
-    const doing = (this.#doing.get(path) ?? Promise.resolve()).then(act);
-    const forget = (): void => {
-      if (this.#doing.get(path) === ended) this.#doing.delete(path);
-    };
-    const ended: Promise<void> = doing.then(forget, forget); // who started it is told
-    this.#doing.set(path, ended);
-    return doing;
   }
 
   async #makeImage(image: string, sizeBytes: number): Promise<void> {

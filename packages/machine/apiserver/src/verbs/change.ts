@@ -6,13 +6,12 @@ import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
-import type { KubeObject } from "../objects/object.ts";
+import { printAddress, type KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
-import { inTurn } from "./turns.ts";
 
 /** After so many lost races a change without a resourceVersion is refused too. */
 const ATTEMPTS = 1000;
@@ -291,5 +290,7 @@ export async function changeObject(
   if (change.once) {
     throw modified(aboutOf(call.kind), call.name);
   }
-  return inTurn(deps.store, addressOf(call), () => insist(call, deps, change));
+  // Writers that have lost a race go on one after the other: else many of them do little but lose again.
+  const key = printAddress(addressOf(call));
+  return deps.mutex.runExclusive(key, () => insist(call, deps, change));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server serves with: the same for every call, so that calls differ in what is asked only.
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Admission } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
@@ -19,6 +20,8 @@ export interface VerbDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly watchManners: WatchManners;
+  /** Held while an object is changed by printed address, or pods of a namespace are evicted. */
+  readonly mutex: KeyedMutex;
   /** Who may use the processor for long. */
   readonly turnstile: Turnstile;
   /** What each user takes of memory and connections, and how much that may be. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do claims need of the API server and of the machine?
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
-import type { EventRecorder, LoopWatch, Turns } from "@patchbay/kube";
+import type { EventRecorder, LoopWatch } from "@patchbay/kube";
 import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/core/ports";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 
 /** What is known of storage, by watches. */
 export interface StorageCaches {
@@ -27,6 +28,6 @@ export interface ClaimDeps extends ClaimMachine, StorageCaches {
   readonly recorder: EventRecorder;
   readonly nodeName: string;
   /** Room on the disk is given to one claim at a time. */
-  readonly turns: Turns;
+  readonly mutex: KeyedMutex;
   readonly watches?: { readonly claim: LoopWatch; readonly volume: LoopWatch };
 }

@@ -9,7 +9,8 @@ import {
   type StorageClass,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { Turns, type Note } from "@patchbay/kube";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { type Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import {
   createFakeClaimDisk,
@@ -49,7 +50,7 @@ class World {
       ...{ claims: this.claims, volumes: this.volumes, classes: this.classes },
       ...{ store: this.mortality.wrap(this.store), disk: this.mortality.wrap(this.disk) },
       ...{ files: this.mortality.wrap(this.files), claimsDir: "/claims", nodeName: "node-1" },
-      ...{ clock: createFakeClock(), log: this.log, turns: new Turns() },
+      ...{ clock: createFakeClock(), log: this.log, mutex: new KeyedMutex() },
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),

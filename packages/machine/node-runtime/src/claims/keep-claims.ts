@@ -76,7 +76,7 @@ function nextOf(plan: readonly ClaimAction[]): Next {
 
 /** Asks the API server itself what is promised, one claim after the other: a watch may be late. */
 function makeVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
-  return deps.turns.take("room", async () => {
+  return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
     const plan = planClaim(await factsOf(deps, claim, items)); // pure
     await actOn(deps, claim, plan);

@@ -7,12 +7,12 @@ import {
   createEventRecorder,
   createKubeClient,
   loadKubeConfig,
-  Turns,
   waitForCaches,
   type KubeClient,
   type LoopWatch,
 } from "@patchbay/kube";
 import type { Files } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { runBinder } from "../schedule/binder.ts";
 import {
   keepClaims,
@@ -61,7 +61,7 @@ async function control(
       log,
       recorder,
       nodeName,
-      turns: new Turns(),
+      mutex: new KeyedMutex(),
     };
     loops.push(keepClaims(deps, signal));
   }

@@ -4,9 +4,10 @@ import { PODS, type Pod } from "@patchbay/api";
 import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, keyOf, Turns } from "@patchbay/kube";
+import { createCache, keyOf } from "@patchbay/kube";
 import { createVolumeDisk } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   createClaimGrowth,
   createClaimUses,
@@ -87,7 +88,7 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
     disk: createVolumeDisk({ runner }),
     objects: createPodObjects({ clock, openCache }, signal),
     tokens: createPodTokens(tokenRequester(client), { clock, log }),
-    turns: new Turns(),
+    mutex: new KeyedMutex(),
     mayUseHostPaths: isProductPod,
     findHostDisks: hostDisksOf(client.store),
   };

@@ -2,8 +2,8 @@
 // Ends the program of a session whose client has left. CRI starts it without a name, so that one starts at a time in each
 // container: what is there afterwards and was not before is its own.
 import { messageOf } from "@patchbay/core";
-import { Turns } from "@patchbay/kube";
 import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { JoinedStream } from "./exec.ts";
 
 /** Sessions of one container at a time, those that are to begin too; a kubelet has no bound. */
@@ -35,7 +35,7 @@ export interface SessionDeps {
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
   /** By id of the container. */
   readonly #counts = new Map<string, number>();
 
@@ -53,7 +53,7 @@ export class ExecSessions {
   async begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
     this.#count(containerId, 1);
     try {
-      await this.#turns.take(containerId, () => this.#begin(containerId, open));
+      await this.#mutex.runExclusive(containerId, () => this.#begin(containerId, open));
     } finally {
       this.#count(containerId, -1);
     }

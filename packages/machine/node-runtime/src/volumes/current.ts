@@ -9,7 +9,7 @@ import { isShown } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";
 import { placeOf } from "./prepare.ts";
-import { removeInTurn } from "./remove.ts";
+import { removeLocked } from "./remove.ts";
 import { readShown, showVolume } from "./show.ts";
 
 /** Reason in the status of a pod that had to go. Source: Kubernetes kubelet eviction. */
@@ -51,7 +51,7 @@ async function keepOne(deps: VolumeDeps, from: CurrentPods, uid: string): Promis
     deps.objects.hold(uid, "", []);
     deps.tokens.forget(uid);
     // Its end was to free the disk: else the next pod would have to go, though the object of this one may stay for long.
-    if (pod?.status?.reason === EVICTED) await removeInTurn(deps, uid);
+    if (pod?.status?.reason === EVICTED) await removeLocked(deps, uid);
     return done();
   }
   const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));
@@ -77,7 +77,7 @@ export async function keepVolumesCurrent(
   });
   for (const pod of from.pods.list()) queue.add(uidOf(pod));
   const reconcile = (uid: string): Promise<Next> =>
-    deps.turns.take(uid, () => keepOne(deps, from, uid));
+    deps.mutex.runExclusive(uid, () => keepOne(deps, from, uid));
   const metrics = createMetrics();
   try {
     const loop = { name: "volumes", queue, reconcile, log, clock, metrics };

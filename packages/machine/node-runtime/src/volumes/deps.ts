@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do volumes need of the machine and of the API server?
 import type { Pod } from "@patchbay/api";
-import type { Turns } from "@patchbay/kube";
 import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/core/ports";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { ClaimUses } from "../claims/index.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";
@@ -27,7 +27,7 @@ export interface VolumeDeps {
   readonly tokens: PodTokens;
   readonly images: ImageViews;
   /** One pod's volumes are prepared, refreshed and removed one after the other. */
-  readonly turns: Turns;
+  readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;
   /** Whether a pod may mount any path of the node. */
   readonly mayUseHostPaths: (pod: Pod) => boolean;

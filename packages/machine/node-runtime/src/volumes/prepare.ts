@@ -55,7 +55,7 @@ async function prepareOne(deps: VolumeDeps, shown: Shown, volume: PodVolume): Pr
   throw volumeFailed(name, "volumes of its kind are not supported");
 }
 
-async function prepareInTurn(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
+async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   const volumes = pod.spec.volumes ?? [];
   const directory = podDirectory(deps.node.podsDir, pod.metadata.uid ?? "");
   await deps.disk.makeDirectory(directory, POD_ACCESS);
@@ -76,5 +76,5 @@ async function prepareInTurn(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
  * @throws AppError with RUNTIME_VOLUME_FAILED while something that a volume shows is missing, or what the machine said
  */
 export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
-  return deps.turns.take(pod.metadata.uid ?? "", () => prepareInTurn(deps, pod));
+  return deps.mutex.runExclusive(pod.metadata.uid ?? "", () => prepareLocked(deps, pod));
 }

@@ -5,7 +5,7 @@ import type { VolumeDeps } from "./deps.ts";
 import { kindDirectory, podDirectory } from "./layout.ts";
 
 /** {@link removeVolumes} for who has the pod's turn. */
-export async function removeInTurn(deps: VolumeDeps, uid: string): Promise<void> {
+export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void> {
   const { claims, disk, files, images, node, objects, tokens } = deps;
   objects.hold(uid, "", []);
   tokens.forget(uid);
@@ -22,5 +22,5 @@ export async function removeInTurn(deps: VolumeDeps, uid: string): Promise<void>
  * unmounted under their feet.
  */
 export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
-  return deps.turns.take(uid, () => removeInTurn(deps, uid));
+  return deps.mutex.runExclusive(uid, () => removeLocked(deps, uid));
 }

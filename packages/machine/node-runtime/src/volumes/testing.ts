@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes on fakes, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api";
-import { Turns, type StartableCache } from "@patchbay/kube";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { type StartableCache } from "@patchbay/kube";
 import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import {
   createFakeClock,
@@ -110,7 +111,7 @@ class Bench implements VolumeBench {
         signal,
       ),
       tokens: createPodTokens(this.#request, { clock, log }),
-      turns: new Turns(),
+      mutex: new KeyedMutex(),
       claims: {
         begin: ({ metadata }, { claimName }) => {
           this.claims.add(`${metadata.uid ?? ""} ${claimName}`);

@@ -103,7 +103,7 @@ export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<A
   const asked = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>
     count === 0 ? tryOnWhatIsKnown(deps, asked) : tryOnce(deps, asked);
-  return deps.turns.take(`${call.namespace}/${call.name}`, () =>
+  return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
     insist(attempt, deps, aboutTarget(change.asked, call)),
   );
 }

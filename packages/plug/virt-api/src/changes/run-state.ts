@@ -60,7 +60,7 @@ export function changeRunState(
   plan: (facts: RunStateFacts) => RunStatePlan,
 ): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
-  return deps.turns.take(`${call.namespace}/${call.name}`, () =>
+  return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
     insist(() => tryOnce(deps, call, plan), deps, about),
   );
 }

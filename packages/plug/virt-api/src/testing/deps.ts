@@ -2,8 +2,9 @@
 // What routes and admission work with in tests.
 import { networkConfigOf } from "@patchbay/api";
 import type { Store } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createOwnWrites, Turns } from "@patchbay/kube";
+import { createOwnWrites } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
 /** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
@@ -13,7 +14,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     known: store,
     ownWrites: createOwnWrites(),
     log: createSilentLogger(),
-    turns: new Turns(),
+    mutex: new KeyedMutex(),
     randomBytes: (size) => new Uint8Array(size).fill(1),
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),

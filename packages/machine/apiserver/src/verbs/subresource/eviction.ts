@@ -9,13 +9,12 @@ import { disruptionsOf, isHealthy, isOver, ownPodsOf } from "../../kinds/workloa
 import { POD } from "../../kinds/workload/pod.ts";
 import { StatusError } from "../../meta/status.ts";
 import { fieldsOf, printJson, textAt } from "../../objects/json.ts";
-import type { KubeObject } from "../../objects/object.ts";
+import { printAddress, type KubeObject } from "../../objects/object.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { addressOf, type Call, type Reply } from "../call.ts";
 import { deleteOne } from "../delete.ts";
 import type { VerbDeps } from "../deps.ts";
 import { deleteOptionsOf } from "../options/delete-options.ts";
-import { inTurn } from "../turns.ts";
 import { CREATED, admitBody } from "./admit-body.ts";
 
 const PODS = bucketOf(POD);
@@ -64,8 +63,8 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = fieldsOf(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
   // Of two that are asked for at once in a namespace the second sees what the first has left.
-  const turn = { bucket: EVICTIONS, namespace: call.namespace, name: "" };
-  await inTurn(deps.store, turn, async () => {
+  const key = printAddress({ bucket: EVICTIONS, namespace: call.namespace, name: "" });
+  await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(addressOf(call))?.view();
     const refusal = pod && refusalOf(deps, pod, call.namespace);
     if (refusal !== undefined) throw refusal;

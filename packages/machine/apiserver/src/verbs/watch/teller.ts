@@ -82,7 +82,7 @@ export class Teller {
     const selected = await select(objects, this.#selection, { pace: this.#pace });
     let next = 0;
     while (next < selected.length && !this.#stream.signal.aborted) {
-      await this.#inTurn(() => {
+      await this.#whenRoom(() => {
         next = this.#writeObjects(selected, next);
       });
     }
@@ -105,7 +105,7 @@ export class Teller {
   }
 
   /** Does work that writes when the client has room for it and it is its user's turn. */
-  #inTurn(work: () => void): Promise<void> {
+  #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(ROOM_BYTES, async () => {
       await this.#pace.next();
       work();
@@ -120,7 +120,7 @@ export class Teller {
   /** Reads the log until nothing is missing; false where it is compacted already. */
   async #catchUp(): Promise<boolean> {
     while (this.#told < this.#deps.store.revision() && !this.#stream.signal.aborted) {
-      await this.#inTurn(() => {
+      await this.#whenRoom(() => {
         this.#writeChanges();
       });
     }

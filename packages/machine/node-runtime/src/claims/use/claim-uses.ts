@@ -11,8 +11,8 @@ import {
   type Pod,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { Turns } from "@patchbay/kube";
 import type { Store } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { ClaimMachine } from "../deps.ts";
 import { isHandle, placesOf, type ClaimPlaces } from "../layout.ts";
 import { PROVISIONER } from "../words.ts";
@@ -68,7 +68,7 @@ function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean
 class NodeClaims implements ClaimUses {
   readonly #deps: UseDeps;
   /** By handle: one use begins or ends at a time. */
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
 
   constructor(deps: UseDeps) {
     this.#deps = deps;
@@ -86,7 +86,7 @@ class NodeClaims implements ClaimUses {
     checkMode(pod, volume, isDevice);
     const places = placesOf(claimsDir, handle);
     const isAlone = claim.spec.accessModes?.includes(ALONE) === true;
-    return this.#turns.take(handle, async () => {
+    return this.#mutex.runExclusive(handle, async () => {
       const isOnly = await this.#noteUser(places, pod, { volume, isAlone });
       return isDevice ? disk.attach(places.file) : this.#mount(places, pod, isOnly);
     });
@@ -96,7 +96,7 @@ class NodeClaims implements ClaimUses {
     const { claimsDir, disk, files } = this.#deps;
     for (const handle of (await files.list(claimsDir)).filter(isHandle)) {
       const { file, mount, users } = placesOf(claimsDir, handle);
-      await this.#turns.take(handle, async () => {
+      await this.#mutex.runExclusive(handle, async () => {
         const all = await files.list(users);
         if (!all.includes(uid)) return;
         if (all.length === 1) await disk.release(file, mount);
