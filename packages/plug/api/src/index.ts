@@ -158,7 +158,8 @@ export {
 } from "./kinds/guest/port-security.ts";
 export { natPrefixOf } from "./values/nat-prefix.ts";
 export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
-export { isNicMac, normalizeMac, parseMac } from "./values/mac.ts";
+export { isLinkLocal, linkLocalOf } from "./values/link-local.ts";
+export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
 export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
 export { isJsonObject, parseJson, printGoJson, type JsonObject } from "./values/json.ts";

@@ -42,7 +42,7 @@ export type { ReasonEntry } from "./reasons/reason.ts";
 export { eventTypeOf, helperOn, nextOn, REASONS } from "./reasons/table.ts";
 export {
   ipv6GatewayOf,
-  isLinkLocal,
+  isIpv6LinkLocal,
   type NicAddresses,
   type NicRoute,
   type RememberedAddresses,

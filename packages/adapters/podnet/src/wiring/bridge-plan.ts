@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes make bridge and tap around a pod NIC, given the links that are there? Why each: docs/design/pod-links.md.
-import { parseIp, printAddress } from "@patchbay/api";
+import { linkLocalOf, parseIp, printAddress } from "@patchbay/api";
 import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
 import type { Link } from "@patchbay/core/ports";
 import type { AddressFlag, LinkChange, LinkSettings } from "../link-change.ts";
@@ -33,14 +33,6 @@ export function bridgeMacOf(guestMac: string): string {
   return `${first}${guestMac.slice(2).toLowerCase()}`;
 }
 
-/** The link-local address of a MAC. Source: RFC 4291 appendix A */
-function linkLocalOf(mac: string): string {
-  const [first = 0, ...rest] = mac.split(":").map((byte) => Number.parseInt(byte, 16));
-  const [b, c, d, e, f] = rest.map((byte) => byte.toString(16).padStart(2, "0"));
-  const head = (first ^ 2).toString(16).padStart(2, "0");
-  return printed(`fe80::${head}${b ?? ""}:${c ?? ""}ff:fe${d ?? ""}:${e ?? ""}${f ?? ""}/64`);
-}
-
 /** As the kernel prints it. */
 function printed(text: string): string {
   const ip = parseIp(text);
@@ -52,7 +44,7 @@ function printed(text: string): string {
 function bridgeAddressesOf({ addresses }: PodAnswers, mac: string): readonly string[] {
   const own = addresses.map(printed);
   return own.some((address) => address.includes(":"))
-    ? [...own, linkLocalOf(bridgeMacOf(mac))]
+    ? [...own, `${linkLocalOf(bridgeMacOf(mac))}/64`]
     : own;
 }
 

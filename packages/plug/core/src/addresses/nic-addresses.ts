@@ -26,7 +26,7 @@ export interface RememberedAddresses extends NicAddresses {
 }
 
 /** Whether ADDRESS/LENGTH is one that every link with IPv6 has. Source: RFC 4291 section 2.5.6 */
-export function isLinkLocal(address: string): boolean {
+export function isIpv6LinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address);
 }
 

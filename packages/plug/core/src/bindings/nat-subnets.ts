@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which addresses guest and gateway have behind the translation of addresses.
 import {
-  IP_BITS,
-  isWithin,
+  isLinkLocal,
   natPrefixOf,
   networkOf,
   parseIp,
@@ -21,22 +20,15 @@ function natSubnetOf(prefix: IpPrefix): NatSubnet {
   return { gateway: `${gateway ?? ""}/${String(prefix.length)}`, guest: guest ?? "" };
 }
 
-/** Nobody beyond the link has such an address, or is answered at it. */
-const LINK_SCOPES: readonly IpPrefix[] = ["169.254.0.0/16", "fe80::/10"].flatMap(
-  (text) => parseIp(text) ?? [],
-);
-
-function isGlobal(address: IpPrefix): boolean {
-  const alone = { ...address, length: IP_BITS[address.version] };
-  return !LINK_SCOPES.some((scope) => isWithin(alone, scope));
-}
-
 /** The subnets of a guest behind a pod NIC with those addresses: one for each family that the NIC has. */
 export function natSubnetsOf(
   network: Network | undefined,
   podAddresses: readonly string[],
 ): { readonly ipv4?: NatSubnet; readonly ipv6?: NatSubnet } {
-  const versions = podAddresses.flatMap((text) => parseIp(text) ?? []).filter(isGlobal);
+  // Nobody beyond the link has another address, or is answered at it.
+  const versions = podAddresses
+    .filter((text) => !isLinkLocal(text))
+    .flatMap((text) => parseIp(text) ?? []);
   const pod = network?.pod ?? {};
   const said = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
   const subnet = (version: 4 | 6): NatSubnet | undefined => {

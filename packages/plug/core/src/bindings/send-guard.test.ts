@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { linkLocalOf, sendGuardOf, type GuardFacts } from "./send-guard.ts";
+import { sendGuardOf, type GuardFacts } from "./send-guard.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const OFF: ClusterSecurity = { mode: "Off", enforced: false };
@@ -104,11 +104,4 @@ describe("what a guest may send", () => {
   test("is any address where the network gave it none", () => {
     expect(guardOf({ mode: "Addresses" }, { addresses: [] })).toEqual(OWN);
   });
-});
-
-test.each([
-  ["02:00:00:00:5e:01", "fe80::ff:fe00:5e01"],
-  ["52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"],
-])("a guest with the MAC %s calls itself %s on every link", (mac, want) => {
-  expect(linkLocalOf(mac)).toBe(want);
 });

@@ -3,9 +3,9 @@
 import {
   isDefaultNetwork,
   isSecurityMode,
+  linkLocalOf,
   normalizeMac,
   parseIp,
-  printAddress,
   SECURITY_MODES,
   type ClusterSecurity,
   type Iface,
@@ -41,19 +41,6 @@ function portSecurityOf(iface: Iface, network: Network, cluster: ClusterSecurity
     allowedAddresses: said.allowedAddresses ?? [],
     allowServers: said.allowServers ?? false,
   };
-}
-
-/** Bits of an IPv6 address below the prefix. */
-const INTERFACE_BITS = 64n;
-const LINK_LOCAL = 0xfe80n << 112n;
-
-/** The address that a guest makes of its MAC on every link. Source: RFC 4291, appendix A */
-export function linkLocalOf(mac: string): string {
-  const bytes = mac.split(":").map((pair) => Number.parseInt(pair, 16));
-  const [first = 0, ...rest] = bytes;
-  const identifier = [first ^ 0x02, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
-  const low = identifier.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-  return printAddress({ version: 6, value: LINK_LOCAL | (low & ((1n << INTERFACE_BITS) - 1n)) });
 }
 
 /** What a guard is made from. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { isLinkLocal, readGuestLinks, type GuestLink, type GuestNic } from "./links.ts";
+import { readGuestLinks, type GuestLink, type GuestNic } from "./links.ts";
 
 const MAC = "02:00:00:00:00:01";
 
@@ -111,16 +111,4 @@ describe("a link is", () => {
     const links = readGuestLinks(macs.map((mac) => nic("", mac)));
     expect(links.map(({ mac }) => mac)).toEqual(macs);
   });
-});
-
-test.each([
-  { address: "169.254.1.1", want: true },
-  { address: "169.253.1.1", want: false },
-  { address: "10.0.0.1", want: false },
-  { address: "fe80::1", want: true },
-  { address: "febf::1", want: true },
-  { address: "fec0::1", want: false },
-  { address: "fd00::1", want: false },
-])("$address is good on its link only: $want", ({ address, want }) => {
-  expect(isLinkLocal(address)).toBe(want);
 });

@@ -53,8 +53,6 @@ function prefixesOf(...texts: readonly string[]): readonly IpPrefix[] {
 
 /** Nobody can be reached by these: none, the guest itself, groups, IPv4 in disguise. Source: RFC 6890; RFC 4291, 2.5 and 2.7. */
 const OF_NOBODY = prefixesOf("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/80", "ff00::/8");
-/** Good on their link only. Source: RFC 3927; RFC 4291, 2.5.6. */
-const OF_LINK = prefixesOf("169.254.0.0/16", "fe80::/10");
 
 function isOneOf(address: IpPrefix, prefixes: readonly IpPrefix[]): boolean {
   return prefixes.some((prefix) => isWithin(address, prefix));
@@ -73,12 +71,6 @@ function addressesOf(nics: readonly GuestNic[], version: 4 | 6): readonly string
     .filter((address) => address.version === version && !isOneOf(address, OF_NOBODY))
     .map(printAddress);
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
-}
-
-/** Whether an address is good on its link only. */
-export function isLinkLocal(text: string): boolean {
-  const address = parseIp(text);
-  return address !== undefined && isOneOf(address, OF_LINK);
 }
 
 /** Several links of the guest with one MAC are shown as one: the NIC, its aliases, and the bridge, the bond or the VLAN on it. */

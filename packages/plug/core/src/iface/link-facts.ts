@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the links in a pod say of one iface.
 import type { BindingRegistry, Iface, Network } from "@patchbay/api";
-import { isLinkLocal } from "../addresses/nic-addresses.ts";
+import { isIpv6LinkLocal } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
 import { findByName } from "../spec/nics.ts";
@@ -57,7 +57,7 @@ function nicFactsOf(
   nic: KernelLink | undefined,
 ): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
   const { mac, index, master, addresses = [] } = nic ?? {};
-  const isFree = master === undefined && addresses.some((address) => !isLinkLocal(address));
+  const isFree = master === undefined && addresses.some((address) => !isIpv6LinkLocal(address));
   return {
     ...(mac === undefined ? {} : { mac }),
     ...(index === undefined ? {} : { index }),

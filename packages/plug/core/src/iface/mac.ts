@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which MAC an iface has: chosen once, kept, and the only one of its kind on its network.
-import { isAbsent, isSecondary, normalizeMac, type Iface, type VmiSpec } from "@patchbay/api";
+import {
+  isAbsent,
+  isSecondary,
+  MAC_BYTES,
+  normalizeMac,
+  type Iface,
+  type VmiSpec,
+} from "@patchbay/api";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
 
@@ -21,8 +28,6 @@ export function macOf({ iface, attachment, links }: MacFacts): string {
 /** Gives `size` random bytes; from the caller, since pure code has no randomness. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Bytes of an Ethernet address. Source: linux/if_ether.h ETH_ALEN. */
-const MAC_BYTES = 6;
 /** Two equal draws of 46 random bits are an accident; this many are a broken source. */
 const DRAWS_MAX = 16;
 

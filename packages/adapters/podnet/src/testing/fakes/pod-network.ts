@@ -4,7 +4,7 @@ import {
   AppError,
   isEqual,
   type BridgeWiring,
-  isLinkLocal,
+  isIpv6LinkLocal,
   type MasqueradeWiring,
   type LeftWiring,
   type NicRoute,
@@ -189,7 +189,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       return {
         podInterfaceName: name,
         index: nic.index,
-        addresses: nic.addresses.filter((address) => !isLinkLocal(address)),
+        addresses: nic.addresses.filter((address) => !isIpv6LinkLocal(address)),
         routes: [],
         ...this.#routes.get(`${inode} ${name}`),
       };

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which addresses are reported of an iface, whose word they are, and since when.
-import { parseIp, printAddress, type AddressSource, type IfaceStatus } from "@patchbay/api";
+import {
+  isLinkLocal,
+  parseIp,
+  printAddress,
+  type AddressSource,
+  type IfaceStatus,
+} from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
-import { isLinkLocal } from "../../guest/links.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { moduleOf } from "../../iface/wiring.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
-import { normalizeMac, parseMac, type NetworkSelection } from "@patchbay/api";
+import { MAC_BYTES, normalizeMac, parseMac, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from "@patchbay/cni";
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
@@ -13,9 +13,6 @@ import type {
 import type { Deps } from "../../../deps.ts";
 import { parseAddress } from "./addresses.ts";
 import type { PodFacts } from "../observe.ts";
-
-/** Bytes of an Ethernet address. Source: NPWG 1.3 section 4.1.2.1.4. */
-const MAC_BYTES = 6;
 
 /** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const PASSED = [
