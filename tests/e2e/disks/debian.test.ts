@@ -2,21 +2,11 @@
 // Debian as people have it. A boot takes most of a minute under emulation, so two stories run at once, and the tests judge
 // what they saw.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { told, type Seen } from "../story.ts";
 import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
 import { bootFromImage, deleteImageVm, TOLD, type ImageStory } from "./container-disk.ts";
 import { addDebianImage, DEBIAN_BOOT_MS } from "./debian.ts";
 import { bootOldManifest, deleteOldManifest } from "./old-manifest.ts";
-
-/** What a story saw; throws what made it end early. */
-type Seen<T> = () => T;
-
-async function told<T>(story: Promise<T>): Promise<Seen<T>> {
-  const [outcome] = await Promise.allSettled([story]);
-  return () => {
-    if (outcome.status === "rejected") throw outcome.reason;
-    return outcome.value;
-  };
-}
 
 let image: Seen<ImageStory>;
 let claim: Seen<ClaimStory>;
