@@ -28,7 +28,7 @@ function drawn(index: number, max: number): number {
   return ((Math.imul(seed + index * 7919, 2_654_435_761) >>> 16) % max) + 1;
 }
 
-interface Sight {
+interface NodeState {
   readonly onHost: unknown;
   /** MACs of the guest's NICs. */
   readonly inGuest: readonly string[];
@@ -44,7 +44,7 @@ function aliasesIn(...args: readonly string[]): readonly string[] {
   );
 }
 
-async function look(): Promise<Sight> {
+async function look(): Promise<NodeState> {
   return {
     onHost: inventoryOf(podUid),
     inGuest: (await guestNics(VM)).map(({ mac }) => mac),
@@ -52,8 +52,8 @@ async function look(): Promise<Sight> {
   };
 }
 
-/** Waits for a sight; the last one is shown where it does not come. */
-async function expectSight(wanted: Sight, when: string): Promise<void> {
+/** Waits for a state; the last one is shown where it does not come. */
+async function expectState(wanted: NodeState, when: string): Promise<void> {
   let seen = await look();
   const isSo = async (): Promise<boolean> => {
     seen = await look();
@@ -84,8 +84,8 @@ async function unplug(): Promise<void> {
   await expectGone(VM, NIC.name);
 }
 
-let without: Sight;
-let withNic: Sight;
+let without: NodeState;
+let withNic: NodeState;
 /** Deaths that were seen. */
 let points = 0;
 
@@ -95,7 +95,7 @@ beforeAll(async () => {
   await plug();
   withNic = await look();
   await unplug();
-  await expectSight(without, "after an unplug that nobody disturbed");
+  await expectState(without, "after an unplug that nobody disturbed");
 });
 
 afterAll(() => {
@@ -132,9 +132,9 @@ function isAlive(pid: number): boolean {
 async function round(service: string, action: number): Promise<boolean> {
   const what = `${service} died at action ${String(action)}`;
   const inPlug = await disturb(service, action, plug);
-  await expectSight(withNic, `plugged while ${what}`);
+  await expectState(withNic, `plugged while ${what}`);
   const inUnplug = await disturb(service, action, unplug);
-  await expectSight(without, `unplugged while ${what}`);
+  await expectState(without, `unplugged while ${what}`);
   // So that a person sees how it goes.
   if (isWhole) process.stdout.write(`${what}: as without\n`);
   return inPlug || inUnplug;

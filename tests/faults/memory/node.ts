@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node is to the cluster of the fault tests: ports for the agents, hands for the kubelet, and a sight of it.
+// What a node is to the cluster of the fault tests: ports for the agents, hands for the kubelet, and a view of it.
 import type {
   AddressServers,
   Cni,

@@ -84,15 +84,15 @@ Napi::Value watchLinks(const Napi::CallbackInfo &info) {
   return Napi::Number::New(info.Env(), readiness.add(info.Env(), fd, readable, Readiness::Mode::kAgain));
 }
 
-struct Sight {
+struct ReadChanges {
   // Names by index; empty where no message has it.
   std::map<int, std::string> links;
   bool isComplete = true;
 };
 
-void noteLink(Sight &sight, const struct nlmsghdr *header) {
+void noteLink(ReadChanges &changes, const struct nlmsghdr *header) {
   const auto *link = static_cast<const struct ifinfomsg *>(NLMSG_DATA(header));
-  std::string &name = sight.links[link->ifi_index];
+  std::string &name = changes.links[link->ifi_index];
   size_t left = IFLA_PAYLOAD(header);
   for (const struct rtattr *part = IFLA_RTA(link); RTA_OK(part, left); part = RTA_NEXT(part, left)) {
     if (part->rta_type != IFLA_IFNAME) continue;
@@ -101,23 +101,23 @@ void noteLink(Sight &sight, const struct nlmsghdr *header) {
   }
 }
 
-void note(Sight &sight, const struct nlmsghdr *header) {
+void note(ReadChanges &changes, const struct nlmsghdr *header) {
   const size_t size = header->nlmsg_len - NLMSG_HDRLEN;
   const void *data = NLMSG_DATA(header);
   switch (header->nlmsg_type) {
     case RTM_NEWLINK:
     case RTM_DELLINK:
-      if (size >= sizeof(struct ifinfomsg)) noteLink(sight, header);
+      if (size >= sizeof(struct ifinfomsg)) noteLink(changes, header);
       return;
     case RTM_NEWADDR:
     case RTM_DELADDR:
       if (size >= sizeof(struct ifaddrmsg)) {
-        sight.links[static_cast<int>(static_cast<const struct ifaddrmsg *>(data)->ifa_index)];
+        changes.links[static_cast<int>(static_cast<const struct ifaddrmsg *>(data)->ifa_index)];
       }
       return;
     case RTM_NEWNEIGH:
     case RTM_DELNEIGH:
-      if (size >= sizeof(struct ndmsg)) sight.links[static_cast<const struct ndmsg *>(data)->ndm_ifindex];
+      if (size >= sizeof(struct ndmsg)) changes.links[static_cast<const struct ndmsg *>(data)->ndm_ifindex];
       return;
     default:
       return;
@@ -125,7 +125,7 @@ void note(Sight &sight, const struct nlmsghdr *header) {
 }
 
 // One message of the kernel; false when there is no more now.
-bool readOne(int fd, Sight &sight) {
+bool readOne(int fd, ReadChanges &changes) {
   alignas(struct nlmsghdr) char buffer[kReadBytes];
   struct sockaddr_nl sender = {};
   struct iovec data = {buffer, sizeof buffer};
@@ -138,15 +138,15 @@ bool readOne(int fd, Sight &sight) {
   if (size < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     // ENOBUFS: messages were lost. Whatever else: what happened is not known either.
-    if (errno != EINTR) sight.isComplete = false;
+    if (errno != EINTR) changes.isComplete = false;
     return true;
   }
   if (sender.nl_pid != 0) return true;  // somebody else's
-  if ((message.msg_flags & MSG_TRUNC) != 0) sight.isComplete = false;
+  if ((message.msg_flags & MSG_TRUNC) != 0) changes.isComplete = false;
   auto left = static_cast<unsigned int>(size);
   for (auto *header = reinterpret_cast<const struct nlmsghdr *>(buffer); NLMSG_OK(header, left);
        header = NLMSG_NEXT(header, left)) {
-    note(sight, header);
+    note(changes, header);
   }
   return true;
 }
@@ -155,12 +155,12 @@ bool readOne(int fd, Sight &sight) {
 Napi::Value readLinks(const Napi::CallbackInfo &info) {
   const Napi::Env env = info.Env();
   const int fd = Readiness::of(env).descriptorOf(static_cast<uint32_t>(intArgument(info, 0)));
-  Sight sight;
+  ReadChanges changes;
   int reads = 0;
-  while (fd >= 0 && reads < kReadsMax && readOne(fd, sight)) reads++;
-  if (reads == kReadsMax) sight.isComplete = false;
+  while (fd >= 0 && reads < kReadsMax && readOne(fd, changes)) reads++;
+  if (reads == kReadsMax) changes.isComplete = false;
   Napi::Array links = Napi::Array::New(env);
-  for (const auto &[index, name] : sight.links) {
+  for (const auto &[index, name] : changes.links) {
     Napi::Object link = Napi::Object::New(env);
     link.Set("index", Napi::Number::New(env, index));
     if (!name.empty()) link.Set("name", Napi::String::New(env, name));
@@ -168,7 +168,7 @@ Napi::Value readLinks(const Napi::CallbackInfo &info) {
   }
   Napi::Object result = Napi::Object::New(env);
   result.Set("links", links);
-  result.Set("isComplete", Napi::Boolean::New(env, sight.isComplete));
+  result.Set("isComplete", Napi::Boolean::New(env, changes.isComplete));
   return result;
 }
 

@@ -4,7 +4,7 @@ import { AppError, ipv6GatewayOf, type RememberedAddresses } from "@patchbay/cor
 import type { NetnsHandle } from "@patchbay/core/ports";
 import { parseList, textOf } from "./links.ts";
 import { askNic } from "./netlink/ask.ts";
-import type { Eyes } from "./netlink/sights.ts";
+import type { StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
 
 /** Reads what `ip -j neigh show` prints. */
@@ -30,7 +30,7 @@ const ASK = [
 
 /** Looks at a NIC, and asks for its gateway where it has one of IPv6. */
 export async function readAddresses(
-  { runner, netlink }: Eyes,
+  { runner, netlink }: StateSources,
   netns: NetnsHandle,
   name: string,
 ): Promise<RememberedAddresses> {

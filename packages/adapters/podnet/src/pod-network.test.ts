@@ -32,7 +32,7 @@ const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static
 
 const RULES = "nft -s -p list ruleset";
 
-function sight(
+function state(
   links: readonly SketchedLink[],
   forwarding: readonly SketchedEntry[] = [],
   rules?: number,
@@ -61,7 +61,7 @@ function ranOf({ argv, stdin }: Command): Ran {
  * by the others.
  */
 function networkOf(
-  sights: readonly Sketch[],
+  states: readonly Sketch[],
   script: Readonly<Record<string, readonly Answer[]>> = {},
 ): {
   readonly network: PodNetwork;
@@ -78,7 +78,7 @@ function networkOf(
   const runner = createFakeProcessRunner({ nsenter: play }, clock);
   const { commands } = runner;
   let looks = -1;
-  const netlink = kernelOf(() => sights[Math.max(0, Math.min(looks, sights.length - 1))] ?? {});
+  const netlink = kernelOf(() => states[Math.max(0, Math.min(looks, states.length - 1))] ?? {});
   const counted: Netlink = {
     ...netlink,
     // Whoever looks asks for links once, and for rules.
@@ -105,7 +105,7 @@ const LINK_SET = (index: number, times: number): readonly string[] =>
 describe("wiring a tap", () => {
   test("makes bridge and tap, sets them and the NIC, and moves the guest's MAC behind the tap", async () => {
     const nic = { ...NIC, addresses: ["10.0.0.2/24"] };
-    const { network, kernel, commands } = livingIn(sight([nic]));
+    const { network, kernel, commands } = livingIn(state([nic]));
     await network.wireTap(NETNS, WIRING);
     expect(kernel.told).toEqual([
       "newLink 0",
@@ -119,14 +119,14 @@ describe("wiring a tap", () => {
   });
 
   test("changes nothing when all is there", async () => {
-    const { network, kernel } = livingIn(sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]));
+    const { network, kernel } = livingIn(state([ENSLAVED, BRIDGE, TAP], [FORWARDED]));
     await network.wireTap(NETNS, WIRING);
     expect(kernel.told).toEqual([]);
   });
 
   test("looks again at what is forwarded when links of a wired NIC were set", async () => {
     const down = { ...BRIDGE, flags: ["noArp"] } as const;
-    const { network, kernel } = livingIn(sight([ENSLAVED, down, TAP]));
+    const { network, kernel } = livingIn(state([ENSLAVED, down, TAP]));
     await network.wireTap(NETNS, WIRING);
     expect(kernel.told).toEqual(["newLink 3", "newNeighbour 4"]);
   });
@@ -146,7 +146,7 @@ describe("wiring a tap", () => {
       },
     },
   ])("$name is refused, and nothing is changed", async ({ links, error }) => {
-    const { network, ran } = networkOf([sight(links)]);
+    const { network, ran } = networkOf([state(links)]);
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
     expect(ran()).toEqual([]);
   });
@@ -164,7 +164,7 @@ describe("wiring a tap", () => {
   );
 
   test("that the kernel refuses says which command, and stops there", async () => {
-    const { network, kernel } = livingIn(sight([NIC]), { "newLink 3": 16 });
+    const { network, kernel } = livingIn(state([NIC]), { "newLink 3": 16 });
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject({
       code: "PODNET_FAILED",
       details: {
@@ -178,7 +178,7 @@ describe("wiring a tap", () => {
 });
 
 test("a look tells the links, and whether a wiring is complete", async () => {
-  const both = [sight([ENSLAVED, BRIDGE, TAP], [FORWARDED]), sight([NIC])];
+  const both = [state([ENSLAVED, BRIDGE, TAP], [FORWARDED]), state([NIC])];
   const { network } = networkOf(both);
   const wired = await network.look(NETNS);
   expect(wired.links.map(({ name }) => name)).toEqual(["k6t-1", "pod1", "tap1"]);
@@ -192,10 +192,10 @@ describe("the rules of a namespace", () => {
 
   test("are read once for each generation of them, while the handle is the same", async () => {
     const links = [ENSLAVED, BRIDGE, TAP];
-    const sights = [1, 1, 2].map((rules) => sight(links, [FORWARDED], rules));
-    const { network, ran } = networkOf(sights, { [RULES]: [guarded, ""] });
+    const states = [1, 1, 2].map((rules) => state(links, [FORWARDED], rules));
+    const { network, ran } = networkOf(states, { [RULES]: [guarded, ""] });
     const seen: boolean[] = [];
-    while (seen.length < sights.length) seen.push((await network.look(NETNS)).isWired(WIRING));
+    while (seen.length < states.length) seen.push((await network.look(NETNS)).isWired(WIRING));
     expect(seen).toEqual([false, false, true]);
     expect(ran()).toEqual([{ words: RULES }, { words: RULES }]);
     await network.look({ ...NETNS });
@@ -203,14 +203,14 @@ describe("the rules of a namespace", () => {
   });
 
   test("are not read where there are none", async () => {
-    const { network, ran } = networkOf([sight([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
+    const { network, ran } = networkOf([state([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
     expect((await network.look(NETNS)).isWired(WIRING)).toBe(true);
     expect(ran()).toEqual([]);
   });
 });
 
 test("the list of links has all of them, by name", async () => {
-  const { network } = networkOf([sight([TAP, NIC])]);
+  const { network } = networkOf([state([TAP, NIC])]);
   expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
 });
 
@@ -220,7 +220,7 @@ test("a look at a namespace of which nothing is said tells no links", async () =
 });
 
 describe("unwiring a tap", () => {
-  const all = sight([ENSLAVED, BRIDGE, TAP]);
+  const all = state([ENSLAVED, BRIDGE, TAP]);
 
   test("removes the tap, then the bridge", async () => {
     const { network, kernel } = livingIn(all);
@@ -229,7 +229,7 @@ describe("unwiring a tap", () => {
   });
 
   test("changes nothing when neither is there", async () => {
-    const { network, kernel } = livingIn(sight([NIC]));
+    const { network, kernel } = livingIn(state([NIC]));
     await network.unwireTap(NETNS, WIRING);
     expect(kernel.told).toEqual([]);
   });
@@ -250,35 +250,35 @@ describe("unwiring a tap", () => {
 
 describe("removing a NIC past its plugin", () => {
   const DELETE = "ip link delete dev pod1";
-  const there = [sight([NIC])];
+  const there = [state([NIC])];
   const refused = { exitCode: 2, stderr: "Operation not supported" };
 
   test.each<{
     name: string;
-    sights: readonly Sketch[];
+    states: readonly Sketch[];
     script?: Readonly<Record<string, readonly Answer[]>>;
     ran: readonly string[];
   }>([
     {
       name: "that is not there runs nothing",
-      sights: [sight([TAP])],
+      states: [state([TAP])],
       ran: [],
     },
-    { name: "deletes it", sights: there, ran: [DELETE] },
+    { name: "deletes it", states: there, ran: [DELETE] },
     {
       name: "that goes meanwhile is success",
-      sights: [...there, sight([])],
+      states: [...there, state([])],
       script: { [DELETE]: [refused] },
       ran: [DELETE],
     },
     {
       name: "that is a card gives it back to the machine",
-      sights: there,
+      states: there,
       script: { [DELETE]: [refused] },
       ran: [DELETE, "ip link set dev pod1 netns 1"],
     },
-  ])("$name", async ({ sights, script, ran: wanted }) => {
-    const { network, ran } = networkOf(sights, script);
+  ])("$name", async ({ states, script, ran: wanted }) => {
+    const { network, ran } = networkOf(states, script);
     await network.removeLink(NETNS, "pod1");
     expect(ran().map(({ words }) => words)).toEqual(wanted);
   });

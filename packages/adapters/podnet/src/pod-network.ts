@@ -5,14 +5,14 @@ import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/ports";
 import { readAddresses } from "./addresses.ts";
 import { askLinks } from "./netlink/ask.ts";
 import { perform } from "./netlink/perform.ts";
-import { createSights, type Eyes } from "./netlink/sights.ts";
+import { createStateReader, type StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
 import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, removeBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
 import { TAP } from "./wiring/tap.ts";
 import { isGuarded, putGuard, removeGuard, removeRules } from "./wiring/rules.ts";
-import type { Pod, Sight } from "./wiring/wirer.ts";
+import type { Pod, NetnsState } from "./wiring/wirer.ts";
 
 /** Names and MACs become words of rules and settings: nothing else may be in them. */
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
@@ -30,42 +30,42 @@ function namesIn(wiring: LeftWiring): readonly string[] {
 }
 
 /** What looks at a namespace, and the machine that it is on. */
-export interface PodNetworkOptions extends Eyes {
+export interface PodNetworkOptions extends StateSources {
   /** A process whose mounts are the host's; absent: ours are. */
   readonly hostProcess?: number;
 }
 
-/** What looks at a namespace, and changes it. */
-interface Hands extends PodNetworkOptions {
-  readonly see: (netns: NetnsHandle) => Promise<Sight>;
+/** What reads a namespace, and changes it. */
+interface NetnsAccess extends PodNetworkOptions {
+  readonly see: (netns: NetnsHandle) => Promise<NetnsState>;
 }
 
 /** Links in a pod's network namespace: seen and made by netlink. */
 export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
   const { netlink } = options;
-  const hands: Hands = { ...options, see: createSights(options) };
+  const access: NetnsAccess = { ...options, see: createStateReader(options) };
   return {
-    look: async (netns) => viewOf(await hands.see(netns)),
+    look: async (netns) => viewOf(await access.see(netns)),
     listLinks: (netns) => askLinks(netlink, netns),
     wireTap: async (netns, wiring) => {
       assertWords([...namesIn(wiring), wiring.mac]);
-      const pod = podOf(hands, netns);
+      const pod = podOf(access, netns);
       const before = await pod.see();
       await wireTap(pod, wiring, before);
       await putGuard(pod, wiring, before);
     },
     makeBridge: async (netns, wiring) => {
       assertWords([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
-      await wireWithoutTap(podOf(hands, netns), wiring);
+      await wireWithoutTap(podOf(access, netns), wiring);
     },
     removeBridge: async (netns, bridgeName) => {
       assertWords([bridgeName]);
-      const pod = podOf(hands, netns);
+      const pod = podOf(access, netns);
       await removeBridge(pod, bridgeName, await pod.see());
     },
     unwireTap: async (netns, wiring) => {
       assertWords(namesIn(wiring));
-      const pod = podOf(hands, netns);
+      const pod = podOf(access, netns);
       const before = await pod.see();
       await removeRules(pod, wiring, before);
       await unwireTap(pod, wiring, before);
@@ -73,13 +73,13 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     },
     readAddresses: async (netns, name) => {
       assertWords([name]);
-      return readAddresses(hands, netns, name);
+      return readAddresses(access, netns, name);
     },
-    removeLink: (netns, name) => removeLink(hands, netns, name),
+    removeLink: (netns, name) => removeLink(access, netns, name),
   };
 }
 
-function podOf({ runner, netlink, see, hostProcess }: Hands, netns: NetnsHandle): Pod {
+function podOf({ runner, netlink, see, hostProcess }: NetnsAccess, netns: NetnsHandle): Pod {
   return {
     see: () => see(netns),
     listLinks: () => askLinks(netlink, netns),
@@ -97,25 +97,25 @@ function podOf({ runner, netlink, see, hostProcess }: Hands, netns: NetnsHandle)
   };
 }
 
-function viewOf(sight: Sight): PodView {
+function viewOf(state: NetnsState): PodView {
   return {
-    links: [...sight.links.values()],
-    isWired: (wiring) => isWired(sight, wiring) && isGuarded(sight, wiring),
+    links: [...state.links.values()],
+    isWired: (wiring) => isWired(state, wiring) && isGuarded(state, wiring),
   };
 }
 
-function isWired(sight: Sight, wiring: SeenWiring): boolean {
+function isWired(state: NetnsState, wiring: SeenWiring): boolean {
   switch (wiring.kind) {
     case "bridge":
-      return BRIDGE.isWired(sight, wiring);
+      return BRIDGE.isWired(state, wiring);
     case "masquerade":
-      return MASQUERADE.isWired(sight, wiring);
+      return MASQUERADE.isWired(state, wiring);
     case "tap":
-      return TAP.isWired(sight, wiring);
+      return TAP.isWired(state, wiring);
   }
 }
 
-async function wireTap(pod: Pod, wiring: PodWiring, before: Sight): Promise<void> {
+async function wireTap(pod: Pod, wiring: PodWiring, before: NetnsState): Promise<void> {
   switch (wiring.kind) {
     case "bridge":
       return BRIDGE.wire(pod, wiring, before);
@@ -126,7 +126,7 @@ async function wireTap(pod: Pod, wiring: PodWiring, before: Sight): Promise<void
   }
 }
 
-async function unwireTap(pod: Pod, wiring: LeftWiring, before: Sight): Promise<void> {
+async function unwireTap(pod: Pod, wiring: LeftWiring, before: NetnsState): Promise<void> {
   if (wiring.kind === "tap") return TAP.unwire(pod, wiring, before);
   return wiring.kind === "bridge"
     ? BRIDGE.unwire(pod, wiring, before)
@@ -137,7 +137,7 @@ async function unwireTap(pod: Pod, wiring: LeftWiring, before: Sight): Promise<v
 const INIT_PID = "1";
 
 async function removeLink(
-  { runner, netlink }: Hands,
+  { runner, netlink }: NetnsAccess,
   netns: NetnsHandle,
   name: string,
 ): Promise<void> {

@@ -13,7 +13,7 @@ import type { Session } from "../session.ts";
 import type { Target } from "../target.ts";
 
 /** How both stand. */
-export interface Sight {
+export interface Observation {
   /** Undefined when there is none, or none is followed. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
@@ -26,7 +26,7 @@ export interface Goal {
   /** What a person calls it, for the error. */
   readonly what: string;
   /** Looks at a version; true ends the waiting. */
-  readonly visit: (sight: Sight) => boolean;
+  readonly visit: (observation: Observation) => boolean;
   /** How it stands, for the error. */
   readonly state: () => string;
   readonly timeoutMs: number;
@@ -47,14 +47,14 @@ function interrupted(signal: AbortSignal): Promise<never> {
 export class TargetFollower {
   readonly #clock: Session["clock"];
   readonly #startMs: number;
-  readonly #first = Promise.withResolvers<Sight>();
-  readonly #waiting: Sight[] = [];
+  readonly #first = Promise.withResolvers<Observation>();
+  readonly #waiting: Observation[] = [];
   readonly #ends: (() => void)[] = [];
   /** Kinds that have not been listed yet. */
   readonly #unlisted = new Set<string>();
   #vm: VirtualMachine | undefined;
   #vmi: VirtualMachineInstance | undefined;
-  #visit: ((sight: Sight) => void) | undefined;
+  #visit: ((observation: Observation) => void) | undefined;
 
   constructor(session: Session, target: Pick<Target, "kind" | "namespace" | "name">) {
     this.#clock = session.clock;
@@ -66,7 +66,7 @@ export class TargetFollower {
   }
 
   /** How it stands before anything is asked for. */
-  first(signal: AbortSignal): Promise<Sight> {
+  first(signal: AbortSignal): Promise<Observation> {
     return Promise.race([this.#first.promise, interrupted(signal)]);
   }
 
@@ -76,10 +76,10 @@ export class TargetFollower {
    */
   async until(goal: Goal, signal: AbortSignal): Promise<void> {
     const reached = Promise.withResolvers<undefined>();
-    this.#visit = (sight) => {
-      if (goal.visit(sight)) reached.resolve(undefined);
+    this.#visit = (observation) => {
+      if (goal.visit(observation)) reached.resolve(undefined);
     };
-    for (const sight of this.#waiting.splice(0)) this.#visit(sight);
+    for (const observation of this.#waiting.splice(0)) this.#visit(observation);
     const ended = new AbortController();
     const late = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
       const { what, timeoutMs, state } = goal;
@@ -122,10 +122,10 @@ export class TargetFollower {
 
   #see(): void {
     const elapsedMs = this.#clock.monotonicMs() - this.#startMs;
-    const sight = { vm: this.#vm, vmi: this.#vmi, elapsedMs };
-    this.#first.resolve(sight); // the first one counts
+    const observation = { vm: this.#vm, vmi: this.#vmi, elapsedMs };
+    this.#first.resolve(observation); // the first one counts
     // The first version is visited too: what is asked for may be so already.
-    if (this.#visit === undefined) this.#waiting.push(sight);
-    else this.#visit(sight);
+    if (this.#visit === undefined) this.#waiting.push(observation);
+    else this.#visit(observation);
   }
 }

@@ -8,7 +8,7 @@ import { printResult } from "../print/output.ts";
 import { printStep } from "../print/step.ts";
 import type { Session } from "../session.ts";
 import { printTarget, subresourcePath, type Target } from "../target.ts";
-import { TargetFollower, type Sight } from "./follow-target.ts";
+import { TargetFollower, type Observation } from "./follow-target.ts";
 import { StepRecorder, type Stage, type Step } from "./steps.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -25,7 +25,7 @@ export interface Change {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: (vmi: VirtualMachineInstance | undefined) => Stage;
   /** Whether it is done, or waiting is of no use; `first` is how it stood before the request. */
-  readonly verdictOf: (now: Sight, first: Sight) => Verdict;
+  readonly verdictOf: (now: Observation, first: Observation) => Verdict;
   /** Why there is nothing to wait for, in words. */
   readonly waitsForNothing?: string;
 }
@@ -96,15 +96,15 @@ async function sendAndWait(
 /** The verdict that ended the waiting. */
 async function follow(
   follower: TargetFollower,
-  waiting: Waiting & { readonly first: Sight; readonly recorder: StepRecorder },
+  waiting: Waiting & { readonly first: Observation; readonly recorder: StepRecorder },
   signal: AbortSignal,
 ): Promise<Exclude<Verdict, { kind: "waiting" }>> {
   const { change, first, recorder, timeoutMs } = waiting;
   const what = titleOf(change);
   const ended: Exclude<Verdict, { kind: "waiting" }>[] = [];
-  const visit = (sight: Sight): boolean => {
-    recorder.record(sight);
-    const verdict = change.verdictOf(sight, first);
+  const visit = (observation: Observation): boolean => {
+    recorder.record(observation);
+    const verdict = change.verdictOf(observation, first);
     if (verdict.kind !== "waiting") ended.push(verdict);
     return verdict.kind !== "waiting";
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps has a waited-for change gone through? Pure.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Sight } from "./follow-target.ts";
+import type { Observation } from "./follow-target.ts";
 
 /** One step that was seen. */
 export interface Step {
@@ -67,13 +67,13 @@ export class StepRecorder {
     this.#last = JSON.stringify(stageOf(first) ?? null);
   }
 
-  record(sight: Pick<Sight, "vmi" | "elapsedMs">): void {
-    const stage = this.#stageOf(sight.vmi);
+  record(observation: Pick<Observation, "vmi" | "elapsedMs">): void {
+    const stage = this.#stageOf(observation.vmi);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;
     this.#last = text;
     if (stage === undefined) return;
-    const step = { ...stage, elapsedMs: Math.round(sight.elapsedMs) };
+    const step = { ...stage, elapsedMs: Math.round(observation.elapsedMs) };
     this.steps.push(step);
     this.#tell(step);
   }

@@ -2,7 +2,7 @@
 // Is it done, or will it never be while somebody waits? Pure.
 import { isVmiFinal, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
 import { findSyncError } from "@patchbay/core";
-import type { Sight } from "./follow-target.ts";
+import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
 /** What a version means to somebody who waits. */
@@ -15,7 +15,7 @@ export type Verdict =
   | { readonly kind: "failing"; readonly reason: string };
 
 type Vmi = VirtualMachineInstance | undefined;
-type Seen = Pick<Sight, "vm" | "vmi">;
+type Seen = Pick<Observation, "vm" | "vmi">;
 
 /** Reasons of the condition Ready that a VMI has on its way up. */
 const ON_ITS_WAY: readonly (string | undefined)[] = ["GuestNotRunning", "ContainerCreating"];

@@ -63,9 +63,9 @@ describe("links", () => {
   });
 
   test("that change while they are told are asked for again", async () => {
-    const sights: Sketch[] = [{ links: [NIC], isInterrupted: true }, { links: [NIC, TAP] }];
+    const states: Sketch[] = [{ links: [NIC], isInterrupted: true }, { links: [NIC, TAP] }];
     let asked = 0;
-    const netlink = kernelOf(() => sights[Math.floor(asked++ / 2)] ?? {});
+    const netlink = kernelOf(() => states[Math.floor(asked++ / 2)] ?? {});
     expect((await askLinks(netlink, NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
   });
 

@@ -15,9 +15,9 @@ import {
   planUnwiring,
   planWiring,
 } from "./bridge-plan.ts";
-import type { Pod, Sight, Wirer } from "./wirer.ts";
+import type { Pod, NetnsState, Wirer } from "./wirer.ts";
 
-function nicOf({ links }: Sight, name: string): WiredLink {
+function nicOf({ links }: NetnsState, name: string): WiredLink {
   const nic = links.get(name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
   if (canCarryVm(nic)) return nic;
@@ -26,7 +26,7 @@ function nicOf({ links }: Sight, name: string): WiredLink {
 
 /** What is missing of the rules around a pod that answers, or there although it does not; none: empty. */
 function answersCommands(
-  { tables }: Sight,
+  { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
 ): string {
   const { answers, bridgeName } = wiring;
@@ -47,7 +47,7 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
 }
 
 /** The rules come before the addresses: nothing is answered to others. */
-async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void> {
+async function wire(pod: Pod, wiring: BridgeWiring, before: NetnsState): Promise<void> {
   const nic = nicOf(before, wiring.podInterfaceName);
   await pod.nft(answersCommands(before, wiring));
   const changes = planWiring(nic, before.links, wiring);
@@ -59,7 +59,7 @@ async function wire(pod: Pod, wiring: BridgeWiring, before: Sight): Promise<void
 
 /** Rules around the bridge that the tap has left name the tap, and would judge its frames on this one too. */
 function rulesOfPlaceBefore(
-  { links, tables }: Sight,
+  { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
 ): string {
   const { master } = links.get(tapName) ?? {};
@@ -69,7 +69,11 @@ function rulesOfPlaceBefore(
 }
 
 /** Removes a bridge that the tap has left, and the rules around it before. */
-export async function removeBridge(pod: Pod, bridgeName: string, before: Sight): Promise<void> {
+export async function removeBridge(
+  pod: Pod,
+  bridgeName: string,
+  before: NetnsState,
+): Promise<void> {
   const name = answersNameOf(bridgeName);
   await pod.nft(hasTableNamed(before.tables, name) ? removalText(name) : "");
   await unwireBridge(pod, { tapName: "", bridgeName }, before);
@@ -78,7 +82,7 @@ export async function removeBridge(pod: Pod, bridgeName: string, before: Sight):
 /** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
 async function forwardingAfter(
   changes: readonly LinkChange[],
-  { before, nic }: { readonly before: Sight; readonly nic: WiredLink },
+  { before, nic }: { readonly before: NetnsState; readonly nic: WiredLink },
   pod: Pod,
 ): Promise<readonly ForwardingEntry[] | undefined> {
   if (changes.length === 0) return before.forwarding;
@@ -89,7 +93,7 @@ async function forwardingAfter(
 export async function unwireBridge(
   pod: Pod,
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
-  before: Sight,
+  before: NetnsState,
 ): Promise<void> {
   const changes = planUnwiring([...before.links.values()], wiring);
   try {
@@ -103,8 +107,8 @@ export async function unwireBridge(
 }
 
 export const BRIDGE: Wirer<"bridge"> = {
-  isWired: (sight, wiring) =>
-    isWired(sight.links, sight.forwarding, wiring) && answersCommands(sight, wiring) === "",
+  isWired: (state, wiring) =>
+    isWired(state.links, state.forwarding, wiring) && answersCommands(state, wiring) === "",
   wire,
   unwire: unwireBridge,
 };

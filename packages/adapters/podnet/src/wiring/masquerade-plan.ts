@@ -5,7 +5,7 @@ import type { AddressFlag, LinkChange } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 import type { Setting, SeenSettings } from "../settings.ts";
 import { ANY_TAP, bridgeSteps, changesOf, planForwarding, tapSteps } from "./bridge-plan.ts";
-import type { Sight } from "./wirer.ts";
+import type { NetnsState } from "./wirer.ts";
 
 /** The gateway's, the same in every pod, so that a guest that is moved finds it. Source: KubeVirt pkg/network/link */
 const GATEWAY_MAC = "02:00:00:00:00:00";
@@ -82,7 +82,7 @@ export function planSettings(seen: SeenSettings, wiring: Wiring): readonly Setti
 }
 
 /** Whether links, addresses, settings and forwarding entries are there; the rules are another's matter. */
-export function isRouted({ links, forwarding, settings }: Sight, wiring: Wiring): boolean {
+export function isRouted({ links, forwarding, settings }: NetnsState, wiring: Wiring): boolean {
   const left = [
     ...planLinks(links, { ...wiring, ...ANY_TAP }),
     ...planAddresses(links, wiring),

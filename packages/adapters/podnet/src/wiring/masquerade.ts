@@ -6,10 +6,10 @@ import { hasTable, replacementText } from "../nft/table.ts";
 import { unwireBridge } from "./bridge.ts";
 import { planForwarding } from "./bridge-plan.ts";
 import { isRouted, planAddresses, planLinks, planSettings } from "./masquerade-plan.ts";
-import type { Pod, Sight, Wirer } from "./wirer.ts";
+import type { Pod, NetnsState, Wirer } from "./wirer.ts";
 
 /** The rules come before the addresses: nothing is forwarded that they do not know. */
-async function wire(pod: Pod, wiring: MasqueradeWiring, before: Sight): Promise<void> {
+async function wire(pod: Pod, wiring: MasqueradeWiring, before: NetnsState): Promise<void> {
   if (!before.links.has(wiring.podInterfaceName)) {
     throw new AppError("PODNET_LINK_MISSING", { link: wiring.podInterfaceName });
   }
@@ -23,10 +23,10 @@ async function wire(pod: Pod, wiring: MasqueradeWiring, before: Sight): Promise<
 }
 
 export const MASQUERADE: Wirer<"masquerade"> = {
-  isWired: (sight, wiring) =>
-    sight.links.has(wiring.podInterfaceName) &&
-    hasTable(sight.tables, natTable(wiring)) &&
-    isRouted(sight, wiring),
+  isWired: (state, wiring) =>
+    state.links.has(wiring.podInterfaceName) &&
+    hasTable(state.tables, natTable(wiring)) &&
+    isRouted(state, wiring),
   wire,
   unwire: unwireBridge,
 };

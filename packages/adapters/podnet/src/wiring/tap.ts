@@ -2,7 +2,7 @@
 // A tap that the network's own plugin made: it is only set up, since nobody forwards anything to one that is down.
 import { AppError, type TapWiring } from "@patchbay/core";
 import type { WiredLink } from "../links.ts";
-import type { Pod, Sight, Wirer } from "./wirer.ts";
+import type { Pod, NetnsState, Wirer } from "./wirer.ts";
 
 /** Kinds that a device can open. Source: libvirt docs/formatdomain, generic ethernet connection. */
 const OPENABLE = ["tun", "macvtap"];
@@ -11,7 +11,7 @@ function canOpen(tap: WiredLink): boolean {
   return OPENABLE.includes(tap.kind);
 }
 
-async function wire(pod: Pod, { tapName }: TapWiring, { links }: Sight): Promise<void> {
+async function wire(pod: Pod, { tapName }: TapWiring, { links }: NetnsState): Promise<void> {
   const tap = links.get(tapName);
   if (tap === undefined) throw new AppError("PODNET_LINK_MISSING", { link: tapName });
   if (!canOpen(tap)) {

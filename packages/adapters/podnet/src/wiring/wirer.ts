@@ -7,7 +7,7 @@ import type { SeenTables } from "../nft/table.ts";
 import type { SeenSettings, Setting } from "../settings.ts";
 
 /** Everything in a namespace that wiring is about. */
-export interface Sight {
+export interface NetnsState {
   readonly links: ReadonlyMap<string, WiredLink>;
   readonly forwarding: readonly ForwardingEntry[];
   readonly tables: SeenTables;
@@ -16,7 +16,7 @@ export interface Sight {
 
 /** A pod's namespace, to be looked at and changed. */
 export interface Pod {
-  see(): Promise<Sight>;
+  see(): Promise<NetnsState>;
   listLinks(): Promise<readonly WiredLink[]>;
   /** Changes in order; none is no call. */
   change(changes: readonly LinkChange[]): Promise<void>;
@@ -30,8 +30,8 @@ type Of<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 
 /** One kind of wiring. Everything may be repeated; what is there is seen in full. */
 export interface Wirer<Kind extends PodWiring["kind"]> {
-  readonly isWired: (sight: Sight, wiring: Of<SeenWiring, Kind>) => boolean;
+  readonly isWired: (state: NetnsState, wiring: Of<SeenWiring, Kind>) => boolean;
   /** `before`: what was seen just now. */
-  readonly wire: (pod: Pod, wiring: Of<PodWiring, Kind>, before: Sight) => Promise<void>;
-  readonly unwire: (pod: Pod, wiring: Of<LeftWiring, Kind>, before: Sight) => Promise<void>;
+  readonly wire: (pod: Pod, wiring: Of<PodWiring, Kind>, before: NetnsState) => Promise<void>;
+  readonly unwire: (pod: Pod, wiring: Of<LeftWiring, Kind>, before: NetnsState) => Promise<void>;
 }

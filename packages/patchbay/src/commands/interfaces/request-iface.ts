@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do addinterface and removeinterface have in common?
-import type { Sight } from "../../change/follow-target.ts";
+import type { Observation } from "../../change/follow-target.ts";
 import { requestChange } from "../../change/request.ts";
 import { ifaceStage } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
@@ -43,7 +43,7 @@ export async function requestIface(
       look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
       fields: { interface: iface },
       stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
-      verdictOf: (now: Sight, first: Sight) =>
+      verdictOf: (now: Observation, first: Observation) =>
         isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
       ...waitsForNothing(request, target),
     };
