@@ -31,7 +31,7 @@ function toError(thrown: unknown): Error {
 }
 
 /** What is told while others wait for the pod's status is told behind it. */
-async function tellingLast<T>(
+async function recordingLast<T>(
   { events, ...deps }: Deps,
   work: (deps: Deps) => Promise<T>,
 ): Promise<T> {
@@ -50,7 +50,7 @@ async function tellingLast<T>(
 
 /** When to look again although nothing changes, milliseconds. */
 function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
-  return tellingLast(all, (deps) => passOver(key, uid, deps));
+  return recordingLast(all, (deps) => passOver(key, uid, deps));
 }
 
 async function passOver(key: string, uid: string, deps: Deps): Promise<number | undefined> {
