@@ -65,7 +65,7 @@ export {
   type RandomBytes,
 } from "./iface/mac.ts";
 export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
-export { heededLinks } from "./iface/heeded.ts";
+export { linkFilterOf } from "./iface/link-filter.ts";
 export { strayWirings } from "./iface/strays.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";

@@ -21,7 +21,7 @@ test("each event and each change wakes at once, while nobody works", () => {
 });
 
 test("a change that is not worth a look wakes nobody, nor is it remembered", () => {
-  attention.heed((changes) => changes === TAP);
+  attention.wakeOnlyFor((changes) => changes === TAP);
   attention.noteLinks(OTHER);
   expect(wakes).toBe(0);
   attention.noteLinks(TAP);
@@ -52,7 +52,7 @@ test("what is worth a look is judged at the end of the work, by what was seen la
   await attention.during(() => {
     attention.look();
     attention.noteLinks(OTHER);
-    attention.heed((changes) => changes === TAP);
+    attention.wakeOnlyFor((changes) => changes === TAP);
     return Promise.resolve();
   });
   expect(wakes).toBe(0);

@@ -40,7 +40,7 @@ export class Attention {
   }
 
   /** From now on only such changes of links are worth a look. */
-  heed(isWorthLook: (changes: LinkChanges) => boolean): void {
+  wakeOnlyFor(isWorthLook: (changes: LinkChanges) => boolean): void {
     this.#isWorthLook = isWorthLook;
   }
 

@@ -331,9 +331,9 @@ describe("links of the launcher's namespace", () => {
     expect(wakes).toBe(1);
   });
 
-  test("wake only where they are heeded", async () => {
+  test("wake only where they are relevant", async () => {
     await sessions.use(POD, listener, (session) => {
-      session.heed((changes) => changes === "unknown");
+      session.wakeOnlyFor((changes) => changes === "unknown");
       return Promise.resolve();
     });
     linkWatch.tell("42", tap);

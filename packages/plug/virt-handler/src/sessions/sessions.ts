@@ -24,7 +24,7 @@ export interface Session {
   /** The same of the links alone. */
   lookAtLinks(): void;
   /** From now on only such changes of links wake the listener. */
-  heed: Attention["heed"];
+  wakeOnlyFor: Attention["wakeOnlyFor"];
 }
 
 /** Whoever works with a launcher. */
@@ -94,8 +94,8 @@ class SharedSession implements Session {
     this.#attention.lookAtLinks();
   }
 
-  heed(isWorthLook: Parameters<Attention["heed"]>[0]): void {
-    this.#attention.heed(isWorthLook);
+  wakeOnlyFor(isWorthLook: Parameters<Attention["wakeOnlyFor"]>[0]): void {
+    this.#attention.wakeOnlyFor(isWorthLook);
   }
 
   /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */

@@ -6,7 +6,7 @@ import {
   domainNameOf,
   deviceTapsOf,
   expectedWirings,
-  heededLinks,
+  linkFilterOf,
   machineUuidOf,
   strayWirings,
   type DeviceTaps,
@@ -133,7 +133,7 @@ export async function observeNodeVm(
   const sources = { vmi, links, nics, bindings, security, ...said };
   const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
-  session.heed(heededLinks(ifaces, links));
+  session.wakeOnlyFor(linkFilterOf(ifaces, links));
   return {
     vmi,
     ifaces,

@@ -27,14 +27,16 @@ function namesFor(iface: IfaceFacts): readonly string[] {
  * Judges changes after a look that saw these links: of what it saw by their indices, since a link may be renamed; of what
  * it missed by their names. `unknown` is any change.
  */
-export function heededLinks(
+export function linkFilterOf(
   ifaces: readonly IfaceFacts[],
   links: readonly SeenLink[],
 ): (changes: readonly ChangedLink[] | "unknown") => boolean {
   const names = new Set(ifaces.flatMap(namesFor));
-  const isHeeded = (name: string): boolean => names.has(name) || isOwnLinkName(name);
-  const indices = new Set(links.filter(({ name }) => isHeeded(name)).map(({ index }) => index));
+  const isRelevant = (name: string): boolean => names.has(name) || isOwnLinkName(name);
+  const indices = new Set(links.filter(({ name }) => isRelevant(name)).map(({ index }) => index));
   return (changes) =>
     changes === "unknown" ||
-    changes.some(({ index, name }) => indices.has(index) || (name !== undefined && isHeeded(name)));
+    changes.some(
+      ({ index, name }) => indices.has(index) || (name !== undefined && isRelevant(name)),
+    );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
-import { heededLinks } from "./heeded.ts";
+import { linkFilterOf } from "./link-filter.ts";
 
 const HASH = "0123456789a";
 const ONE: IfaceFacts = {
@@ -23,7 +23,7 @@ const LINKS = [
 ];
 
 describe("after a look at a NIC that is attached", () => {
-  const isHeeded = heededLinks([ATTACHED], LINKS);
+  const isRelevant = linkFilterOf([ATTACHED], LINKS);
 
   test.each([
     { name: "its NIC in the pod, whatever it is called now", change: { index: 3, name: "x" } },
@@ -33,7 +33,7 @@ describe("after a look at a NIC that is attached", () => {
     { name: "a new tap of its name", change: { index: 9, name: `tap${HASH}` } },
     { name: "a link that is called as those of another iface", change: { index: 9, name: "tap0" } },
   ])("a change of $name is worth another", ({ change }) => {
-    expect(isHeeded([{ index: 1, name: "lo" }, change])).toBe(true);
+    expect(isRelevant([{ index: 1, name: "lo" }, change])).toBe(true);
   });
 
   test.each([
@@ -41,11 +41,11 @@ describe("after a look at a NIC that is attached", () => {
     { name: "of a link that nobody knows", changes: [{ index: 9 }] },
     { name: "at all", changes: [] },
   ])("no change $name is", ({ changes }) => {
-    expect(isHeeded(changes)).toBe(false);
+    expect(isRelevant(changes)).toBe(false);
   });
 
   test("anything may be", () => {
-    expect(isHeeded("unknown")).toBe(true);
+    expect(isRelevant("unknown")).toBe(true);
   });
 });
 
@@ -59,10 +59,10 @@ test.each([
   },
   { name: "still has its tap", iface: { ...ONE, links: { ...NO_LINKS, tap: true } }, want: true },
 ])("the pod's NIC of one that $name: $want", ({ iface, want }) => {
-  expect(heededLinks([iface], LINKS)([{ index: 3 }])).toBe(want);
+  expect(linkFilterOf([iface], LINKS)([{ index: 3 }])).toBe(want);
 });
 
-test("the tap of a plugin is heeded by its name", () => {
+test("the tap of a plugin is relevant by its name", () => {
   const links = { ...NO_LINKS, tapName: "plugged" };
-  expect(heededLinks([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(true);
+  expect(linkFilterOf([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(true);
 });
