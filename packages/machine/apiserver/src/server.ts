@@ -33,7 +33,7 @@ import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
 import { LIMITS, type Limits } from "./limits/limits.ts";
 import { Shares } from "./limits/shares.ts";
-import { Turnstile } from "./limits/turnstile.ts";
+import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { recordManagers, strictAdmission } from "./strict/strict-admission.ts";
@@ -154,7 +154,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     clock: options.clock,
     logger: options.logger,
     mutex: new KeyedMutex(),
-    turnstile: new Turnstile(),
+    fairQueue: new FairQueue(),
     shares: new Shares(limits),
     limits,
     random: { uid: randomUUID, suffix: randomSuffix },

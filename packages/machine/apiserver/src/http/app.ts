@@ -21,7 +21,7 @@ import { parseTarget } from "./target.ts";
 import { withReserved } from "../limits/budget.ts";
 import type { Limits } from "../limits/limits.ts";
 import { Pace } from "../limits/pace.ts";
-import { type Call, type Reply, takeTurn } from "../verbs/call.ts";
+import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
 
@@ -89,7 +89,7 @@ async function sendReply(
       await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;
     }
-    await takeTurn(call, deps, length);
+    await queueIfHeavy(call, deps, length);
     await send(response, renderReply(call, reply, nowMs), limits);
   });
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/access/reviews.ts";
 import { createObject } from "../verbs/create.ts";
-import { type Call, type Reply, takeTurn } from "../verbs/call.ts";
+import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { deleteCollection } from "../verbs/delete-collection.ts";
 import { deleteObject } from "../verbs/delete.ts";
@@ -196,7 +196,7 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
     return { call, reply: undefined };
   }
   try {
-    await takeTurn(call, deps, call.body.text.length);
+    await queueIfHeavy(call, deps, call.body.text.length);
     const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, given);
     return { call, reply };
   } finally {

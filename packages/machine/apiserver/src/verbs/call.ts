@@ -5,7 +5,7 @@ import type { Representation } from "../http/answer/accept.ts";
 import type { About } from "../meta/status.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
-import { isHeavy } from "../limits/turnstile.ts";
+import { isHeavy } from "../limits/fair-queue.ts";
 import type { Fields } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
@@ -58,12 +58,12 @@ export function isDryRun(query: URLSearchParams): boolean {
 }
 
 /** Comes to an end at once for small objects; work on a large one waits for its turn, so that others are served meanwhile. */
-export async function takeTurn(
+export async function queueIfHeavy(
   call: Pick<Call, "user">,
-  deps: Pick<VerbDeps, "turnstile">,
+  deps: Pick<VerbDeps, "fairQueue">,
   length: number,
 ): Promise<void> {
   if (isHeavy(length)) {
-    await deps.turnstile.take(call.user.name);
+    await deps.fairQueue.take(call.user.name);
   }
 }

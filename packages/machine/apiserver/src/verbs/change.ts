@@ -8,7 +8,7 @@ import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
 import { printAddress, type KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
+import { type Call, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
@@ -254,13 +254,13 @@ async function attempt(
     throw notFound(aboutOf(call.kind), call.name);
   }
   const length = Math.max(stored.text.length, call.body.text.length);
-  await takeTurn(call, deps, length);
+  await queueIfHeavy(call, deps, length);
   const current = readObject(call.kind, stored);
   const edited = change.edit(readObject(call.kind, stored));
-  await takeTurn(call, deps, length);
+  await queueIfHeavy(call, deps, length);
   const prepared = prepare(call, change, { next: edited, current });
   const next = await admit(call, deps, { change, current, next: prepared });
-  await takeTurn(call, deps, length);
+  await queueIfHeavy(call, deps, length);
   return isUnchanged(next, current) && !isReleased(next)
     ? current
     : commit(call, deps, { stored, next });

@@ -17,7 +17,7 @@ import { validateMeta } from "../meta/validate-meta.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, type Reply, aboutOf, addressOf, isDryRun, takeTurn } from "./call.ts";
+import { type Call, type Reply, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObjectOf } from "./options/field-validation.ts";
@@ -134,17 +134,17 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
     dryRun,
     warnings: call.warnings,
   } as const;
-  await takeTurn(call, deps, call.body.text.length);
+  await queueIfHeavy(call, deps, call.body.text.length);
   const admitted = await deps.admission.mutate({ ...question, object }, (changed) =>
     complete(kind, toObject(kind, changed)),
   );
-  await takeTurn(call, deps, call.body.text.length);
+  await queueIfHeavy(call, deps, call.body.text.length);
   wipeMeta(call, admitted);
   systemMeta(call, deps, admitted);
   dropStatus(kind, admitted);
   kind.strategy.prepareCreate?.(admitted);
   validateNew(kind, admitted);
-  await takeTurn(call, deps, call.body.text.length);
+  await queueIfHeavy(call, deps, call.body.text.length);
   await deps.admission.validate({ ...question, object: admitted });
   const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
   return deps.store.write((transaction) => {

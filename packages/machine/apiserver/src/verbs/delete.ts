@@ -7,7 +7,7 @@ import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Reply, aboutOf, addressOf, takeTurn } from "./call.ts";
+import { type Call, type Reply, aboutOf, addressOf, queueIfHeavy } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import {
   type DeleteOptions,
@@ -186,7 +186,7 @@ export async function deleteOne(
     if (stored === undefined) {
       throw notFound(aboutOf(kind), call.name);
     }
-    await takeTurn(call, deps, stored.text.length);
+    await queueIfHeavy(call, deps, stored.text.length);
     const oldObject = readObject(kind, stored);
     checkPreconditions(kind, oldObject, options);
     await deps.admission.admitDeletion({

@@ -7,7 +7,7 @@ import type { Authorizer } from "../auth/authorizer.ts";
 import type { Registry } from "../kinds/registry.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { Shares } from "../limits/shares.ts";
-import type { Turnstile } from "../limits/turnstile.ts";
+import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchManners } from "../strict/watch-manners.ts";
 
@@ -23,7 +23,7 @@ export interface VerbDeps {
   /** Held while an object is changed by printed address, or pods of a namespace are evicted. */
   readonly mutex: KeyedMutex;
   /** Who may use the processor for long. */
-  readonly turnstile: Turnstile;
+  readonly fairQueue: FairQueue;
   /** What each user takes of memory and connections, and how much that may be. */
   readonly shares: Shares;
   readonly limits: Limits;

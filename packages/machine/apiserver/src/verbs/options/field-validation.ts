@@ -5,7 +5,7 @@ import { badRequest, invalid } from "../../meta/status.ts";
 import { unsupportedValue } from "../../meta/causes.ts";
 import { duplicateFields } from "../../objects/duplicate-fields.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { type Call, takeTurn } from "../call.ts";
+import { type Call, queueIfHeavy } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { decodeObject } from "../decode.ts";
 
@@ -64,12 +64,12 @@ export function warn(call: Call, object: KubeObject): void {
 /** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
 export async function readObjectOf(
   call: Call,
-  deps: Pick<VerbDeps, "turnstile">,
+  deps: Pick<VerbDeps, "fairQueue">,
 ): Promise<KubeObject> {
   const fields = parseObject(call.body);
-  await takeTurn(call, deps, call.body.text.length);
+  await queueIfHeavy(call, deps, call.body.text.length);
   const { object, unknown } = decodeObject(call.kind, fields);
-  await takeTurn(call, deps, call.body.text.length);
+  await queueIfHeavy(call, deps, call.body.text.length);
   checkFields(call, unknown);
   warn(call, object);
   return object;

@@ -13,7 +13,7 @@ import { userInfo } from "../../auth/user-info.ts";
 import { answerToken } from "./token-review.ts";
 
 /** Who knows users by their tokens, and what they may. */
-export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "turnstile"> {
+export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "fairQueue"> {
   readonly authentication: Authentication;
 }
 

@@ -14,7 +14,7 @@ import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
 
 /** What a write is given, and who signs. */
-export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "turnstile"> & {
+export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "fairQueue"> & {
   readonly accountTokens: AccountTokens;
 };
 

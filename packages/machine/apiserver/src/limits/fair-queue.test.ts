@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does everybody come to their turn, one at a time?
 import { expect, test } from "vitest";
-import { Turnstile } from "./turnstile.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 test("users come by turns, each in their own order", async () => {
-  const turnstile = new Turnstile();
+  const fairQueue = new FairQueue();
   const order: string[] = [];
   const asked = ["a1", "a2", "a3", "b1", "b2", "c1"].map(async (name) => {
-    await turnstile.take(name.slice(0, 1));
+    await fairQueue.take(name.slice(0, 1));
     order.push(name);
   });
   await Promise.all(asked);
@@ -15,7 +15,7 @@ test("users come by turns, each in their own order", async () => {
 });
 
 test("one is let through in each turn of the event loop", async () => {
-  const turnstile = new Turnstile();
+  const fairQueue = new FairQueue();
   let turn = 0;
   const count = (): void => {
     turn += 1;
@@ -24,7 +24,7 @@ test("one is let through in each turn of the event loop", async () => {
   setImmediate(count);
   const turns = await Promise.all(
     [1, 2, 3].map(async () => {
-      await turnstile.take("a");
+      await fairQueue.take("a");
       return turn;
     }),
   );
@@ -32,8 +32,8 @@ test("one is let through in each turn of the event loop", async () => {
 });
 
 test("who comes later waits no longer than the others", async () => {
-  const turnstile = new Turnstile();
-  await turnstile.take("a");
-  await turnstile.take("a");
-  await expect(turnstile.take("b")).resolves.toBeUndefined();
+  const fairQueue = new FairQueue();
+  await fairQueue.take("a");
+  await fairQueue.take("a");
+  await expect(fairQueue.take("b")).resolves.toBeUndefined();
 });

@@ -2,7 +2,7 @@
 // Who may use the processor next for more than a moment? One piece of work in each turn of the event loop, users by turns.
 
 /** Lets long work through piece by piece: between two pieces everything else is served. */
-export class Turnstile {
+export class FairQueue {
   /** Who waits, by user; users in the order in which they are served. */
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
