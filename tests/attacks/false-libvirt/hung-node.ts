@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's loop over launchers, with the real queue, sessions, penalties and libvirt child, and false daemons.
+// A node's loop over launchers, with the real queue, sessions, back-off and libvirt child, and false daemons.
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/ports";
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
-import { createSessions, withPenalties, WORKERS } from "@patchbay/virt-handler/testing";
+import { createSessions, withBackoff, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
 
 /** The domain that each false daemon has. */
@@ -26,7 +26,7 @@ export class NodeLoop {
   constructor() {
     const clock = createClock();
     const { hypervisor, log } = this.node;
-    const sessions = withPenalties(
+    const sessions = withBackoff(
       createSessions({
         launchers: this.#launchers(),
         linkWatch: createFakeLinkWatch(),

@@ -26,7 +26,7 @@ import type { Deps, NodeParts } from "./deps.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
-import { withPenalties } from "./sessions/penalties.ts";
+import { withBackoff } from "./sessions/backoff.ts";
 import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
@@ -54,7 +54,7 @@ function depsOf(parts: LoopParts): Deps {
   const { launchers, hypervisor, linkWatch, clock, log } = parts;
   return {
     ...parts,
-    sessions: withPenalties(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
+    sessions: withBackoff(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
     guestServers: createGuestServers(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),

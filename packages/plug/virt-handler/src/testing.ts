@@ -3,5 +3,5 @@
 export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";
-export { withPenalties } from "./sessions/penalties.ts";
+export { withBackoff } from "./sessions/backoff.ts";
 export { createSessions } from "./sessions/sessions.ts";

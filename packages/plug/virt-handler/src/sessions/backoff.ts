@@ -15,8 +15,8 @@ const GOOD_MS = 60_000;
  */
 const WORK_MS = 90_000;
 
-/** Sessions whose launchers pay for what they do. */
-class WarySessions implements Sessions {
+/** Sessions whose launchers are left alone after they failed. */
+class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   /** By pod. */
@@ -40,7 +40,7 @@ class WarySessions implements Sessions {
         return this.#inTime(session, work);
       });
     } catch (error) {
-      if (isAppError(error, "LIBVIRT_TIMED_OUT")) this.#punish(pod);
+      if (isAppError(error, "LIBVIRT_TIMED_OUT")) this.#backOff(pod);
       throw error;
     }
   }
@@ -69,12 +69,12 @@ class WarySessions implements Sessions {
     void session.connection.closed.then(({ by }) => {
       if (by !== "daemon") return;
       if (this.#clock.monotonicMs() - openedMs >= GOOD_MS) this.#pauses.forget(scopeOf(pod));
-      this.#punish(pod);
+      this.#backOff(pod);
     });
   }
 
   /** Once for a call that was late and the end of its connection, which follows. */
-  #punish(pod: LauncherPod): void {
+  #backOff(pod: LauncherPod): void {
     if (this.pauseMs(pod) > 0) return;
     // One code for all: a launcher that hangs and hangs up by turns gains nothing by it.
     this.#pauses.fail(stepOf(pod), { code: "launcher", shown: undefined });
@@ -112,6 +112,6 @@ function stepOf(pod: LauncherPod): { scope: string; name: string; circumstances:
 }
 
 /** The same sessions; launchers that hang or hang up are to be left alone for a while. */
-export function withPenalties(sessions: Sessions, clock: Clock): Sessions {
-  return new WarySessions(sessions, clock);
+export function withBackoff(sessions: Sessions, clock: Clock): Sessions {
+  return new BackoffSessions(sessions, clock);
 }

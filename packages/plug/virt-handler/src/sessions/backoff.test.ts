@@ -5,7 +5,7 @@ import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import { withPenalties } from "./penalties.ts";
+import { withBackoff } from "./backoff.ts";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
 
 const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
@@ -81,7 +81,7 @@ beforeEach(() => {
   const hypervisor = createFakeHypervisor();
   daemon = hypervisor.daemonAt({ kind: "socket", fd: 7 });
   const inner = createSessions({ launchers, hypervisor, linkWatch, log: createSilentLogger() });
-  sessions = withPenalties(inner, clock);
+  sessions = withBackoff(inner, clock);
 });
 
 describe("a launcher that hangs up", () => {
