@@ -24,7 +24,7 @@ const PEER_ADDRESS = "10.9.7.2";
 /** Under a second on a machine of its own; this one may be so busy that one look takes seconds. The times are printed. */
 const SOON_MS = 15_000;
 /** Of a bridge that nobody asked for. */
-const STRAY = "k6t-0123456789a";
+const ORPHAN = "k6t-0123456789a";
 
 let podUid = "";
 let podNic = "";
@@ -139,9 +139,9 @@ describe("under a guest that goes on running", () => {
   });
 
   test("links of ours that belong to nobody are removed", async () => {
-    const isGone = (): boolean => !linksOf(podUid).includes(STRAY);
+    const isGone = (): boolean => !linksOf(podUid).includes(ORPHAN);
     const ms = await mendedAfter(
-      () => ipIn(podUid, "link", "add", STRAY, "type", "bridge"),
+      () => ipIn(podUid, "link", "add", ORPHAN, "type", "bridge"),
       isGone,
     );
     expect(isPlugged()).toBe(true);

@@ -66,7 +66,7 @@ export {
 } from "./iface/mac.ts";
 export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
 export { linkFilterOf } from "./iface/link-filter.ts";
-export { strayWirings } from "./iface/strays.ts";
+export { orphanedWirings } from "./iface/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";

@@ -47,7 +47,7 @@ function portMatches(ports: readonly ForwardedPorts[]): readonly string[] {
 }
 
 /** Rules of the first hook: addresses that nobody has a reason to ask for from that side. */
-function strayRules(
+function dropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly Side[],
 ): readonly string[] {
@@ -106,7 +106,7 @@ export function natTable(wiring: NatWiring): Table {
       {
         name: "early",
         ...hookOf("filter", "prerouting priority raw"),
-        rules: strayRules(wiring, sides),
+        rules: dropRules(wiring, sides),
       },
       {
         name: "inward",

@@ -89,7 +89,7 @@ export interface NodeVmFacts {
   /** The machine's UUID. */
   readonly uuid: string;
   /** Links of ours that belong to no iface; absent: none. */
-  readonly strays?: readonly LeftWiring[];
+  readonly orphans?: readonly LeftWiring[];
   /** What the guest was asked to let go of, by iface. */
   readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
   /** Links that are the guest's own; absent: none was told. */
@@ -261,8 +261,8 @@ function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
 }
 
-function planSweep({ strays = [] }: NodeVmFacts): readonly NodeAction[] {
-  return strays.map((wiring) => ({ kind: "sweepLinks", wiring }));
+function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
+  return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
 /** The next steps for a VMI; the caller observes again after each plan that was not empty. */

@@ -170,7 +170,7 @@ function leaveAll<Owned extends OwnedAttachment>(
  * What was made for a launcher's iface, by its name, and is asked for no longer: it went while nobody had taken note.
  * A NIC of another name may be one that the cluster gives to every pod.
  */
-function planStrays<Owned extends OwnedAttachment>(
+function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
 ): readonly AttachmentAction<Owned>[] {
@@ -223,7 +223,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   return [
     ...steps,
     ...leaveAll(unwanted, facts.pod),
-    ...planStrays(facts, accepted),
+    ...planOrphans(facts, accepted),
     ...duplicates.map(({ interfaceName, network }): AttachmentAction<Owned> => ({
       kind: "reportError",
       interfaceName,

@@ -146,10 +146,10 @@ test.each([
 });
 
 test("a launcher's NIC whose last network went from the list while nobody looked goes too", async () => {
-  const stray = { ...MADE, interface: "pod0123456789a" };
-  const link = { name: stray.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };
+  const orphan = { ...MADE, interface: "pod0123456789a" };
+  const link = { name: orphan.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink(inodeOf("uid-1"), link);
-  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([DEFAULT, stray]) };
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([DEFAULT, orphan]) };
   await world.putPod({ networks: "", annotations });
   await settle();
   expect(world.cni.calls).toEqual(["DEL box-uid-1/pod0123456789a"]);

@@ -64,7 +64,7 @@ async function converge(
 
 /** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
 function forgetDone(
-  { vmi, ifaces, domain, strays }: NodeVmFacts,
+  { vmi, ifaces, domain, orphans }: NodeVmFacts,
   result: NodePlanResult,
   deps: Deps,
 ): void {
@@ -73,7 +73,7 @@ function forgetDone(
   const hindered = Object.keys(result.hindrances).flatMap(stepsOf);
   deps.steps.retain(vmi.metadata.uid ?? "", [
     ...hindered,
-    ...sweepStepsOf(strays),
+    ...sweepStepsOf(orphans),
     ...(domain?.running === true ? [] : [START_STEP]),
     SERVE_STEP,
   ]);

@@ -208,9 +208,15 @@ describe("a launcher that deletes its tap again and again", () => {
 });
 
 describe("links of ours that belong to nobody", () => {
-  const STRAY = "k6t-0123456789a";
+  const ORPHAN = "k6t-0123456789a";
   const put = (bench: Bench): void => {
-    bench.podNetwork.putLink(NETNS, { name: STRAY, kind: "bridge", mac: MAC, mtu: 1500, up: true });
+    bench.podNetwork.putLink(NETNS, {
+      name: ORPHAN,
+      kind: "bridge",
+      mac: MAC,
+      mtu: 1500,
+      up: true,
+    });
   };
 
   test.each([
@@ -220,7 +226,7 @@ describe("links of ours that belong to nobody", () => {
     const bench = await make();
     put(bench);
     await bench.goOn();
-    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeUndefined();
+    expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeUndefined();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
@@ -229,13 +235,13 @@ describe("links of ours that belong to nobody", () => {
     put(bench);
     bench.podNetwork.failNext("unwireTap", new AppError("PODNET_FAILED", { message: "no" }));
     await bench.goOn();
-    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeDefined();
+    expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeDefined();
     expect(bench.next).toMatchObject({ kind: "after" });
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
     await bench.goOn();
-    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeDefined();
+    expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeDefined();
     bench.nowMs += 3_000;
     await bench.goOn();
-    expect(bench.podNetwork.findLink(NETNS, STRAY)).toBeUndefined();
+    expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeUndefined();
   });
 });

@@ -8,7 +8,7 @@ import {
   expectedWirings,
   linkFilterOf,
   machineUuidOf,
-  strayWirings,
+  orphanedWirings,
   type DeviceTaps,
   NO_VIEW,
   withWired,
@@ -142,7 +142,7 @@ export async function observeNodeVm(
     network,
     uuid: machineUuidOf(vmi),
     ...guest.facts,
-    strays: strayWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
+    orphans: orphanedWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
     ...addresses.facts,
     dns: parseResolver(session.launcher.resolver ?? ""),
     asked: Object.fromEntries(

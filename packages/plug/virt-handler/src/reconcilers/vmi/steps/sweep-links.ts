@@ -21,8 +21,8 @@ function nameOf({ podInterfaceName }: Wiring): string {
 }
 
 /** Names of the steps among those that are left alone when they fail. */
-export function sweepStepsOf(strays: readonly Wiring[] = []): readonly string[] {
-  return strays.map(nameOf);
+export function sweepStepsOf(orphans: readonly Wiring[] = []): readonly string[] {
+  return orphans.map(nameOf);
 }
 
 /** The step that removes one wiring. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
-import { strayWirings, type LinkOwners } from "./strays.ts";
+import { orphanedWirings, type LinkOwners } from "./orphaned-wirings.ts";
 
 const HASH = "0123456789a";
 const POD_NIC = `pod${HASH}`;
@@ -27,7 +27,7 @@ test.each([
   { name: "a tap", links: [TAP] },
   { name: "both", links: [TAP, BRIDGE] },
 ])("$name of nobody's is left of one wiring", ({ links }) => {
-  expect(strayWirings(links, NOBODY)).toEqual([LEFT]);
+  expect(orphanedWirings(links, NOBODY)).toEqual([LEFT]);
 });
 
 test.each<{ name: string; owners: Partial<LinkOwners> }>([
@@ -55,15 +55,15 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
     owners: { nics: [{ tapName: TAP.name }] },
   },
 ])("what $name is not left", ({ owners }) => {
-  expect(strayWirings([BRIDGE, TAP], { ...NOBODY, ...owners })).toEqual([]);
+  expect(orphanedWirings([BRIDGE, TAP], { ...NOBODY, ...owners })).toEqual([]);
 });
 
 test("a tap that somebody has open is in use, and so is its bridge", () => {
-  expect(strayWirings([BRIDGE, { ...TAP, carrier: true }], NOBODY)).toEqual([]);
+  expect(orphanedWirings([BRIDGE, { ...TAP, carrier: true }], NOBODY)).toEqual([]);
 });
 
 test("a bridge whose carrier is up is left all the same", () => {
-  expect(strayWirings([{ ...BRIDGE, carrier: true }], NOBODY)).toEqual([LEFT]);
+  expect(orphanedWirings([{ ...BRIDGE, carrier: true }], NOBODY)).toEqual([LEFT]);
 });
 
 test.each([
@@ -72,7 +72,7 @@ test.each([
   { name: "of another kind", link: { ...TAP, kind: "veth" } },
   { name: "tap0, as anybody's may be called", link: { ...TAP, name: "tap0" } },
 ])("a link $name is not ours", ({ link }) => {
-  expect(strayWirings([link], NOBODY)).toEqual([]);
+  expect(orphanedWirings([link], NOBODY)).toEqual([]);
 });
 
 test("around the default NIC it is left where its bridge is", () => {
@@ -81,12 +81,12 @@ test("around the default NIC it is left where its bridge is", () => {
     { ...BRIDGE, name: "k6t-eth0" },
   ];
   const names = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" };
-  expect(strayWirings(links, NOBODY)).toEqual([{ kind: "bridge", ...names }]);
+  expect(orphanedWirings(links, NOBODY)).toEqual([{ kind: "bridge", ...names }]);
 });
 
 test("several are in the order of their names", () => {
   const other = { ...BRIDGE, name: "k6t-00000000000" };
-  const found = strayWirings([BRIDGE, other], NOBODY);
+  const found = orphanedWirings([BRIDGE, other], NOBODY);
   expect(found.map(({ podInterfaceName }) => podInterfaceName)).toEqual([
     "pod00000000000",
     POD_NIC,

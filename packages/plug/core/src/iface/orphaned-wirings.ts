@@ -48,7 +48,10 @@ function ownedBy({ ifaces, attachments, nics }: LinkOwners): ReadonlySet<string>
  * What is left of wirings that nobody knows of, by the name of the pod's NIC. A tap that somebody has open is in use, and
  * `tap0` alone is a name that anybody may give.
  */
-export function strayWirings(links: readonly PodLink[], owners: LinkOwners): readonly LeftWiring[] {
+export function orphanedWirings(
+  links: readonly PodLink[],
+  owners: LinkOwners,
+): readonly LeftWiring[] {
   const owned = ownedBy(owners);
   const ours = links.filter(isOfOurKind);
   const around = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
