@@ -3,9 +3,9 @@
 import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-import { Rests } from "../rests.ts";
+import { Throttle } from "../throttle.ts";
 
-/** Changes of other names and of what is in files that are heard between two rests. */
+/** Changes of other names and of what is in files that are heard between two waits. */
 const NOISE_MAX = 50;
 
 /** A path whose parts may not exist yet, and that someone else controls. */
@@ -50,7 +50,7 @@ class LauncherWatch {
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   #noise = 0;
-  readonly #rests = new Rests();
+  readonly #throttle = new Throttle();
 
   constructor(path: UntrustedPath, changed: () => void) {
     this.#path = path;
@@ -105,7 +105,7 @@ class LauncherWatch {
     if (!isOurs) this.#noise += 1;
     if (!isOurs && this.#noise < NOISE_MAX) return;
     this.#deafen();
-    this.#rest(this.#rests.nextMs());
+    this.#rest(this.#throttle.nextMs());
     if (isOurs) this.#changed();
   }
 
@@ -114,7 +114,7 @@ class LauncherWatch {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       // Not placed: inotify's limits, or the directory of pods is gone.
-      if (!this.#tryPlace()) this.#rest(this.#rests.longMs);
+      if (!this.#tryPlace()) this.#rest(this.#throttle.longMs);
       // Also of a socket that came just before: it is made (bind) before anybody listens on it (listen).
       this.#changed();
     }, ms);

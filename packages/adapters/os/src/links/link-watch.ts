@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// When do links change in a network namespace? One netlink socket for each, which is not read while it rests: whoever
+// When do links change in a network namespace? One netlink socket for each, which is not read while it is throttled: whoever
 // floods it fills its buffer, and is told of as one change that nobody knows.
 import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-import { Rests } from "../rests.ts";
+import { Throttle } from "../throttle.ts";
 
 class WatchedNamespace implements WatchedLinks {
   readonly #changed: (links: LinkChanges) => void;
   readonly #watch: number;
-  readonly #rests = new Rests();
+  readonly #throttle = new Throttle();
   #timer: NodeJS.Timeout | undefined;
   #isOver = false;
 
@@ -41,7 +41,7 @@ class WatchedNamespace implements WatchedLinks {
     }
     this.#timer = setTimeout(() => {
       this.#hear();
-    }, this.#rests.nextMs());
+    }, this.#throttle.nextMs());
     this.#changed(isComplete ? links : "unknown");
   }
 }

@@ -42,7 +42,7 @@ function stopsOthers(error: unknown): error is AppError {
 }
 
 /** A step on an iface rests on the one before it for the same iface. */
-function restsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
+function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
@@ -62,7 +62,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
       shown: step.explain(error),
     }),
     wait: (step, failed) =>
-      failed.some((before) => restsOn(step, before)) ? "skip" : step.wait?.(),
+      failed.some((before) => dependsOn(step, before)) ? "skip" : step.wait?.(),
     tell: (failed) => {
       if (stopsOthers(failed.error)) stop = failed.error;
       failed.action.log(failed);

@@ -144,7 +144,7 @@ export function isOnDevice({ kind }: NodeAction): boolean {
 type Waiting = ReturnType<NonNullable<NodeStep["wait"]>>;
 
 /** A wiring that is spoilt again each time is made so often and no more. */
-function restOf(action: EffectiveAction, step: Step, { facts, deps }: StepContext): Waiting {
+function waitOf(action: EffectiveAction, step: Step, { facts, deps }: StepContext): Waiting {
   if (action.kind !== "wireTap" || deps.steps.findHeld(step) !== undefined) return undefined;
   if (deps.wirings.take(facts.vmi, action.iface)) return undefined;
   return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
@@ -189,6 +189,6 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
       // A lost connection is told of the pass as a whole.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
-    wait: () => restOf(action, step, context),
+    wait: () => waitOf(action, step, context),
   };
 }

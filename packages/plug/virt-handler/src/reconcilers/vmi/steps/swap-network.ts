@@ -43,8 +43,8 @@ function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetL
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const begunMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
-  const restMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
-  if (action.link !== undefined && restMs > 0) await deps.clock.sleep(restMs, NEVER);
+  const leftMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
+  if (action.link !== undefined && leftMs > 0) await deps.clock.sleep(leftMs, NEVER);
 }
 
 /**
