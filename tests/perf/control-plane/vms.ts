@@ -20,7 +20,7 @@ const PARALLEL = 32;
 /** For which nothing changes when everything is done, milliseconds. */
 const QUIET_MS = 1500;
 /** The longest that anything may take, milliseconds. */
-const PATIENCE_MS = 15 * 60_000;
+const LONGEST_MS = 15 * 60_000;
 const HOT = "hot";
 
 /** Of one plug, milliseconds since its PUT was sent. */
@@ -211,12 +211,12 @@ export class Vms {
       method: "PUT",
       path: `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachines/${name}/${call}`,
       body,
-      timeoutMs: PATIENCE_MS,
+      timeoutMs: LONGEST_MS,
     });
   }
 
   async #until(isSo: () => boolean): Promise<void> {
-    const end = performance.now() + PATIENCE_MS;
+    const end = performance.now() + LONGEST_MS;
     while (!isSo()) {
       if (performance.now() > end) throw new Error("it takes too long");
       await pass(20);

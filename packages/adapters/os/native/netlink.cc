@@ -113,8 +113,8 @@ class Conversation : public InNamespace {
   Failure perform() override {
     const Socket kernel(protocol_);
     if (kernel.fd() < 0) return failed("socket");
-    const struct timeval patience = {kAnswerSeconds, 0};
-    setsockopt(kernel.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const struct timeval timeout = {kAnswerSeconds, 0};
+    setsockopt(kernel.fd(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     struct sockaddr_nl address = {};
     address.nl_family = AF_NETLINK;
     if (connect(kernel.fd(), reinterpret_cast<struct sockaddr *>(&address), sizeof address) < 0) return failed("connect");

@@ -144,7 +144,7 @@ export { isPassingNews } from "./status/passing.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus, type NewVmStatus } from "./status/vm.ts";
-export { canVmStatusWait } from "./status/vm-patience.ts";
+export { canVmStatusWait } from "./status/vm-status-wait.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";
 export type { MetricFamily } from "./metrics/family.ts";
 export {

@@ -42,7 +42,7 @@ import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
 import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
-import { createPatience } from "./reconcilers/vm/patience.ts";
+import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
 const STATUS_WAIT_MS = 30_000;
@@ -92,12 +92,12 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
 }
 
 /** Of an object that is gone nothing is remembered. */
-function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, patience }: Deps): void {
+function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
     if (change.kind !== "deleted") return;
     const { uid = "" } = change.previous.metadata;
     pauses.forget(uid);
-    patience.end(uid);
+    deferrals.end(uid);
   });
 }
 
@@ -136,7 +136,7 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
     store: client.store,
     ownWrites: createOwnWrites(caches.vms, caches.vmis, caches.pods),
     pauses: createPauses({ clock }),
-    patience: createPatience(clock, STATUS_WAIT_MS),
+    deferrals: createDeferrals(clock, STATUS_WAIT_MS),
     events: createEventRecorder({ store: client.store, clock, logger: log, component }),
     clock,
     log,

@@ -11,7 +11,7 @@ import type { StepFailure } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
-import type { Patience } from "./reconcilers/vm/patience.ts";
+import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
 /** One set for the loop. Caches may be behind the server; with `ownWrites` they are never behind this process. */
 export interface Deps {
@@ -26,7 +26,7 @@ export interface Deps {
   /** Steps that failed, and their words; scopes are uids. */
   readonly pauses: Pauses<StepFailure>;
   /** Statuses of VMs that are put off; by uid. */
-  readonly patience: Patience;
+  readonly deferrals: Deferrals;
   readonly clock: Clock;
   readonly log: Logger;
   readonly randomBytes: (count: number) => Uint8Array;

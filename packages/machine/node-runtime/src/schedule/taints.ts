@@ -20,7 +20,7 @@ function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
 }
 
 /** How long a pod stays where a taint ends it, seconds; undefined: for ever. Source: Kubernetes taint-eviction-controller. */
-function patienceOf(pod: Pod, taint: Taint): number | undefined {
+function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
   const fitting = tolerationsOf(pod, taint);
   const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
   const least = fitting.length === 0 ? 0 : Math.min(...seconds);
@@ -33,7 +33,7 @@ export function evictionOf(
   taints: readonly Taint[],
 ): { readonly afterSeconds: number; readonly taint: Taint } | undefined {
   const found = taints.flatMap((taint) => {
-    const afterSeconds = taint.effect === "NoExecute" ? patienceOf(pod, taint) : undefined;
+    const afterSeconds = taint.effect === "NoExecute" ? tolerationSecondsOf(pod, taint) : undefined;
     return afterSeconds === undefined ? [] : [{ afterSeconds, taint }];
   });
   return found.toSorted((one, other) => one.afterSeconds - other.afterSeconds)[0];

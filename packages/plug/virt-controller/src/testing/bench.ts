@@ -22,7 +22,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createImageVolumes } from "../image-volumes.ts";
 import { reconcile } from "../reconcilers/index.ts";
-import { createPatience } from "../reconcilers/vm/patience.ts";
+import { createDeferrals } from "../reconcilers/vm/deferrals.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
 import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 
@@ -102,7 +102,7 @@ export class Bench {
         flush: () => Promise.resolve(),
       },
       pauses: createPauses({ clock, random: () => 0 }),
-      patience: createPatience(clock, 30_000),
+      deferrals: createDeferrals(clock, 30_000),
       clock,
       log,
       randomBytes: (count) => new Uint8Array(count).fill(1),

@@ -7,7 +7,7 @@ import { PROVISIONER, SELECTED_NODE } from "../words.ts";
  * How long a claim and a pod may be there, milliseconds, before it is a fault that they are not bound: many times what a
  * file system takes that is made on a busy disk.
  */
-const PATIENCE_MS = 30_000;
+const BINDING_WAIT_MS = 30_000;
 
 /** What claims, classes and volumes are found by; namespaces are the pod's. */
 export interface ClaimLookup {
@@ -107,7 +107,7 @@ export function podClaimsOf(pod: Pod, lookup: ClaimLookup, nowMs: number): PodCl
   const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
   const begun = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const leftMs = (claim: PersistentVolumeClaim): number =>
-    togetherMs(pod, claim) + PATIENCE_MS - nowMs;
+    togetherMs(pod, claim) + BINDING_WAIT_MS - nowMs;
   const late = begun
     .filter((claim) => leftMs(claim) <= 0)
     .map(

@@ -18,7 +18,7 @@ function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
   // This pass may have written it since it looked, and the watch may have told of that already.
   const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
-  return canVmStatusWait(vm, current, next) ? deps.patience.leftMs(uid) : 0;
+  return canVmStatusWait(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
 }
 
 /**
@@ -38,7 +38,7 @@ export async function reportVm(
   const operations = statusPatch(deps.ownWrites.newest(vm), next);
   const leftMs = operations.length === 0 ? 0 : waitMs(facts, next, deps);
   if (leftMs > 0) return leftMs;
-  deps.patience.end(vm.metadata.uid ?? "");
+  deps.deferrals.end(vm.metadata.uid ?? "");
   if (operations.length === 0) return undefined;
   const patch = { type: "json", operations } as const;
   deps.ownWrites.note(

@@ -3,7 +3,7 @@
 import type { Clock } from "@patchbay/core/ports";
 
 /** What has been put off, by uid. Lost at a restart of the process, after which it begins anew. */
-export interface Patience {
+export interface Deferrals {
   /** How much longer it may be put off, milliseconds; the first question begins it. */
   leftMs(uid: string): number;
   /** It is done, or there is nothing to do. */
@@ -11,7 +11,7 @@ export interface Patience {
 }
 
 /** Puts off for at most so long. */
-export function createPatience(clock: Clock, longestMs: number): Patience {
+export function createDeferrals(clock: Clock, longestMs: number): Deferrals {
   const dueMs = new Map<string, number>();
   return {
     leftMs: (uid) => {
